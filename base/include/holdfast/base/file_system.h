@@ -1,0 +1,67 @@
+#pragma once
+
+// Every file operation of Holdfast that must survive faults goes through this interface, so that tests can fail any of
+// them. All functions throw Error{disk_full, not_found or input_output} naming the path; interrupted and short system
+// calls are continued inside. Implementations may be called from several threads at once; one File from one thread at a
+// time.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace holdfast {
+
+// Closed by the destructor, which reports nothing: call sync() first where durability matters.
+class File {
+ public:
+  virtual ~File() = default;
+
+  virtual void write_at(std::uint64_t offset, std::span<const std::byte> bytes) = 0;
+  // Fewer bytes than asked for only at the end of the file.
+  virtual std::size_t read_at(std::uint64_t offset, std::span<std::byte> bytes) = 0;
+  virtual std::uint64_t size_bytes() = 0;
+  // Blocks until the file's content is on stable storage (fsync).
+  virtual void sync() = 0;
+};
+
+class FileSystem {
+ public:
+  virtual ~FileSystem() = default;
+
+  // Fails when the file exists.
+  virtual std::unique_ptr<File> create(const std::string& path) = 0;
+  virtual std::unique_ptr<File> open_for_reading(const std::string& path) = 0;
+  // Replaces `to` in one step.
+  virtual void rename(const std::string& from, const std::string& to) = 0;
+  virtual void remove(const std::string& path) = 0;
+  // Makes renames and removals in the folder durable.
+  virtual void sync_folder(const std::string& path) = 0;
+  // Names (not paths) of the folder's entries, sorted.
+  virtual std::vector<std::string> list(const std::string& path) = 0;
+  virtual bool exists(const std::string& path) = 0;
+  // With all missing parents; no error when it is there already.
+  virtual void create_folders(const std::string& path) = 0;
+};
+
+// The operating system's files. Stateless, lives for ever.
+FileSystem& posix_file_system();
+
+// Everything goes to `target`, but each operation first calls `before`, which may throw in its place: a fault-injecting
+// and, with a function that only notes, a recording file system. `target` must outlive it.
+struct FileOperation {
+  std::string name;  // "create", "open", "write", "read", "sync", "rename", "remove", "sync_folder", "list", "exists",
+                     // "create_folders"
+  std::string path;
+  std::uint64_t offset = 0;
+  std::size_t bytes = 0;
+};
+std::unique_ptr<FileSystem> watched_file_system(FileSystem& target, std::function<void(const FileOperation&)> before);
+
+// The folder that `path` lies in; "." when it names none.
+std::string parent_folder(const std::string& path);
+
+}  // namespace holdfast

@@ -1,0 +1,41 @@
+#pragma once
+
+// A counter in shared memory on which other threads and processes wait, and which can be cancelled.
+//
+// One owner counts it up; any number of peers, who may map it read-only, wait until it reaches a value. Whoever can
+// write it may cancel it: every wait, running or later, then ends at once with Error{cancelled}. Bit 0 of the word is
+// the cancelled flag, the other 31 bits are the count, compared with wrap-around, so that waiter and counter must stay
+// within 2^30 of each other. All zero bytes are a valid new SignalWord. Waiting spins for a few microseconds and then
+// sleeps on a futex.
+
+#include <atomic>
+#include <cstdint>
+
+#include "holdfast/base/deadline.h"
+
+namespace holdfast {
+
+class SignalWord {
+ public:
+  // Owner only. Release order: what the owner wrote before is seen by a peer that waited for the count.
+  void count_up();
+  // Wakes and fails every waiter, now and later. Any thread or process with a writable mapping.
+  void cancel();
+
+  std::uint32_t count() const { return word_.load(std::memory_order_acquire) >> 1; }
+  bool is_cancelled() const { return (word_.load(std::memory_order_acquire) & 1U) != 0; }
+
+  enum class Outcome { reached, cancelled, deadline_passed };
+  // Blocks until the count is at least `target`, the word is cancelled, or the deadline passes. Cancellation wins over
+  // a count that was reached: a generation that ended must not go on by luck.
+  [[nodiscard]] Outcome wait_until(std::uint32_t target, Deadline deadline) const;
+
+ private:
+  void wake_all() const;
+
+  std::atomic<std::uint32_t> word_{0};
+};
+
+static_assert(sizeof(SignalWord) == 4 && std::atomic<std::uint32_t>::is_always_lock_free);
+
+}  // namespace holdfast

@@ -1,0 +1,65 @@
+#include "holdfast/base/error.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <system_error>
+
+namespace holdfast {
+
+std::string_view to_string(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::invalid_argument:
+      return "invalid_argument";
+    case ErrorCode::invalid_file:
+      return "invalid_file";
+    case ErrorCode::not_found:
+      return "not_found";
+    case ErrorCode::input_output:
+      return "input_output";
+    case ErrorCode::disk_full:
+      return "disk_full";
+    case ErrorCode::out_of_memory:
+      return "out_of_memory";
+    case ErrorCode::deadline_exceeded:
+      return "deadline_exceeded";
+    case ErrorCode::cancelled:
+      return "cancelled";
+    case ErrorCode::incompatible:
+      return "incompatible";
+    case ErrorCode::already_running:
+      return "already_running";
+    case ErrorCode::unavailable:
+      return "unavailable";
+    case ErrorCode::failed_replica:
+      return "failed_replica";
+    case ErrorCode::unsupported:
+      return "unsupported";
+  }
+  return "unknown";
+}
+
+static ErrorCode code_of(int error_number) {
+  switch (error_number) {
+    case ENOSPC:
+    case EDQUOT:
+      return ErrorCode::disk_full;
+    case ENOENT:
+      return ErrorCode::not_found;
+    case ENOMEM:
+      return ErrorCode::out_of_memory;
+    default:
+      return ErrorCode::input_output;
+  }
+}
+
+Error system_error(int error_number, const std::string& sentence) {
+  return Error(code_of(error_number), sentence + ": " + std::generic_category().message(error_number));
+}
+
+void assertion_failed(const char* condition, const char* file, int line) {
+  std::fprintf(stderr, "holdfast: broken promise: %s (%s:%d); please report this\n", condition, file, line);
+  std::abort();
+}
+
+}  // namespace holdfast

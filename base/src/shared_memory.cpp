@@ -1,0 +1,93 @@
+#include "holdfast/base/shared_memory.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "holdfast/base/error.h"
+
+namespace holdfast {
+
+FileDescriptor& FileDescriptor::operator=(FileDescriptor&& other) noexcept {
+  if (this != &other) {
+    reset();
+    value_ = other.release();
+  }
+  return *this;
+}
+
+int FileDescriptor::release() {
+  return std::exchange(value_, -1);
+}
+
+void FileDescriptor::reset() {
+  if (value_ >= 0) ::close(std::exchange(value_, -1));
+}
+
+SharedMemory SharedMemory::create(const std::string& name, std::size_t bytes) {
+  FileDescriptor descriptor(::memfd_create(name.c_str(), MFD_CLOEXEC));
+  if (!descriptor.is_open()) throw system_error(errno, "cannot create shared memory \"" + name + "\"");
+  if (::ftruncate(descriptor.value(), static_cast<off_t>(bytes)) != 0) {
+    throw system_error(errno, "cannot give shared memory \"" + name + "\" " + std::to_string(bytes) + " bytes");
+  }
+  return SharedMemory(std::move(descriptor), bytes, true);
+}
+
+SharedMemory SharedMemory::map_writable(FileDescriptor descriptor, std::size_t bytes) {
+  return SharedMemory(std::move(descriptor), bytes, true);
+}
+
+SharedMemory SharedMemory::map_read_only(FileDescriptor descriptor, std::size_t bytes) {
+  return SharedMemory(std::move(descriptor), bytes, false);
+}
+
+SharedMemory::SharedMemory(FileDescriptor descriptor, std::size_t bytes, bool is_writable)
+    : descriptor_(std::move(descriptor)), bytes_(bytes), is_writable_(is_writable) {
+  struct stat status {};
+  if (::fstat(descriptor_.value(), &status) != 0) throw system_error(errno, "cannot look at shared memory");
+  if (static_cast<std::size_t>(status.st_size) < bytes) {
+    throw Error(ErrorCode::invalid_argument, "shared memory has " + std::to_string(status.st_size) + " bytes where " +
+                                                 std::to_string(bytes) + " are to be mapped");
+  }
+  const int protection = is_writable ? PROT_READ | PROT_WRITE : PROT_READ;
+  void* address = ::mmap(nullptr, bytes, protection, MAP_SHARED, descriptor_.value(), 0);
+  if (address == MAP_FAILED)
+    throw system_error(errno, "cannot map " + std::to_string(bytes) + " bytes of shared memory");
+  data_ = static_cast<std::byte*>(address);
+}
+
+SharedMemory::~SharedMemory() {
+  if (data_ != nullptr) ::munmap(data_, bytes_);
+}
+
+SharedMemory::SharedMemory(SharedMemory&& other) noexcept
+    : descriptor_(std::move(other.descriptor_)),
+      data_(std::exchange(other.data_, nullptr)),
+      bytes_(std::exchange(other.bytes_, 0)),
+      is_writable_(other.is_writable_) {}
+
+SharedMemory& SharedMemory::operator=(SharedMemory&& other) noexcept {
+  std::swap(descriptor_, other.descriptor_);
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  std::swap(is_writable_, other.is_writable_);
+  return *this;
+}
+
+std::span<std::byte> SharedMemory::writable() {
+  HOLDFAST_ASSERT(is_writable_);
+  return {data_, bytes_};
+}
+
+FileDescriptor SharedMemory::read_only_descriptor() const {
+  const std::string path = "/proc/self/fd/" + std::to_string(descriptor_.value());
+  FileDescriptor descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!descriptor.is_open()) throw system_error(errno, "cannot open shared memory for reading through " + path);
+  return descriptor;
+}
+
+}  // namespace holdfast

@@ -1,0 +1,61 @@
+#include "holdfast/base/signal_word.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <climits>
+#include <ctime>
+
+namespace holdfast {
+namespace {
+
+// Longer than a peer on another core needs to finish a small reduction, short enough not to steal a core that the peer
+// needs.
+constexpr int kSpins = 2000;
+
+constexpr std::uint32_t kCancelled = 1;
+
+timespec to_timespec(Deadline::Clock::duration duration) {
+  const auto nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count();
+  return {.tv_sec = nanoseconds / 1'000'000'000, .tv_nsec = nanoseconds % 1'000'000'000};
+}
+
+bool has_reached(std::uint32_t count, std::uint32_t target) {
+  return static_cast<std::int32_t>((count - target) << 1) >= 0;
+}
+
+}  // namespace
+
+void SignalWord::count_up() {
+  word_.fetch_add(2, std::memory_order_release);
+  wake_all();
+}
+
+void SignalWord::cancel() {
+  word_.fetch_or(kCancelled, std::memory_order_release);
+  wake_all();
+}
+
+SignalWord::Outcome SignalWord::wait_until(std::uint32_t target, Deadline deadline) const {
+  for (int spins = 0;; ++spins) {
+    const std::uint32_t word = word_.load(std::memory_order_acquire);
+    if ((word & kCancelled) != 0) return Outcome::cancelled;
+    if (has_reached(word >> 1, target)) return Outcome::reached;
+    if (spins < kSpins) {
+      __builtin_ia32_pause();
+      continue;
+    }
+    if (deadline.has_passed()) return Outcome::deadline_passed;
+    // The kernel compares the word again before it sleeps, so a change since the load above is not missed. Not the
+    // private variant: peers are processes. A read-only mapping is enough for waiting and waking.
+    const timespec timeout = to_timespec(deadline.remaining());
+    ::syscall(SYS_futex, &word_, FUTEX_WAIT, word, &timeout, nullptr, 0);
+  }
+}
+
+void SignalWord::wake_all() const {
+  ::syscall(SYS_futex, &word_, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+}  // namespace holdfast

@@ -1,0 +1,13 @@
+include(CMakePackageConfigHelpers)
+install(TARGETS holdfast_base holdfast_format holdfast_recovery holdfast_sdk EXPORT HoldfastTargets
+        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS holdfast RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+foreach(part base format recovery sdk)
+  install(DIRECTORY ${part}/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+endforeach()
+install(EXPORT HoldfastTargets NAMESPACE Holdfast:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Holdfast)
+configure_package_config_file(cmake/HoldfastConfig.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/HoldfastConfig.cmake
+                              INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Holdfast)
+write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/HoldfastConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/HoldfastConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/HoldfastConfigVersion.cmake
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Holdfast)

@@ -1,0 +1,52 @@
+# What every target of ours is compiled with, and how libraries and test programs are declared.
+
+add_library(holdfast_options INTERFACE)
+target_compile_options(holdfast_options INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor
+  # Contraction into fused multiply-add is a choice of the compiler's version: bits must not depend on it.
+  -ffp-contract=off)
+if(HOLDFAST_WARNINGS_AS_ERRORS)
+  target_compile_options(holdfast_options INTERFACE -Werror)
+endif()
+if(HOLDFAST_SANITIZE)
+  add_compile_options(-fsanitize=${HOLDFAST_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${HOLDFAST_SANITIZE})
+  # g++ 12 warns falsely of uninitialized and dangling memory in instrumented standard headers.
+  target_compile_options(holdfast_options INTERFACE -Wno-maybe-uninitialized -Wno-tsan)
+endif()
+
+# holdfast_library(NAME): target holdfast_NAME, alias Holdfast::NAME, from src/ and include/ below the current folder.
+function(holdfast_library name)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS src/*.cpp)
+  add_library(holdfast_${name} STATIC ${sources})
+  add_library(Holdfast::${name} ALIAS holdfast_${name})
+  set_target_properties(holdfast_${name} PROPERTIES EXPORT_NAME ${name})
+  target_compile_features(holdfast_${name} PUBLIC cxx_std_20)
+  target_include_directories(holdfast_${name}
+    PUBLIC $<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
+    PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/src)
+  target_link_libraries(holdfast_${name} PRIVATE $<BUILD_INTERFACE:holdfast_options>)
+endfunction()
+
+# holdfast_test(NAME FOLDER LABELS ... [LIBRARIES ...] [INCLUDES ...] [PROGRAMS ...]): one GoogleTest program from all *_test.cpp in FOLDER and
+# what supports them in FOLDER/support. PROGRAMS are built too, for tests that run them.
+function(holdfast_test name folder)
+  cmake_parse_arguments(argument "" "" "LIBRARIES;INCLUDES;LABELS;PROGRAMS" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS ${folder}/*_test.cpp ${folder}/support/*.cpp)
+  if(NOT sources)
+    return()
+  endif()
+  add_executable(${name} ${sources})
+  target_include_directories(${name} PRIVATE ${argument_INCLUDES} ${CMAKE_SOURCE_DIR}/tests)
+  target_link_libraries(${name} PRIVATE holdfast_options holdfast_test_support ${argument_LIBRARIES} nlohmann_json::nlohmann_json
+                                        GTest::gtest_main GTest::gmock)
+  target_compile_definitions(${name} PRIVATE HOLDFAST_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  if(argument_PROGRAMS)
+    add_dependencies(${name} ${argument_PROGRAMS})
+  endif()
+  if("unit" IN_LIST argument_LABELS)
+    add_dependencies(unit_tests ${name})
+  endif()
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES LABELS "${argument_LABELS}" TIMEOUT 900)
+endfunction()

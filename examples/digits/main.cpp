@@ -1,0 +1,141 @@
+// LeNet-5 learns digits on mirrored replicas, and survives whatever happens to them.
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "drawn_digits.h"
+#include "holdfast/holdfast.h"
+
+namespace {
+
+struct Arguments {
+  std::string images, labels;  // both empty: digits are drawn
+  std::int64_t drawn = 6000;
+  std::int64_t holdout = 1000;
+  std::int64_t epochs = 10;
+  std::int64_t batch = 128;
+  std::int64_t save_every = 0;
+  float learning_rate = 2e-3F;
+  std::string report;
+  std::string device = "cpu";
+  double hang_after_seconds = 30;
+  holdfast::SuperviseOptions run;
+};
+
+holdfast::Sequential lenet5() {
+  using namespace holdfast;
+  return Sequential{Input{28, 28, 1},
+                    Conv2D{6, 5, {.padding = Padding::same, .activation = Activation::relu}},
+                    MaxPooling2D{2},
+                    Conv2D{16, 5, {.activation = Activation::relu}},
+                    MaxPooling2D{2},
+                    Flatten{},
+                    Dense{120, {.activation = Activation::relu}},
+                    Dense{84, {.activation = Activation::relu}},
+                    Dense{10}};
+}
+
+holdfast::Dataset read_digits(const Arguments& arguments) {
+  if (arguments.images.empty() && arguments.labels.empty()) return drawn_digits(arguments.drawn, arguments.run.seed);
+  return holdfast::read_idx(arguments.images, arguments.labels);
+}
+
+void write_report(const std::string& path, const holdfast::Replica& replica, const holdfast::Trainer& trainer,
+                  double accuracy) {
+  nlohmann::json restarts = nlohmann::json::array();
+  for (const holdfast::RestartRecord& restart : replica.restarts()) {
+    restarts.push_back({{"cause", restart.cause},
+                        {"rank", restart.rank},
+                        {"step", restart.step},
+                        {"generation", restart.generation},
+                        {"detected_unix_seconds", restart.detected_unix_seconds}});
+  }
+  const nlohmann::json report = {{"steps", trainer.step()},
+                                 {"test_accuracy", accuracy},
+                                 {"weights_digest", trainer.weights_digest().hex()},
+                                 {"restarts", restarts}};
+  std::ofstream file(path);
+  file << report.dump(2) << "\n";
+  file.close();
+  if (!file) throw holdfast::Error(holdfast::ErrorCode::input_output, "cannot write the report " + path);
+}
+
+void train(holdfast::Replica& replica, const Arguments& arguments) {
+  const holdfast::Dataset digits = read_digits(arguments);
+  if (arguments.holdout >= digits.size()) {
+    throw holdfast::Error(holdfast::ErrorCode::invalid_argument,
+                          "--holdout " + std::to_string(arguments.holdout) + " leaves none of the " +
+                              std::to_string(digits.size()) + " digits to train on");
+  }
+  const std::int64_t training = digits.size() - arguments.holdout;
+
+  holdfast::Trainer trainer(replica, lenet5(), holdfast::Adam(arguments.learning_rate),
+                            holdfast::SparseCategoricalCrossentropy({.from_logits = true}),
+                            {holdfast::SparseCategoricalAccuracy({.name = "accuracy"})});
+  trainer.fit(
+      digits.take(training).shuffle().batch(arguments.batch).prefetch(2),
+      {.epochs = arguments.epochs,
+       .callbacks = {holdfast::ModelCheckpoint({.every_steps = arguments.save_every}), holdfast::ProgressLine()}});
+
+  double accuracy = 0;
+  if (arguments.holdout > 0) accuracy = trainer.evaluate(digits.skip(training).batch(arguments.batch)).at("accuracy");
+  if (!replica.is_primary()) return;
+  std::printf("steps %ld  test accuracy %.4f  weights %s\n", static_cast<long>(trainer.step()), accuracy,
+              trainer.weights_digest().hex().c_str());
+  std::fflush(stdout);
+  if (!arguments.report.empty()) write_report(arguments.report, replica, trainer, accuracy);
+}
+
+void declare(CLI::App& app, Arguments& arguments) {
+  const auto positive = CLI::Range(std::int64_t{1}, std::int64_t{1} << 40);
+  auto* images = app.add_option("--images", arguments.images,
+                                "IDX file of 28 x 28 pictures, plain or gzip; without it digits are drawn");
+  auto* labels = app.add_option("--labels", arguments.labels, "IDX file of their labels");
+  images->needs(labels);
+  labels->needs(images);
+  app.add_option("--drawn", arguments.drawn, "number of digits to draw when there is no file")
+      ->capture_default_str()
+      ->check(positive);
+  app.add_option("--holdout", arguments.holdout, "last samples, never trained on, that accuracy is measured with")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--replicas", arguments.run.replicas, "mirrored replicas; 0: one for each core")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--shards", arguments.run.shards, "parts that a batch is cut into; 0: as many as replicas")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--epochs", arguments.epochs, "passes over the data")->capture_default_str()->check(positive);
+  app.add_option("--batch", arguments.batch, "samples a step, over all replicas")
+      ->capture_default_str()
+      ->check(positive);
+  app.add_option("--learning-rate", arguments.learning_rate, "of Adam")->capture_default_str();
+  app.add_option("--seed", arguments.run.seed, "of weights and order")->capture_default_str();
+  app.add_option("--run-dir", arguments.run.run_directory,
+                 "savepoints, journal; start again with the same one to resume")
+      ->capture_default_str();
+  app.add_option("--save-every", arguments.save_every, "steps between savepoints; 0: one an epoch")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--report", arguments.report, "JSON file to write at the end");
+  app.add_option("--device", arguments.device, "cpu or cuda")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"cpu", "cuda"}));
+  app.add_option("--hang-after", arguments.hang_after_seconds,
+                 "seconds without progress after which a replica is replaced")
+      ->capture_default_str();
+  app.add_option("--inject", arguments.run.faults,
+                 "fault to make, such as rank=1,step=120,fault=kill; may be repeated");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("LeNet-5 learns digits on mirrored replicas.");
+  Arguments arguments;
+  declare(app, arguments);
+  CLI11_PARSE(app, argc, argv);
+  arguments.run.kind = arguments.device == "cuda" ? holdfast::DeviceKind::cuda : holdfast::DeviceKind::cpu;
+  arguments.run.hang_after = std::chrono::milliseconds(static_cast<std::int64_t>(arguments.hang_after_seconds * 1000));
+  return holdfast::supervise(argc, argv, arguments.run, [&](holdfast::Replica& replica) { train(replica, arguments); });
+}

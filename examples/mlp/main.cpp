@@ -1,0 +1,17 @@
+// Builds the 8000-4000-2000-500-300-1 network and shows what it is made of.
+
+#include <cstdio>
+
+#include "holdfast/holdfast.h"
+
+int main() {
+  using namespace holdfast;
+  const Sequential model{Input{8000},
+                         Dense{4000, {.activation = Activation::relu}},
+                         Dense{2000, {.activation = Activation::relu}},
+                         Dense{500, {.activation = Activation::relu}},
+                         Dense{300, {.activation = Activation::relu}},
+                         Dense{1, {.activation = Activation::sigmoid}}};
+  std::fputs(model.summary().c_str(), stdout);
+  return 0;
+}

@@ -1,0 +1,20 @@
+#include <holdfast/holdfast.h>
+
+using namespace holdfast;
+
+int main(int argc, char** argv) {
+  return supervise(argc, argv, {.replicas = 2, .run_directory = "run"}, [](Replica& replica) {
+    const Dataset digits = read_idx("train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz");
+    const Sequential model{Input{28, 28, 1}, Conv2D{6, 5, {.activation = Activation::relu}}, MaxPooling2D{2},
+                           Flatten{},        Dense{84, {.activation = Activation::relu}},    Dense{10}};
+    Trainer trainer{replica,
+                    model,
+                    Adam{1e-3F},
+                    SparseCategoricalCrossentropy{{.from_logits = true}},
+                    {SparseCategoricalAccuracy{{.name = "accuracy"}}}};
+    trainer.fit(digits.skip(1000).shuffle().batch(128).prefetch(2),
+                {.epochs = 5,
+                 .validation = digits.take(1000).batch(128),
+                 .callbacks = {ModelCheckpoint{}, EarlyStopping{{.patience = 2}}, ProgressLine{}}});
+  });
+}

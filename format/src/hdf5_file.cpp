@@ -1,0 +1,732 @@
+#include "hdf5_file.h"
+
+#include <hdf5.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <limits>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "chunk.h"
+#include "holdfast/base/digest.h"
+#include "holdfast/base/error.h"
+#include "user_block.h"
+
+namespace holdfast::format {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "arrays go between memory and file without conversion");
+
+// ---- HDF5's library -------------------------------------------------------------------------------------------------
+
+// Held by every function that calls HDF5, for as long as it has any handle. The settings that it changes belong to the
+// whole process (or thread), and an application may use HDF5 too: they are put back.
+class Session {
+ public:
+  Session() : lock_(mutex()) {
+    H5Eget_auto2(H5E_DEFAULT, &print_, &print_data_);
+    H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+    H5PLget_loading_state(&plugins_);
+    H5PLset_loading_state(0);
+  }
+  ~Session() {
+    H5PLset_loading_state(plugins_);
+    H5Eclear2(H5E_DEFAULT);
+    H5Eset_auto2(H5E_DEFAULT, print_, print_data_);
+  }
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+ private:
+  static std::mutex& mutex() {
+    static std::mutex instance;
+    return instance;
+  }
+
+  std::lock_guard<std::mutex> lock_;
+  H5E_auto2_t print_ = nullptr;
+  void* print_data_ = nullptr;
+  unsigned plugins_ = 0;
+};
+
+// One of HDF5's objects, closed by the function that HDF5 has for its kind.
+class Handle {
+ public:
+  Handle(hid_t id, herr_t (*close)(hid_t)) : id_(id), close_(close) {}
+  ~Handle() { reset(); }
+  Handle(Handle&& other) noexcept : id_(std::exchange(other.id_, H5I_INVALID_HID)), close_(other.close_) {}
+  Handle& operator=(Handle&&) = delete;
+
+  operator hid_t() const { return id_; }
+  // Negative when HDF5 failed to close, which for a file means to write it.
+  herr_t reset() { return id_ < 0 ? 0 : close_(std::exchange(id_, H5I_INVALID_HID)); }
+
+ private:
+  hid_t id_;
+  herr_t (*close_)(hid_t);
+};
+
+// What HDF5 says of its latest failure; the innermost entry names the cause.
+std::string hdf5_message() {
+  const auto keep_first = [](unsigned index, const H5E_error2_t* entry, void* text) -> herr_t {
+    if (index == 0 && entry->desc != nullptr) {
+      std::strncpy(static_cast<char*>(text), entry->desc, 255);  // 256 zero bytes: stays terminated
+    }
+    return 0;
+  };
+  std::array<char, 256> text{};
+  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, keep_first, text.data());
+  return text[0] == '\0' ? "" : " (HDF5: " + std::string(text.data()) + ")";
+}
+
+// Names the file and what to do in the errors of one pass through it.
+class Checker {
+ public:
+  static Checker of_writing(const std::string& path) {
+    return {ErrorCode::input_output, "cannot compose " + path + ": ", "; free some memory and try again"};
+  }
+  static Checker of_reading(const std::string& path) {
+    return {ErrorCode::invalid_file, path + " is undamaged but not what the format allows: ",
+            "; write it again with Holdfast, or use another file"};
+  }
+
+  [[noreturn]] void fail(const std::string& problem) const { throw Error(code_, head_ + problem + tail_); }
+  void require(bool condition, const std::string& problem) const {
+    if (!condition) fail(problem);
+  }
+  // Of a call that returns something negative when it fails.
+  template <typename Result>
+  Result succeeded(Result result, const std::string& problem) const {
+    if (result < 0) fail(problem + hdf5_message());
+    return result;
+  }
+  Handle opened(hid_t id, herr_t (*close)(hid_t), const std::string& problem) const {
+    return {succeeded(id, problem), close};
+  }
+
+ private:
+  Checker(ErrorCode code, std::string head, std::string tail)
+      : code_(code), head_(std::move(head)), tail_(std::move(tail)) {}
+
+  ErrorCode code_;
+  std::string head_;
+  std::string tail_;
+};
+
+// ---- The file driver: files are blocks of memory --------------------------------------------------------------------
+
+// Exactly one of the two is used.
+struct MemoryImage {
+  std::vector<std::byte>* growing = nullptr;  // being written
+  std::span<const std::byte> fixed;           // being read
+};
+
+struct MemoryFile {
+  H5FD_t base;  // first: HDF5 takes the whole for its own part
+  MemoryImage image;
+  haddr_t end_of_addresses;  // how far HDF5 has handed out space
+};
+
+MemoryFile& memory_file(H5FD_t* file) {
+  return *reinterpret_cast<MemoryFile*>(file);
+}
+const MemoryFile& memory_file(const H5FD_t* file) {
+  return *reinterpret_cast<const MemoryFile*>(file);
+}
+
+std::size_t image_bytes(const MemoryFile& file) {
+  return file.image.growing != nullptr ? file.image.growing->size() : file.image.fixed.size();
+}
+
+bool resize_image(MemoryFile& file, std::size_t bytes) {
+  try {
+    file.image.growing->resize(bytes);
+    return true;
+  } catch (const std::exception&) {
+    return false;  // HDF5 is C: no exception may pass through it
+  }
+}
+
+H5FD_t* driver_open(const char*, unsigned, hid_t access_list, haddr_t) {
+  const auto* image = static_cast<const MemoryImage*>(H5Pget_driver_info(access_list));
+  auto* file =
+      image == nullptr ? nullptr : new (std::nothrow) MemoryFile{.base = {}, .image = *image, .end_of_addresses = 0};
+  return file == nullptr ? nullptr : &file->base;
+}
+
+herr_t driver_close(H5FD_t* file) {
+  delete &memory_file(file);
+  return 0;
+}
+
+haddr_t driver_end_of_addresses(const H5FD_t* file, H5FD_mem_t) {
+  return memory_file(file).end_of_addresses;
+}
+
+herr_t driver_set_end_of_addresses(H5FD_t* file, H5FD_mem_t, haddr_t address) {
+  memory_file(file).end_of_addresses = address;
+  return 0;
+}
+
+haddr_t driver_end_of_file(const H5FD_t* file, H5FD_mem_t) {
+  return image_bytes(memory_file(file));
+}
+
+herr_t driver_read(H5FD_t* base, H5FD_mem_t, hid_t, haddr_t address, std::size_t size, void* out) {
+  const MemoryFile& file = memory_file(base);
+  const std::span<const std::byte> bytes = file.image.growing != nullptr ? *file.image.growing : file.image.fixed;
+  if (address > bytes.size() || size > bytes.size() - address) return -1;
+  std::copy_n(bytes.data() + address, size, static_cast<std::byte*>(out));
+  return 0;
+}
+
+herr_t driver_write(H5FD_t* base, H5FD_mem_t, hid_t, haddr_t address, std::size_t size, const void* in) {
+  MemoryFile& file = memory_file(base);
+  if (file.image.growing == nullptr) return -1;
+  if (address + size > image_bytes(file) && !resize_image(file, address + size)) return -1;
+  std::copy_n(static_cast<const std::byte*>(in), size, file.image.growing->data() + address);
+  return 0;
+}
+
+// Called when a file is closed: what HDF5 did not hand out in the end does not belong to the file.
+herr_t driver_truncate(H5FD_t* base, hid_t, hbool_t) {
+  MemoryFile& file = memory_file(base);
+  if (file.image.growing == nullptr) return 0;
+  return resize_image(file, file.end_of_addresses) ? 0 : -1;
+}
+
+hid_t register_driver() {
+  H5FD_class_t driver{};
+  driver.name = "holdfast_memory";
+  driver.maxaddr = std::numeric_limits<std::int64_t>::max();
+  driver.fc_degree = H5F_CLOSE_STRONG;
+  driver.fapl_size = sizeof(MemoryImage);
+  driver.open = driver_open;
+  driver.close = driver_close;
+  driver.get_eoa = driver_end_of_addresses;
+  driver.set_eoa = driver_set_end_of_addresses;
+  driver.get_eof = driver_end_of_file;
+  driver.read = driver_read;
+  driver.write = driver_write;
+  driver.truncate = driver_truncate;
+  return H5FDregister(&driver);
+}
+
+Handle access_list(const Checker& check, const MemoryImage& image) {
+  static const hid_t driver = register_driver();  // guarded by the session
+  check.succeeded(driver, "HDF5 does not take our file driver");
+  Handle list = check.opened(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "no file access list");
+  check.succeeded(H5Pset_driver(list, driver, &image), "HDF5 does not take our file driver");
+  // 1.8's structures are compact and have no limit of 64 KiB on attributes; later ones mark a file as open for writing,
+  // which outlives a writer that died.
+  check.succeeded(H5Pset_libver_bounds(list, H5F_LIBVER_V18, H5F_LIBVER_V110), "HDF5 does not take the format bounds");
+  check.succeeded(H5Pset_fclose_degree(list, H5F_CLOSE_STRONG), "HDF5 does not take the close degree");
+  return list;
+}
+
+// ---- Types ----------------------------------------------------------------------------------------------------------
+
+// IEEE binary16, which HDF5 1.10 has no name for: 1 sign bit, 5 exponent bits with bias 15, 10 mantissa bits.
+Handle half_type(const Checker& check) {
+  Handle type = check.opened(H5Tcopy(H5T_IEEE_F32LE), H5Tclose, "no half type");
+  check.succeeded(H5Tset_fields(type, 15, 10, 5, 0, 10), "no half type");
+  check.succeeded(H5Tset_size(type, 2), "no half type");
+  check.succeeded(H5Tset_ebias(type, 15), "no half type");
+  return type;
+}
+
+Handle hdf5_type(const Checker& check, DType dtype) {
+  const auto copy = [&](hid_t type) { return check.opened(H5Tcopy(type), H5Tclose, "no element type"); };
+  switch (dtype) {
+    case DType::f64:
+      return copy(H5T_IEEE_F64LE);
+    case DType::f32:
+      return copy(H5T_IEEE_F32LE);
+    case DType::f16:
+      return half_type(check);
+    case DType::bf16:
+      return copy(H5T_STD_U16LE);
+    case DType::i8:
+      return copy(H5T_STD_I8LE);
+    case DType::i16:
+      return copy(H5T_STD_I16LE);
+    case DType::i32:
+      return copy(H5T_STD_I32LE);
+    case DType::i64:
+      return copy(H5T_STD_I64LE);
+    case DType::u8:
+      return copy(H5T_STD_U8LE);
+    case DType::u16:
+      return copy(H5T_STD_U16LE);
+    case DType::u32:
+      return copy(H5T_STD_U32LE);
+    case DType::u64:
+      return copy(H5T_STD_U64LE);
+    case DType::boolean:
+      return copy(H5T_STD_U8LE);
+  }
+  check.fail("no element type");
+}
+
+// Types that HDF5 does not have are stored as another one, and an attribute names them.
+bool needs_dtype_attribute(DType dtype) {
+  return dtype == DType::bf16 || dtype == DType::boolean;
+}
+
+constexpr const char* kDigestAttribute = "digest";
+constexpr const char* kDTypeAttribute = "dtype";
+
+Handle string_type(const Checker& check, std::size_t bytes) {
+  Handle type = check.opened(H5Tcopy(H5T_C_S1), H5Tclose, "no string type");
+  check.succeeded(H5Tset_size(type, bytes), "no string type");
+  check.succeeded(H5Tset_cset(type, H5T_CSET_UTF8), "no string type");
+  check.succeeded(H5Tset_strpad(type, H5T_STR_NULLPAD), "no string type");
+  return type;
+}
+
+// ---- Writing --------------------------------------------------------------------------------------------------------
+
+class Composer {
+ public:
+  // `image` must outlive it.
+  Composer(const std::string& path, std::vector<std::byte>& image)
+      : check_(Checker::of_writing(path)), link_list_(make_link_list()), file_(create_file(image)) {}
+
+  void write_metadata(std::string_view json) {
+    const Handle type = string_type(check_, json.size());
+    const Handle space = check_.opened(H5Screate(H5S_SCALAR), H5Sclose, "no space for the metadata");
+    const Handle creation = untimed(H5P_DATASET_CREATE);
+    const Handle dataset = create_dataset(std::string(kMetadataName), type, space, creation);
+    check_.succeeded(H5Dwrite(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, json.data()), "cannot write the metadata");
+  }
+
+  void write_array(const ArrayView& array, ChunkEncoder& encoder, int zstd_level) {
+    create_groups_of(array.name);
+    const Handle type = hdf5_type(check_, array.dtype);
+    const Handle space = create_space(array);
+    const Handle creation = untimed(H5P_DATASET_CREATE);
+    if (array.bytes.size() <= kMaxCompactBytes) {
+      check_.succeeded(H5Pset_layout(creation, H5D_COMPACT), "no compact layout");
+      const Handle dataset = create_dataset(array.name, type, space, creation);
+      write_compact(array, dataset, type);
+      write_attributes(array, dataset);
+    } else {
+      const ChunkGrid grid(array.shape, size_bytes(array.dtype));
+      set_chunked(creation, grid, zstd_level);
+      const Handle dataset = create_dataset(array.name, type, space, creation);
+      write_chunks(array, grid, dataset, encoder);
+      write_attributes(array, dataset);
+    }
+  }
+
+  void finish() { check_.succeeded(file_.reset(), "cannot close it"); }
+
+ private:
+  // Times would make the bytes of equal states differ.
+  Handle untimed(hid_t kind) const {
+    Handle list = check_.opened(H5Pcreate(kind), H5Pclose, "no creation list");
+    check_.succeeded(H5Pset_obj_track_times(list, false), "cannot leave out times");
+    return list;
+  }
+
+  Handle make_link_list() const {
+    Handle list = check_.opened(H5Pcreate(H5P_LINK_CREATE), H5Pclose, "no link creation list");
+    check_.succeeded(H5Pset_char_encoding(list, H5T_CSET_UTF8), "cannot set UTF-8 names");
+    return list;
+  }
+
+  Handle create_file(std::vector<std::byte>& image) const {
+    const Handle creation = untimed(H5P_FILE_CREATE);
+    check_.succeeded(H5Pset_userblock(creation, kUserBlockBytes), "cannot reserve the header");
+    const Handle access = access_list(check_, {.growing = &image, .fixed = {}});
+    return check_.opened(H5Fcreate("holdfast", H5F_ACC_TRUNC, creation, access), H5Fclose, "HDF5 cannot create a file");
+  }
+
+  void create_groups_of(const std::string& name) {
+    for (std::size_t slash = name.find('/'); slash != std::string::npos; slash = name.find('/', slash + 1)) {
+      const std::string group = name.substr(0, slash);
+      if (!groups_.insert(group).second) continue;
+      check_.opened(H5Gcreate2(file_, group.c_str(), link_list_, untimed(H5P_GROUP_CREATE), H5P_DEFAULT), H5Gclose,
+                    "cannot create group " + group);
+    }
+  }
+
+  Handle create_space(const ArrayView& array) const {
+    const hid_t id =
+        array.shape.empty()
+            ? H5Screate(H5S_SCALAR)
+            : H5Screate_simple(static_cast<int>(array.shape.size()),
+                               std::vector<hsize_t>(array.shape.begin(), array.shape.end()).data(), nullptr);
+    return check_.opened(id, H5Sclose, "no space for array " + array.name);
+  }
+
+  void set_chunked(hid_t creation, const ChunkGrid& grid, int zstd_level) const {
+    const std::vector<hsize_t> chunk(grid.chunk_shape().begin(), grid.chunk_shape().end());
+    check_.succeeded(H5Pset_chunk(creation, static_cast<int>(chunk.size()), chunk.data()), "no chunked layout");
+    check_.succeeded(H5Pset_shuffle(creation), "no shuffle filter");
+    // Optional, since this process does not register the filter: HDF5 stores the chunks that we encoded as they are.
+    const auto level = static_cast<unsigned>(zstd_level);
+    check_.succeeded(H5Pset_filter(creation, kZstdFilter, H5Z_FLAG_OPTIONAL, 1, &level), "no zstd filter");
+  }
+
+  Handle create_dataset(const std::string& name, hid_t type, hid_t space, hid_t creation) const {
+    return check_.opened(H5Dcreate2(file_, name.c_str(), type, space, link_list_, creation, H5P_DEFAULT), H5Dclose,
+                         "cannot create dataset " + name);
+  }
+
+  void write_compact(const ArrayView& array, hid_t dataset, hid_t type) const {
+    if (array.bytes.empty()) return;
+    check_.succeeded(H5Dwrite(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, array.bytes.data()),
+                     "cannot write array " + array.name);
+  }
+
+  void write_chunks(const ArrayView& array, const ChunkGrid& grid, hid_t dataset, ChunkEncoder& encoder) const {
+    for (std::uint64_t index = 0; index < grid.count(); ++index) {
+      const ChunkGrid::Piece piece = grid.piece(index);
+      const std::span<const std::byte> frame = encoder.encode(array.bytes.subspan(piece.first_byte, piece.bytes),
+                                                              grid.chunk_bytes(), size_bytes(array.dtype));
+      const std::vector<hsize_t> offset(piece.offset.begin(), piece.offset.end());
+      check_.succeeded(H5Dwrite_chunk(dataset, H5P_DEFAULT, 0, offset.data(), frame.size(), frame.data()),
+                       "cannot write array " + array.name);
+    }
+  }
+
+  void write_attributes(const ArrayView& array, hid_t dataset) const {
+    write_attribute(dataset, kDigestAttribute, digest(array.bytes).hex());
+    if (needs_dtype_attribute(array.dtype)) write_attribute(dataset, kDTypeAttribute, std::string(name(array.dtype)));
+  }
+
+  void write_attribute(hid_t dataset, const char* name, const std::string& text) const {
+    const Handle type = string_type(check_, text.size());
+    const Handle space = check_.opened(H5Screate(H5S_SCALAR), H5Sclose, "no space for an attribute");
+    const Handle attribute = check_.opened(H5Acreate2(dataset, name, type, space, H5P_DEFAULT, H5P_DEFAULT), H5Aclose,
+                                           std::string("cannot create attribute ") + name);
+    check_.succeeded(H5Awrite(attribute, type, text.data()), std::string("cannot write attribute ") + name);
+  }
+
+  Checker check_;
+  Handle link_list_;
+  Handle file_;
+  std::set<std::string> groups_;  // that exist
+};
+
+// ---- Reading --------------------------------------------------------------------------------------------------------
+
+struct Dimensions {
+  std::vector<std::uint64_t> shape;
+  std::uint64_t bytes;
+};
+
+class Parser {
+ public:
+  Parser(Checker check, hid_t file, std::uint64_t file_bytes)
+      : check_(std::move(check)), file_(file), file_bytes_(file_bytes) {}
+
+  // The names of all datasets. Groups are walked without recursion, and only through hard links of a bounded depth.
+  std::vector<std::string> list_datasets() const {
+    std::vector<std::string> datasets;
+    std::vector<std::string> groups{""};
+    std::set<haddr_t> seen;
+    while (!groups.empty()) {
+      const std::string group = std::move(groups.back());
+      groups.pop_back();
+      for (const Link& link : list_links(group)) {
+        const std::string path = group.empty() ? link.name : group + "/" + link.name;
+        check_.require(link.is_hard, path + " is a soft or external link");
+        H5O_info_t info;
+        check_.succeeded(H5Oget_info_by_name(file_, path.c_str(), &info, H5P_DEFAULT), "cannot look at " + path);
+        check_.require(seen.insert(info.addr).second, path + " is a second name of another object");
+        check_.require(info.type == H5O_TYPE_GROUP || info.type == H5O_TYPE_DATASET, path + " is no group or dataset");
+        check_.require(path.size() <= kMaxNameBytes,
+                       "a name is longer than " + std::to_string(kMaxNameBytes) + " bytes");
+        const auto parts = static_cast<std::size_t>(std::count(path.begin(), path.end(), '/')) + 1;
+        check_.require(parts <= kMaxNameParts, path + " lies in too many groups");
+        (info.type == H5O_TYPE_GROUP ? groups : datasets).push_back(path);
+      }
+    }
+    std::sort(datasets.begin(), datasets.end());
+    return datasets;
+  }
+
+  std::string read_metadata() const {
+    const std::string label(kMetadataName);
+    const Handle dataset = open_dataset(label);
+    const Handle type = check_.opened(H5Dget_type(dataset), H5Tclose, "the metadata has no type");
+    const std::size_t bytes = require_fixed_string(type, label);
+    const Handle space = check_.opened(H5Dget_space(dataset), H5Sclose, "the metadata has no space");
+    check_.require(H5Sget_simple_extent_type(space) == H5S_SCALAR, "the metadata is no scalar");
+    require_plain_layout(dataset, label, bytes);
+    std::string text(bytes, '\0');
+    check_.succeeded(H5Dread(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, text.data()), "cannot read the metadata");
+    return text;
+  }
+
+  ArrayInfo describe(const std::string& name) const {
+    const Handle dataset = open_dataset(name);
+    ArrayInfo info{.name = name, .dtype = read_dtype(dataset, name), .shape = {}, .digest = {}, .stored_bytes = 0};
+    const Dimensions dimensions = read_dimensions(dataset, name, size_bytes(info.dtype));
+    info.shape = dimensions.shape;
+    info.digest = read_digest(dataset, name);
+    info.stored_bytes = H5Dget_storage_size(dataset);
+    if (dimensions.bytes <= kMaxCompactBytes) {
+      require_plain_layout(dataset, name, dimensions.bytes);
+    } else {
+      require_our_chunks(dataset, info);
+    }
+    return info;
+  }
+
+  void read(const ArrayInfo& array, std::span<std::byte> out) const {
+    const Handle dataset = open_dataset(array.name);
+    if (out.size() > kMaxCompactBytes) return read_chunks(dataset, array, out);
+    if (out.empty()) return;
+    const Handle type = hdf5_type(check_, array.dtype);
+    check_.succeeded(H5Dread(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, out.data()),
+                     "cannot read array " + array.name);
+  }
+
+ private:
+  struct Link {
+    std::string name;
+    bool is_hard;
+  };
+
+  std::vector<Link> list_links(const std::string& group) const {
+    const auto append = [](hid_t, const char* name, const H5L_info_t* info, void* list) -> herr_t {
+      try {
+        static_cast<std::vector<Link>*>(list)->push_back({.name = name, .is_hard = info->type == H5L_TYPE_HARD});
+        return 0;
+      } catch (const std::exception&) {
+        return -1;  // HDF5 is C: no exception may pass through it
+      }
+    };
+    const std::string path = "/" + group;
+    const Handle handle =
+        check_.opened(H5Gopen2(file_, path.c_str(), H5P_DEFAULT), H5Gclose, "cannot open group " + path);
+    std::vector<Link> links;
+    check_.succeeded(H5Literate(handle, H5_INDEX_NAME, H5_ITER_INC, nullptr, append, &links),
+                     "cannot list group " + path);
+    return links;
+  }
+
+  Handle open_dataset(const std::string& name) const {
+    return check_.opened(H5Dopen2(file_, name.c_str(), H5P_DEFAULT), H5Dclose, "cannot open dataset " + name);
+  }
+
+  // Returns the string's length.
+  std::size_t require_fixed_string(hid_t type, const std::string& label) const {
+    check_.require(H5Tget_class(type) == H5T_STRING && H5Tis_variable_str(type) == 0,
+                   label + " is no string of fixed length");
+    return H5Tget_size(type);
+  }
+
+  std::optional<std::string> read_attribute(hid_t dataset, const std::string& array, const char* attribute_name) const {
+    const std::string label = "attribute " + std::string(attribute_name) + " of " + array;
+    if (check_.succeeded(H5Aexists(dataset, attribute_name), "cannot look for " + label) == 0) return std::nullopt;
+    const Handle attribute =
+        check_.opened(H5Aopen(dataset, attribute_name, H5P_DEFAULT), H5Aclose, "cannot open " + label);
+    const Handle type = check_.opened(H5Aget_type(attribute), H5Tclose, "no type of " + label);
+    const Handle space = check_.opened(H5Aget_space(attribute), H5Sclose, "no space of " + label);
+    const std::size_t bytes = require_fixed_string(type, label);
+    check_.require(bytes <= 64 && H5Sget_simple_extent_type(space) == H5S_SCALAR, label + " is no short text");
+    std::string text(bytes, '\0');
+    check_.succeeded(H5Aread(attribute, type, text.data()), "cannot read " + label);
+    return text;
+  }
+
+  DType read_dtype(hid_t dataset, const std::string& array) const {
+    const Handle type = check_.opened(H5Dget_type(dataset), H5Tclose, "no type of " + array);
+    const std::optional<std::string> attribute = read_attribute(dataset, array, kDTypeAttribute);
+    constexpr std::array kAll = {DType::f64, DType::f32, DType::f16, DType::bf16, DType::i8,  DType::i16,    DType::i32,
+                                 DType::i64, DType::u8,  DType::u16, DType::u32,  DType::u64, DType::boolean};
+    for (const DType dtype : kAll) {
+      const bool is_named = needs_dtype_attribute(dtype) ? attribute == name(dtype) : !attribute.has_value();
+      if (is_named && H5Tequal(type, hdf5_type(check_, dtype)) > 0) return dtype;
+    }
+    check_.fail(array + " has an element type that the format does not have");
+  }
+
+  Dimensions read_dimensions(hid_t dataset, const std::string& array, std::size_t element_bytes) const {
+    const Handle space = check_.opened(H5Dget_space(dataset), H5Sclose, "no space of " + array);
+    const H5S_class_t kind = H5Sget_simple_extent_type(space);
+    check_.require(kind == H5S_SCALAR || kind == H5S_SIMPLE, array + " has no shape");
+    const int axes = check_.succeeded(H5Sget_simple_extent_ndims(space), "no shape of " + array);
+    std::vector<hsize_t> shape(static_cast<std::size_t>(axes));
+    check_.succeeded(H5Sget_simple_extent_dims(space, shape.data(), nullptr), "no shape of " + array);
+    Dimensions dimensions{.shape = {shape.begin(), shape.end()}, .bytes = 0};
+    check_.require(multiply_shape(dimensions.shape, element_bytes, dimensions.bytes),
+                   array + " is larger than 64 bits count");
+    return dimensions;
+  }
+
+  Digest read_digest(hid_t dataset, const std::string& array) const {
+    const std::optional<std::string> text = read_attribute(dataset, array, kDigestAttribute);
+    check_.require(text.has_value(), array + " has no digest");
+    try {
+      return Digest::from_hex(*text);
+    } catch (const Error& error) {
+      check_.fail("the digest of " + array + " is none: " + error.what());
+    }
+  }
+
+  Handle creation_list(hid_t dataset, const std::string& label) const {
+    return check_.opened(H5Dget_create_plist(dataset), H5Pclose, "no creation list of " + label);
+  }
+
+  // All bytes are there, in this file: HDF5 would otherwise open other files or make bytes up.
+  void require_plain_layout(hid_t dataset, const std::string& label, std::uint64_t bytes) const {
+    const Handle creation = creation_list(dataset, label);
+    const H5D_layout_t layout = H5Pget_layout(creation);
+    const bool is_plain = (layout == H5D_COMPACT || layout == H5D_CONTIGUOUS) && H5Pget_external_count(creation) == 0;
+    check_.require(is_plain, label + " is not stored plainly in the file");
+    const std::uint64_t stored = H5Dget_storage_size(dataset);
+    check_.require(stored == bytes && bytes <= file_bytes_,
+                   label + " needs " + std::to_string(bytes) + " bytes, and " + std::to_string(stored) + " are stored");
+  }
+
+  void require_our_chunks(hid_t dataset, const ArrayInfo& array) const {
+    const Handle creation = creation_list(dataset, array.name);
+    check_.require(H5Pget_layout(creation) == H5D_CHUNKED, array.name + " is not stored in chunks");
+    require_our_filters(creation, array.name);
+    const ChunkGrid grid(array.shape, size_bytes(array.dtype));
+    std::vector<hsize_t> chunk(array.shape.size());
+    const int axes = H5Pget_chunk(creation, static_cast<int>(chunk.size()), chunk.data());
+    const bool has_our_shape =
+        axes == static_cast<int>(chunk.size()) && std::equal(chunk.begin(), chunk.end(), grid.chunk_shape().begin());
+    check_.require(has_our_shape, array.name + " is cut into other chunks");
+    require_possible_size(dataset, array, grid);
+  }
+
+  void require_our_filters(hid_t creation, const std::string& array) const {
+    constexpr std::array<H5Z_filter_t, 2> kFilters = {H5Z_FILTER_SHUFFLE, kZstdFilter};
+    bool are_ours = H5Pget_nfilters(creation) == static_cast<int>(kFilters.size());
+    for (unsigned i = 0; are_ours && i < kFilters.size(); ++i) {
+      unsigned flags = 0;
+      std::size_t values = 0;
+      are_ours = H5Pget_filter2(creation, i, &flags, &values, nullptr, 0, nullptr, nullptr) == kFilters[i];
+    }
+    check_.require(are_ours, array + " is not encoded by shuffle and zstd");
+  }
+
+  // Memory for the array is taken before its chunks are seen.
+  void require_possible_size(hid_t dataset, const ArrayInfo& array, const ChunkGrid& grid) const {
+    const Handle space = check_.opened(H5Dget_space(dataset), H5Sclose, "no space of " + array.name);
+    hsize_t chunks = 0;
+    check_.succeeded(H5Dget_num_chunks(dataset, space, &chunks), "cannot count the chunks of " + array.name);
+    check_.require(chunks == grid.count(), array.name + " has " + std::to_string(chunks) + " of its " +
+                                               std::to_string(grid.count()) + " chunks");
+    const bool is_possible =
+        array.stored_bytes <= file_bytes_ && array.stored_bytes / min_frame_bytes(grid.chunk_bytes()) >= chunks;
+    check_.require(is_possible, array.name + " cannot be stored in " + std::to_string(array.stored_bytes) + " bytes");
+  }
+
+  void read_chunks(hid_t dataset, const ArrayInfo& array, std::span<std::byte> out) const {
+    const std::size_t element_bytes = size_bytes(array.dtype);
+    const ChunkGrid grid(array.shape, element_bytes);
+    ChunkDecoder decoder;
+    std::vector<std::byte> frame;
+    for (std::uint64_t index = 0; index < grid.count(); ++index) {
+      const ChunkGrid::Piece piece = grid.piece(index);
+      const std::string label = "chunk " + std::to_string(index) + " of " + array.name;
+      read_frame(dataset, piece, label, frame);
+      const bool is_whole =
+          decoder.decode(frame, grid.chunk_bytes(), element_bytes, out.subspan(piece.first_byte, piece.bytes));
+      check_.require(is_whole, label + " is no whole zstd frame of " + std::to_string(grid.chunk_bytes()) + " bytes");
+    }
+  }
+
+  void read_frame(hid_t dataset, const ChunkGrid::Piece& piece, const std::string& label,
+                  std::vector<std::byte>& frame) const {
+    const std::vector<hsize_t> offset(piece.offset.begin(), piece.offset.end());
+    hsize_t bytes = 0;
+    check_.succeeded(H5Dget_chunk_storage_size(dataset, offset.data(), &bytes), "cannot find " + label);
+    check_.require(bytes > 0 && bytes <= file_bytes_, label + " is not in the file");
+    frame.resize(bytes);
+    std::uint32_t skipped_filters = 0;
+    check_.succeeded(H5Dread_chunk(dataset, H5P_DEFAULT, offset.data(), &skipped_filters, frame.data()),
+                     "cannot read " + label);
+    check_.require(skipped_filters == 0, label + " is not encoded");
+  }
+
+  Checker check_;
+  hid_t file_;
+  std::uint64_t file_bytes_;
+};
+
+}  // namespace
+
+bool multiply_shape(std::span<const std::uint64_t> shape, std::size_t element_bytes, std::uint64_t& bytes) {
+  bytes = element_bytes;
+  if (std::find(shape.begin(), shape.end(), 0U) != shape.end()) bytes = 0;
+  return std::none_of(shape.begin(), shape.end(),
+                      [&](std::uint64_t extent) { return __builtin_mul_overflow(bytes, extent, &bytes); });
+}
+
+std::vector<std::byte> compose_hdf5(const std::string& path, std::string_view metadata_json,
+                                    std::span<const ArrayView> arrays, const WriteOptions& options) {
+  std::vector<std::byte> image;
+  const Session session;
+  Composer composer(path, image);
+  ChunkEncoder encoder(options.zstd_level);
+  composer.write_metadata(metadata_json);
+  for (const ArrayView& array : arrays) composer.write_array(array, encoder, options.zstd_level);
+  composer.finish();
+  return image;
+}
+
+struct Hdf5Reader::State {
+  std::string path;
+  std::vector<std::byte> bytes;
+  std::optional<Handle> file;
+  std::string metadata;
+  std::vector<ArrayInfo> arrays;
+
+  Parser parser() const { return {Checker::of_reading(path), *file, bytes.size()}; }
+};
+
+Hdf5Reader::Hdf5Reader(std::string path, std::vector<std::byte> bytes) {
+  const Session session;
+  auto state = std::make_unique<State>();
+  state->path = std::move(path);
+  state->bytes = std::move(bytes);
+  const Checker check = Checker::of_reading(state->path);
+  const Handle access = access_list(check, {.growing = nullptr, .fixed = state->bytes});
+  state->file.emplace(check.opened(H5Fopen("holdfast", H5F_ACC_RDONLY, access), H5Fclose, "HDF5 cannot open it"));
+  const Parser parser = state->parser();
+  bool has_metadata = false;
+  for (const std::string& name : parser.list_datasets()) {
+    if (name == kMetadataName) {
+      state->metadata = parser.read_metadata();
+      has_metadata = true;
+    } else {
+      state->arrays.push_back(parser.describe(name));
+    }
+  }
+  check.require(has_metadata, "it has no metadata");
+  state_ = std::move(state);
+}
+
+Hdf5Reader::~Hdf5Reader() {
+  const Session session;
+  state_->file.reset();
+}
+
+const std::string& Hdf5Reader::metadata() const {
+  return state_->metadata;
+}
+
+const std::vector<ArrayInfo>& Hdf5Reader::arrays() const {
+  return state_->arrays;
+}
+
+void Hdf5Reader::read(const ArrayInfo& array, std::span<std::byte> out) const {
+  const Session session;
+  state_->parser().read(array, out);
+}
+
+}  // namespace holdfast::format

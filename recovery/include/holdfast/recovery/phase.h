@@ -1,0 +1,14 @@
+#pragma once
+
+// What a replica is doing, as it tells the watchdog. Decides how long it may go without progress.
+
+#include <string_view>
+
+namespace holdfast::recovery {
+
+enum class Phase { starting, computing, waiting_for_peers, updating, saving, callbacks, evaluating, finishing };
+
+// The enumerator's name, as written above.
+std::string_view to_string(Phase phase);
+
+}  // namespace holdfast::recovery

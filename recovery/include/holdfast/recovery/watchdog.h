@@ -1,0 +1,50 @@
+#pragma once
+
+// The parent of all replicas of a run. It starts one process per replica, notices at once when one dies, fails or
+// hangs, and then starts all of them again as the next generation, as often as the restart budget allows. It trains
+// nothing itself.
+//
+// RUN_DIRECTORY/journal.jsonl tells everything that it saw and decided, one JSON object a line.
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+namespace holdfast::recovery {
+
+struct WatchdogOptions {
+  int replicas = 1;                           // 1 to kMaxReplicas
+  std::string run_directory{};                // created when missing
+  std::vector<std::string> command{};         // arguments of the program that each replica executes, its name first
+  std::string executable = "/proc/self/exe";  // the running program, even when its file was replaced meanwhile
+  std::string worker_config{};                // handed to each worker as it is
+  int max_restarts = 20;                      // within restart_window; one failure more ends the run
+  std::chrono::milliseconds restart_window = std::chrono::minutes(10);
+  std::chrono::milliseconds hang_after = std::chrono::seconds(30);  // without progress, outside of waiting for peers
+  std::chrono::milliseconds start_timeout = std::chrono::seconds(120);  // the same, while a worker starts
+  std::chrono::milliseconds stop_grace = std::chrono::seconds(8);       // between a request to stop and a kill
+  std::vector<std::string> faults{};                                    // see faults.h
+};
+
+inline constexpr int kMaxReplicas = 64;
+
+inline constexpr int kExitFinished = 0;
+inline constexpr int kExitUnrecoverable = 1;  // a replica said that restarting cannot help
+inline constexpr int kExitGaveUp = 70;        // the restart budget is spent
+inline constexpr int kExitStopped = 75;       // SIGINT, SIGTERM or SIGHUP; starting again resumes
+
+struct RunOutcome {
+  int exit_code = 0;
+  std::string sentence{};  // for the user
+};
+
+// Blocks until the run has ended; no child process is left then, but for one that the kernel cannot kill within its
+// time, which the sentence names. Owns SIGINT and SIGTERM meanwhile, and SIGHUP unless the program was started with it
+// ignored; a second signal kills the replicas at once. Call it from a thread that lives until it returns: replicas die
+// with that thread.
+//
+// Throws Error{invalid_argument} for options, Error{already_running} when another watchdog or its replicas still own
+// the directory, Error{input_output, ...} when the directory cannot be written. No replica is left then either.
+RunOutcome run_watchdog(const WatchdogOptions& options);
+
+}  // namespace holdfast::recovery

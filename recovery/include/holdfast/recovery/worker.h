@@ -1,0 +1,88 @@
+#pragma once
+
+// The watchdog as one replica's process sees it: who am I, how to get memory that peers can read, how to say that I am
+// alive.
+//
+//   if (is_worker()) {
+//     auto worker = Worker::join(Deadline::after(std::chrono::minutes(2)));
+//     ... worker->enter(Phase::computing, step); ...
+//     worker->report_finished();
+//   }
+//
+// While a Worker lives, the process ends itself with exit code 70 as soon as the watchdog is gone. A process that
+// leaves without report_finished() has failed, unless it was asked to stop.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "holdfast/base/deadline.h"
+#include "holdfast/base/shared_memory.h"
+#include "holdfast/recovery/faults.h"
+#include "holdfast/recovery/phase.h"
+
+namespace holdfast::recovery {
+
+// True in a process that a watchdog started, until it joins.
+bool is_worker();
+
+// Why an earlier generation of the run was ended.
+struct Restart {
+  int generation = 0;  // the one that ended
+  int rank = 0;        // of the replica that caused it
+  std::string cause{};
+  double detected_unix_seconds = 0;
+  std::int64_t step = -1;  // where that replica was; -1 before its first step
+};
+
+class Worker {
+ public:
+  // Registers with the watchdog and returns when all replicas of the generation have. Throws Error{deadline_exceeded},
+  // or Error{invalid_argument} in a process that no watchdog started.
+  static std::unique_ptr<Worker> join(Deadline deadline);
+  // Takes leave in order: the watchdog does not mistake it for a death. The process should end soon after.
+  ~Worker();
+
+  int rank() const;
+  int size() const;
+  int generation() const;
+  const std::string& run_directory() const;
+  const std::string& config() const;
+  // All restarts of the run, oldest first, those under earlier watchdogs too.
+  std::span<const Restart> restarts() const;
+
+  struct Arena {
+    SharedMemory own;               // writable; all zero
+    std::vector<SharedMemory> all;  // by rank, read-only; the own rank's is empty
+  };
+  // Gives each rank a block of `bytes` that its peers can read. The first four bytes are a SignalWord, which the
+  // watchdog cancels when the generation ends. All ranks must call it equally often, with equal sizes; one thread at a
+  // time. Throws Error{incompatible} where sizes differ, Error{out_of_memory}, Error{deadline_exceeded}.
+  Arena exchange_arenas(std::size_t bytes, Deadline deadline);
+
+  // Both tell that there is progress; cheap enough for every layer of a network. Any thread.
+  void enter(Phase phase, std::int64_t step);
+  void beat();
+
+  // The watchdog wants an orderly end: save, then leave with exit code 0 or 75. Any thread.
+  bool stop_requested() const;
+
+  // Any thread. `is_unrecoverable`: it would fail again after every restart, so that the run should end.
+  void report_failure(const std::string& what, bool is_unrecoverable) noexcept;
+  void report_finished();
+  // A line for the journal, such as "savepoint written"; `details` is a JSON text. A line that cannot be sent is lost.
+  void report_event(const std::string& name, const std::string& details) noexcept;
+
+  const Faults& faults() const;
+
+ private:
+  struct Connection;
+  explicit Worker(std::unique_ptr<Connection> connection);
+
+  std::unique_ptr<Connection> connection_;
+};
+
+}  // namespace holdfast::recovery

@@ -1,0 +1,44 @@
+#pragma once
+
+// The watchdog's part in shared arenas of one generation: it owns the memory, hands it out, and ends all waits in it.
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "channel.h"
+#include "holdfast/base/error.h"
+#include "holdfast/base/shared_memory.h"
+
+namespace holdfast::recovery {
+
+class ArenaExchange {
+ public:
+  ArenaExchange(int generation, int replicas);
+
+  struct Reply {
+    int rank = 0;
+    Message message;
+  };
+  // Notes that `rank` wants its `number`th arena, of `bytes`. Empty until all ranks have asked for that number; then
+  // one reply for each of them: its own descriptor at its rank's place, writable, those of its peers read-only; or an
+  // error.
+  std::vector<Reply> request(int rank, int number, std::size_t bytes);
+
+  // Ends every wait on the first word of every arena.
+  void cancel();
+
+ private:
+  using Sizes = std::vector<std::optional<std::size_t>>;  // by rank; empty: has not asked
+
+  std::vector<Reply> create(int number, std::size_t bytes);
+  std::vector<Reply> refuse(int number, ErrorCode code, const std::string& sentence) const;
+
+  int generation_;
+  int replicas_;
+  std::map<int, Sizes> wanted_;
+  std::vector<SharedMemory> arenas_;
+};
+
+}  // namespace holdfast::recovery

@@ -1,0 +1,52 @@
+#pragma once
+
+// One end of a connection between watchdog and worker: JSON messages that may carry file descriptors, kept whole and in
+// order. A message too long for a packet travels in a memory file, so its length is limited by kMaxMessageBytes only.
+
+#include <cstddef>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "holdfast/base/deadline.h"
+#include "holdfast/base/shared_memory.h"
+
+namespace holdfast::recovery {
+
+struct Message {
+  nlohmann::json body{};
+  std::vector<FileDescriptor> descriptors{};
+};
+
+class Channel {
+ public:
+  static constexpr std::size_t kMaxMessageBytes = 16 * 1024 * 1024;
+
+  static std::pair<Channel, Channel> create();
+  explicit Channel(FileDescriptor socket);
+
+  // Any thread. Throws Error{invalid_argument} for a message over the limit, Error{deadline_exceeded} when the peer
+  // does not read, Error{unavailable} when it is gone.
+  void send(const Message& message, Deadline deadline) const;
+
+  // Never blocks; empty when there is no message. After the peer has closed its end, what it sent before still comes.
+  // Throws Error{input_output} for what is no message. One thread at a time.
+  std::optional<Message> try_receive();
+  // Until there is something to receive, the peer has closed its end, or the deadline passes.
+  void wait_until_readable(Deadline deadline) const;
+  bool is_closed() const { return is_closed_; }
+
+  // Ends the connection for both ends, and every wait for it.
+  void shut_down() const;
+
+  int descriptor() const { return socket_.value(); }
+  FileDescriptor take_descriptor() { return std::move(socket_); }
+
+ private:
+  FileDescriptor socket_;
+  bool is_closed_ = false;
+};
+
+}  // namespace holdfast::recovery

@@ -1,0 +1,54 @@
+#pragma once
+
+// A page of memory that the watchdog shares with one incarnation of a worker: the worker holds its mutex as long as it
+// lives, and writes down how far it is. The kernel gives the mutex of a dead process to the next who waits for it, in
+// about 0.1 ms (robust_list(2)); the confirmation of its exit takes until its memory is torn down.
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <stop_token>
+#include <thread>
+
+#include "holdfast/base/shared_memory.h"
+#include "holdfast/recovery/phase.h"
+
+namespace holdfast::recovery {
+
+struct LifePage {
+  static constexpr std::size_t kBytes = 4096;
+
+  // The watchdog's side makes the page in zero-filled shared memory; the worker's side finds it there.
+  static LifePage& make(SharedMemory& memory);
+  static LifePage& find(SharedMemory& memory);
+
+  void enter(Phase next_phase, std::int64_t next_step);
+  void beat() { progress.fetch_add(1, std::memory_order_relaxed); }
+
+  // By the same thread, which must live as long as the process does: it is a thread that owns a mutex.
+  void hold();
+  void let_go();
+
+  pthread_mutex_t held;  // robust, shared between processes
+  std::atomic<std::uint64_t> progress;
+  std::atomic<std::int64_t> step;
+  std::atomic<Phase> phase;
+};
+
+static_assert(sizeof(LifePage) <= LifePage::kBytes);
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<Phase>::is_always_lock_free);
+
+// A thread that waits for the death of the page's holder. The page must outlive it.
+class DeathWatch {
+ public:
+  // The worker must hold the page already. `on_death` is called at most once, from the thread, and not when the holder
+  // lets go.
+  DeathWatch(LifePage& page, std::function<void()> on_death);
+
+ private:
+  std::jthread thread_;  // stops within 0.1 s
+};
+
+}  // namespace holdfast::recovery

@@ -1,0 +1,56 @@
+#pragma once
+
+// A child process that cannot outlive its owner: it is killed and reaped by the destructor, and by the kernel when the
+// thread that spawned it dies.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "holdfast/base/deadline.h"
+#include "holdfast/base/shared_memory.h"
+
+namespace holdfast::recovery {
+
+struct SpawnOptions {
+  std::string executable{};
+  std::vector<std::string> arguments{};  // the program's name first
+  std::string variable{};                // "NAME=VALUE", added to this process's environment
+  std::vector<int> inherited{};  // descriptors above 2 that stay open under their numbers; all others are closed
+};
+
+struct ExitStatus {
+  int code = 0;
+  int signal = 0;  // 0: it left with `code`
+};
+
+class Process {
+ public:
+  // Returns once the program runs, in a process group of its own, with /dev/null as standard input. Throws
+  // Error{not_found, input_output, deadline_exceeded} naming the executable.
+  static Process spawn(const SpawnOptions& options, Deadline deadline);
+
+  ~Process();
+  Process(Process&&) noexcept = default;
+  Process& operator=(Process&&) = delete;
+
+  int pid() const { return pid_; }
+  // Readable once the process has ended.
+  int descriptor() const { return descriptor_.value(); }
+
+  // SIGKILL to the process and whatever it started in its group.
+  void kill_group() const;
+  // Empty while it runs; the same answer ever after.
+  std::optional<ExitStatus> try_reap();
+  // By SIGSTOP or a terminal; false once it has ended.
+  bool is_stopped() const;
+
+ private:
+  Process(int pid, FileDescriptor descriptor);
+
+  int pid_;
+  FileDescriptor descriptor_;  // closed after a move
+  std::optional<ExitStatus> exit_status_;
+};
+
+}  // namespace holdfast::recovery

@@ -1,0 +1,114 @@
+#include "replica_process.h"
+
+#include <chrono>
+
+#include <boost/asio/post.hpp>
+
+#include "descriptors.h"
+#include "holdfast/base/error.h"
+#include "messages.h"
+
+namespace holdfast::recovery {
+namespace {
+
+namespace asio = boost::asio;
+
+// An exec takes milliseconds; from a network file system that does not answer, for ever.
+constexpr std::chrono::seconds kSpawnTimeout(10);
+
+}  // namespace
+
+std::shared_ptr<ReplicaProcess> ReplicaProcess::start(asio::io_context& io, const Program& program, Handlers handlers) {
+  SharedMemory life = SharedMemory::create("holdfast-life", LifePage::kBytes);
+  LifePage::make(life);
+  auto [own_end, worker_end] = Channel::create();
+  const FileDescriptor channel_to_inherit = duplicate(worker_end.descriptor());
+  const FileDescriptor life_to_inherit = duplicate(life.descriptor());
+  const std::string variable = std::string(kWorkerVariable) + "=" + std::to_string(channel_to_inherit.value()) + "," +
+                               std::to_string(life_to_inherit.value()) + "," + std::to_string(program.lock);
+  Process process = Process::spawn({.executable = program.executable,
+                                    .arguments = program.arguments,
+                                    .variable = variable,
+                                    .inherited = {channel_to_inherit.value(), life_to_inherit.value(), program.lock}},
+                                   Deadline::after(kSpawnTimeout));
+  const std::shared_ptr<ReplicaProcess> replica(
+      new ReplicaProcess(io, std::move(handlers), std::move(own_end), std::move(life), std::move(process)));
+  replica->wait_for_messages();
+  replica->wait_for_exit();
+  return replica;
+}
+
+ReplicaProcess::ReplicaProcess(asio::io_context& io, Handlers handlers, Channel channel, SharedMemory life,
+                               Process process)
+    : io_(io),
+      handlers_(std::move(handlers)),
+      channel_(std::move(channel)),
+      life_(std::move(life)),
+      page_(LifePage::find(life_)),
+      process_(std::move(process)),
+      channel_events_(io, duplicate(channel_.descriptor()).release()),
+      exit_events_(io, duplicate(process_.descriptor()).release()) {}
+
+void ReplicaProcess::watch_for_death() {
+  if (death_watch_) return;
+  death_watch_.emplace(page_, [&io = io_, weak = weak_from_this()] {
+    asio::post(io, [weak] {
+      if (const auto self = weak.lock()) self->on_died();
+    });
+  });
+}
+
+void ReplicaProcess::send(const Message& message) const {
+  channel_.send(message, Deadline::after({}));
+}
+
+Pulse ReplicaProcess::pulse(int rank) const {
+  return {.rank = rank,
+          .progress = page_.progress.load(std::memory_order_relaxed),
+          .phase = page_.phase.load(std::memory_order_relaxed),
+          .step = step(),
+          .is_stopped = process_.is_stopped()};
+}
+
+// A completion that is queued already when the replica is dropped still comes: hence the weak pointers.
+void ReplicaProcess::wait_for_messages() {
+  channel_events_.async_wait(asio::posix::stream_descriptor::wait_read,
+                             [weak = weak_from_this()](const boost::system::error_code& error) {
+                               const auto self = weak.lock();
+                               if (error || self == nullptr) return;
+                               self->receive_all();
+                               if (!self->channel_.is_closed()) self->wait_for_messages();
+                             });
+}
+
+void ReplicaProcess::wait_for_exit() {
+  exit_events_.async_wait(asio::posix::stream_descriptor::wait_read,
+                          [weak = weak_from_this()](const boost::system::error_code& error) {
+                            const auto self = weak.lock();
+                            if (!error && self != nullptr) self->on_exit_possible();
+                          });
+}
+
+void ReplicaProcess::receive_all() {
+  try {
+    while (std::optional<Message> message = channel_.try_receive()) handlers_.on_message(*message);
+  } catch (const Error& error) {
+    handlers_.on_bad_message(error.what());
+  } catch (const nlohmann::json::exception& error) {
+    handlers_.on_bad_message(error.what());
+  }
+}
+
+void ReplicaProcess::on_died() {
+  receive_all();
+  handlers_.on_death();
+}
+
+void ReplicaProcess::on_exit_possible() {
+  const std::optional<ExitStatus> status = process_.try_reap();
+  if (!status) return wait_for_exit();
+  receive_all();
+  handlers_.on_exit(*status);
+}
+
+}  // namespace holdfast::recovery

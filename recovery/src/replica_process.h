@@ -1,0 +1,71 @@
+#pragma once
+
+// One incarnation of a replica as the watchdog sees it: its process, channel and life page, as callbacks on the thread
+// that runs the io_context. Dropping it kills the process.
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+
+#include "channel.h"
+#include "hang_detector.h"
+#include "life_page.h"
+#include "process.h"
+
+namespace holdfast::recovery {
+
+class ReplicaProcess : public std::enable_shared_from_this<ReplicaProcess> {
+ public:
+  struct Program {
+    std::string executable{};
+    std::vector<std::string> arguments{};
+    int lock = -1;  // descriptor to inherit
+  };
+  // What the worker sent before its end is always told before the end.
+  struct Handlers {
+    std::function<void(Message&)> on_message;
+    std::function<void(const std::string& what)> on_bad_message;
+    std::function<void()> on_death;
+    std::function<void(ExitStatus)> on_exit;
+  };
+
+  // Throws Error when the process cannot be started.
+  static std::shared_ptr<ReplicaProcess> start(boost::asio::io_context& io, const Program& program, Handlers handlers);
+
+  // Once the worker has said that it holds its life page.
+  void watch_for_death();
+  // Does not wait for the worker to read. Throws as Channel::send does.
+  void send(const Message& message) const;
+  void kill() const { process_.kill_group(); }
+
+  int pid() const { return process_.pid(); }
+  std::int64_t step() const { return page_.step.load(std::memory_order_relaxed); }
+  Pulse pulse(int rank) const;
+
+ private:
+  ReplicaProcess(boost::asio::io_context& io, Handlers handlers, Channel channel, SharedMemory life, Process process);
+
+  void wait_for_messages();
+  void wait_for_exit();
+  void receive_all();
+  void on_died();
+  void on_exit_possible();
+
+  boost::asio::io_context& io_;
+  Handlers handlers_;
+  Channel channel_;
+  SharedMemory life_;
+  LifePage& page_;
+  Process process_;
+  boost::asio::posix::stream_descriptor channel_events_;
+  boost::asio::posix::stream_descriptor exit_events_;
+  std::optional<DeathWatch> death_watch_;  // last: its thread uses the page
+};
+
+}  // namespace holdfast::recovery

@@ -1,0 +1,67 @@
+#include "run_lock.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "descriptors.h"
+#include "holdfast/base/error.h"
+
+namespace holdfast::recovery {
+namespace {
+
+constexpr std::chrono::milliseconds kRetryPeriod(20);
+
+FileDescriptor open_lock_file(const std::string& directory) {
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  if (error) throw system_error(error.value(), "cannot create the run directory " + directory);
+  const std::string path = directory + "/lock";
+  const FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  if (!file.is_open()) throw system_error(errno, "cannot write to the run directory " + directory);
+  return duplicate(file.value());
+}
+
+// False when somebody else has it.
+bool try_lock(int file, const std::string& directory) {
+  if (::flock(file, LOCK_EX | LOCK_NB) == 0) return true;
+  if (errno == EWOULDBLOCK || errno == EINTR) return false;
+  throw system_error(errno, "cannot lock the run directory " + directory);
+}
+
+Error taken(const std::string& directory) {
+  std::string pid;
+  std::ifstream(directory + "/lock") >> pid;
+  const std::string owner =
+      pid.empty() ? "another process" : "the watchdog with process number " + pid + " or its replicas";
+  return Error(ErrorCode::already_running, "the run directory " + directory + " is in use by " + owner +
+                                               "; wait for that run to end, or give another directory");
+}
+
+// For the sentence that another watchdog tells its user; the lock holds without it.
+void write_owner(int file) {
+  const std::string text = std::to_string(::getpid()) + "\n";
+  if (::ftruncate(file, 0) == 0) {
+    [[maybe_unused]] const ssize_t written = ::pwrite(file, text.data(), text.size(), 0);
+  }
+}
+
+}  // namespace
+
+FileDescriptor lock_run_directory(const std::string& directory, Deadline deadline) {
+  FileDescriptor file = open_lock_file(directory);
+  // flock(2) knows no deadline.
+  while (!try_lock(file.value(), directory)) {
+    if (deadline.has_passed()) throw taken(directory);
+    std::this_thread::sleep_for(kRetryPeriod);
+  }
+  write_owner(file.value());
+  return file;
+}
+
+}  // namespace holdfast::recovery

@@ -1,0 +1,110 @@
+#pragma once
+
+// Samples for training, and the stages that they pass through on their way. Every stage is random access: which sample
+// stands at which position of an epoch, and what map() functions drew for it, is a pure function of (seed, epoch,
+// position). So a run is resumed by going on at a position, and each replica loads the samples of its own shards and no
+// others.
+//
+//   Dataset train = read_idx(images, labels).shuffle().map(shift_a_little, "shift").batch(256).prefetch(2);
+//
+// A Dataset is a handle on immutable stages: cheap to copy, safe to use from several threads. It does not read ahead by
+// itself and holds no place in the data.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "holdfast/core/random.h"
+#include "holdfast/core/shape.h"
+#include "holdfast/core/tensor.h"
+
+namespace holdfast {
+
+class Stage;
+
+// Where the numbers of one sample are, row-major. The memory belongs to the caller.
+struct Sample {
+  std::span<float> features;
+  std::span<float> targets;
+};
+
+struct BatchOptions {
+  bool drop_remainder = false;  // leave out the samples at an epoch's end that do not fill a batch
+};
+
+class Dataset {
+ public:
+  // Changes a sample in place.
+  using MapFunction = std::function<void(Sample, Random&)>;
+  // Makes the features of a sample from those before; targets stay.
+  using FeatureFunction = std::function<void(std::span<const float>, std::span<float>, Random&)>;
+
+  // Sources of the library use this; users begin with from_tensors() or read_idx().
+  explicit Dataset(std::shared_ptr<const Stage> stage);
+
+  // Of one sample.
+  const Shape& feature_shape() const;
+  const Shape& target_shape() const;
+  // Samples in an epoch.
+  std::int64_t size() const;
+
+  // Calls `function` on each sample as it is loaded, from any thread, several at once. What it draws from its Random
+  // belongs to (seed, epoch, position, this stage), position counted where the map stands: before a shuffle it is the
+  // sample's own. A function must depend on nothing else, or a resumed run has other bits. Its code cannot be part of
+  // the description(): change `name` with it. Throws Error{invalid_argument} for an empty function.
+  Dataset map(MapFunction function, std::string name = "") const;
+  Dataset map(Shape new_feature_shape, FeatureFunction function, std::string name = "") const;
+
+  // Another order in each epoch: every one of all samples is equally likely, by Fisher and Yates. With a window, each
+  // run of that many samples is shuffled in itself, which keeps reads of a large source near each other; a window as
+  // long as the data, or longer, shuffles all of it. Holds the last two orders, 4 bytes a sample of the window. Throws
+  // Error{invalid_argument} unless 0 < window, Error{unsupported} for windows of more than 2^32 - 1 samples.
+  Dataset shuffle() const;
+  Dataset shuffle(std::int64_t window) const;
+
+  // The first `count` samples of each epoch, or the rest; all of them when there are fewer. Throw
+  // Error{invalid_argument} for negative counts.
+  Dataset take(std::int64_t count) const;
+  Dataset skip(std::int64_t count) const;
+  // Makes one epoch out of `count` epochs, each with a shuffle and draws of its own. Throws Error{invalid_argument}
+  // unless 0 < count.
+  Dataset repeat(std::int64_t count) const;
+
+  // How the samples are grouped, and how many batches are loaded ahead by a thread of their own (0: none). Both come
+  // behind all other stages, once each: Error{invalid_argument} otherwise, for a batch of no samples, and for a
+  // negative depth.
+  Dataset batch(std::int64_t samples, BatchOptions options = {}) const;
+  Dataset prefetch(int depth) const;
+
+  // 0 without batch().
+  std::int64_t batch_size() const { return batch_size_; }
+  // In an epoch; the last one may be smaller. 0 without batch().
+  std::int64_t batches() const;
+  int prefetch_depth() const { return prefetch_depth_; }
+
+  // Writes the sample at a position in [0, size()) of an epoch, counted from 0. Throws Error{invalid_argument} for
+  // other positions, for negative epochs and for destinations of another size; what a map function throws passes
+  // through. The destination then holds anything.
+  void load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const;
+
+  // What the bits of a run depend on, as JSON: stages, sizes, shapes and a digest of the source's content, without
+  // paths. The same text for the same data set.
+  std::string description() const;
+
+ private:
+  void check_is_open(const std::string& stage) const;
+
+  std::shared_ptr<const Stage> stage_;
+  std::int64_t batch_size_ = 0;
+  bool drop_remainder_ = false;
+  bool is_prefetched_ = false;
+  int prefetch_depth_ = 0;
+};
+
+// One sample for each entry along the first axis. Throws Error{invalid_argument} when the two have different first axes
+// or none.
+Dataset from_tensors(Tensor features, Tensor targets);
+
+}  // namespace holdfast

@@ -1,0 +1,18 @@
+#pragma once
+
+// The share of samples whose largest output stands where the largest target does; of equals the first counts.
+
+#include "holdfast/nn/metric.h"
+
+namespace holdfast {
+
+class CategoricalAccuracy : public Metric {
+ public:
+  explicit CategoricalAccuracy(MetricOptions options = {});
+
+  std::string configuration() const override;
+  std::unique_ptr<Metric> clone() const override;
+  float sum(std::span<const float> outputs, std::span<const float> targets, std::int64_t samples) const override;
+};
+
+}  // namespace holdfast

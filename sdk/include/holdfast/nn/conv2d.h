@@ -1,0 +1,44 @@
+#pragma once
+
+// A two-dimensional convolution (cross-correlation) over [height, width, channels]. Parameters: kernel [kernel height,
+// kernel width, channels, filters] and bias [filters].
+
+#include <memory>
+
+#include "holdfast/compute/activation.h"
+#include "holdfast/compute/padding.h"
+#include "holdfast/nn/layer.h"
+
+namespace holdfast {
+
+class ConfigReader;
+
+struct Conv2DOptions {
+  Extent2D strides = 1;
+  Padding padding = Padding::valid;
+  Activation activation = Activation::linear;
+  bool use_bias = true;
+  Initializer kernel_initializer = Initializer::glorot_uniform();
+  Initializer bias_initializer = Initializer::zeros();
+  std::string name = {};
+};
+
+class Conv2D final : public Layer {
+ public:
+  // Throws Error{invalid_argument} unless all numbers are in [1, kMaximumExtent].
+  Conv2D(std::int64_t filters, Extent2D kernel_size, const Conv2DOptions& options = {});
+  static std::shared_ptr<const Layer> from_config(const std::string& name, ConfigReader& config);
+
+  std::string_view kind() const override { return "Conv2D"; }
+  Shape output_shape(const Shape& input) const override;
+  std::vector<WeightDescription> parameters(const Shape& input) const override;
+  void add_stages(ModelStageBuilder& builder) const override;
+  void write_config(ConfigWriter& config) const override;
+
+ private:
+  std::int64_t filters_;
+  Extent2D kernel_size_;
+  Conv2DOptions options_;
+};
+
+}  // namespace holdfast

@@ -1,0 +1,40 @@
+#pragma once
+
+// A fully connected layer: output = activation(input x kernel + bias) along the last axis; axes before it are kept.
+// Parameters: kernel [inputs, units] and bias [units].
+
+#include <memory>
+
+#include "holdfast/compute/activation.h"
+#include "holdfast/nn/layer.h"
+
+namespace holdfast {
+
+class ConfigReader;
+
+struct DenseOptions {
+  Activation activation = Activation::linear;
+  bool use_bias = true;
+  Initializer kernel_initializer = Initializer::glorot_uniform();
+  Initializer bias_initializer = Initializer::zeros();
+  std::string name = {};
+};
+
+class Dense final : public Layer {
+ public:
+  // Throws Error{invalid_argument} unless units is in [1, kMaximumExtent].
+  explicit Dense(std::int64_t units, const DenseOptions& options = {});
+  static std::shared_ptr<const Layer> from_config(const std::string& name, ConfigReader& config);
+
+  std::string_view kind() const override { return "Dense"; }
+  Shape output_shape(const Shape& input) const override;
+  std::vector<WeightDescription> parameters(const Shape& input) const override;
+  void add_stages(ModelStageBuilder& builder) const override;
+  void write_config(ConfigWriter& config) const override;
+
+ private:
+  std::int64_t units_;
+  DenseOptions options_;
+};
+
+}  // namespace holdfast

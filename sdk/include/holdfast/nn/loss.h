@@ -1,0 +1,44 @@
+#pragma once
+
+// What training makes small. A loss compares a model's outputs with the targets, gives one number a sample and the
+// gradient of their sum. Losses are immutable and hold options only: any thread may use the same one.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "holdfast/core/shape.h"
+
+namespace holdfast {
+
+class Loss {
+ public:
+  virtual ~Loss() = default;
+
+  // "sparse_categorical_crossentropy"
+  virtual std::string name() const = 0;
+  // Kind and options as JSON; the same text for the same loss, wherever it is made.
+  virtual std::string configuration() const = 0;
+  virtual std::unique_ptr<Loss> clone() const = 0;
+
+  // The shape of one sample's target for the shape of one sample's output. Throws Error{invalid_argument} for outputs
+  // that the loss cannot take.
+  virtual Shape target_shape(const Shape& output) const = 0;
+
+  // `outputs` and `targets` hold `samples` rows, of the model's output and of target_shape() elements. Returns the sum
+  // (not the mean) of the sample losses, added in the order of the samples in double. Writes to `gradient`, which is as
+  // long as `outputs`,
+  //     gradient[i] = scale * d(sum of the sample losses) / d outputs[i];
+  // an empty `gradient` asks for the loss alone. Throws Error{invalid_argument} for spans that do not fit together and
+  // for targets that no sample can have; `gradient` then holds anything.
+  virtual float evaluate(std::span<const float> outputs, std::span<const float> targets, std::int64_t samples,
+                         float scale, std::span<float> gradient) const = 0;
+
+ protected:
+  Loss() = default;
+  Loss(const Loss&) = default;
+  Loss& operator=(const Loss&) = default;
+};
+
+}  // namespace holdfast

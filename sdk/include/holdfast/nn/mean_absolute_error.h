@@ -1,0 +1,18 @@
+#pragma once
+
+// The mean of |output - target| over the elements of a sample.
+
+#include "holdfast/nn/metric.h"
+
+namespace holdfast {
+
+class MeanAbsoluteError : public Metric {
+ public:
+  explicit MeanAbsoluteError(MetricOptions options = {});
+
+  std::string configuration() const override;
+  std::unique_ptr<Metric> clone() const override;
+  float sum(std::span<const float> outputs, std::span<const float> targets, std::int64_t samples) const override;
+};
+
+}  // namespace holdfast

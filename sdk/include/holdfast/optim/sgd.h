@@ -1,0 +1,37 @@
+#pragma once
+
+// Stochastic gradient descent, with parameter w, gradient g and learning rate lr (formulae of keras.optimizers.SGD):
+//
+//   momentum 0:         w -= lr g
+//   momentum m:         v = m v - lr g,  w += v
+//   Nesterov momentum:  v = m v - lr g,  w += m v - lr g
+
+#include "holdfast/optim/optimizer.h"
+
+namespace holdfast {
+
+struct SGDOptions {
+  float learning_rate = 0.01F;  // not negative
+  float momentum = 0;           // in [0, 1]
+  bool nesterov = false;        // without effect where momentum is 0
+};
+
+class SGD : public Optimizer {
+ public:
+  // Throw Error{invalid_argument} for options out of their range.
+  explicit SGD(SGDOptions options = {});
+  explicit SGD(float learning_rate) : SGD(SGDOptions{.learning_rate = learning_rate}) {}
+
+  std::string name() const override;
+  std::string configuration() const override;
+  std::unique_ptr<Optimizer> clone() const override;
+  // "momentum", or none where it is 0.
+  std::vector<std::string> slot_names() const override;
+  void update(std::int64_t step, std::span<float> parameters, std::span<const float> gradients,
+              std::span<const std::span<float>> slots) const override;
+
+ private:
+  SGDOptions options_;
+};
+
+}  // namespace holdfast

@@ -1,0 +1,89 @@
+#pragma once
+
+// Code of the application (or of Holdfast) that fit() calls as training goes on. Every rank makes the same calls at the
+// same steps with the same logs, so that what a callback decides is the same everywhere; effects outside the process
+// (files, network) belong on the primary rank alone. What a callback must remember across a failure it hands out in
+// state(): it is kept in every savepoint and given back through restore() before the first call after a restart.
+// Callbacks may throw; the exception ends the training function.
+
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace holdfast {
+
+// Means by name: "loss", "accuracy", and with validation data "val_loss", ... . Ordered, so that every rank sees one
+// order.
+using Logs = std::map<std::string, double>;
+
+// A value of every kind comes back with the same bits.
+using CallbackValue = std::variant<std::int64_t, double, std::string, std::vector<double>>;
+using CallbackState = std::map<std::string, CallbackValue>;
+
+// What a callback may see and ask for. Valid during the call only.
+class TrainingContext {
+ public:
+  virtual ~TrainingContext() = default;
+
+  virtual int rank() const = 0;
+  virtual int replicas() const = 0;
+  bool is_primary() const { return rank() == 0; }
+  virtual std::string run_directory() const = 0;  // empty when training is not supervised
+
+  virtual std::int64_t step() const = 0;            // updates applied since the start of the run
+  virtual std::int64_t epoch() const = 0;           // from 0
+  virtual std::int64_t epochs() const = 0;          // asked for
+  virtual std::int64_t batch_in_epoch() const = 0;  // batches of this epoch that are done
+  virtual std::int64_t batches_per_epoch() const = 0;
+  virtual std::int64_t samples_in_epoch() const = 0;  // samples of this epoch that are done
+
+  // fit() returns behind the current epoch's or step's calls.
+  virtual void stop_training() = 0;
+
+  // Writes a savepoint of the state that the next step begins with, in the background, on the primary rank; does
+  // nothing on the others. `when_durable` is called on the writer thread once the file is whole and on stable storage.
+  // A write that failed ends training with its Error at the next step. Blocks while two writes are under way.
+  virtual void save(const std::string& path, std::function<void()> when_durable) = 0;
+};
+
+class Callback {
+ public:
+  virtual ~Callback() = default;
+
+  // Names this callback's state in savepoints; two callbacks of one fit() must not share one.
+  virtual std::string name() const = 0;
+  virtual CallbackState state() const { return {}; }
+  virtual void restore(const CallbackState&) {}
+
+  virtual void on_fit_begin(TrainingContext&) {}
+  virtual void on_epoch_begin(TrainingContext&) {}
+  virtual void on_step_end(TrainingContext&, const Logs&) {}
+  // `logs` holds the epoch's means, validation included.
+  virtual void on_epoch_end(TrainingContext&, const Logs&) {}
+  virtual void on_fit_end(TrainingContext&, const Logs&) {}
+};
+
+// Holds any callback: made implicitly of a callback object, or of a shared pointer where the application keeps access
+// to it.
+class CallbackHandle {
+ public:
+  template <std::derived_from<Callback> C>
+  CallbackHandle(C callback)
+      : callback_(std::make_shared<C>(std::move(callback))) {}  // NOLINT(google-explicit-constructor)
+  template <std::derived_from<Callback> C>
+  CallbackHandle(std::shared_ptr<C> callback)
+      : callback_(std::move(callback)) {}  // NOLINT(google-explicit-constructor)
+
+  Callback& operator*() const { return *callback_; }
+  Callback* operator->() const { return callback_.get(); }
+
+ private:
+  std::shared_ptr<Callback> callback_;
+};
+
+}  // namespace holdfast

@@ -1,0 +1,54 @@
+#pragma once
+
+// This process's place in a mirrored run: which rank it is, of how many, and what the run was started with. supervise()
+// hands it to the training function; a Trainer takes it from there. Replica::alone() makes one for a program that
+// trains without a watchdog.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace holdfast {
+
+// One restart of the run's replicas.
+struct RestartRecord {
+  int generation = 0;  // that ended
+  int rank = 0;        // that failed
+  std::string cause;
+  double detected_unix_seconds = 0;
+  std::int64_t step = 0;  // that the failed rank had reached
+};
+
+struct AloneOptions {
+  std::uint64_t seed = 0;
+  int shards = 1;
+  int threads_per_shard = 1;
+};
+
+class Replica {
+ public:
+  static Replica alone(const AloneOptions& options = {});
+
+  int rank() const;
+  int size() const;
+  // One rank has the effects that must happen once: files, printed lines.
+  bool is_primary() const { return rank() == 0; }
+  std::uint64_t seed() const;
+  int shards() const;
+  int generation() const;
+  // Empty when nobody supervises.
+  const std::string& run_directory() const;
+  // All restarts of this run so far, those of earlier starts of the program included.
+  std::span<const RestartRecord> restarts() const;
+
+  // For Holdfast's own use.
+  struct Place;
+  explicit Replica(std::shared_ptr<Place> place);
+  const std::shared_ptr<Place>& shared_place() const { return place_; }
+
+ private:
+  std::shared_ptr<Place> place_;
+};
+
+}  // namespace holdfast

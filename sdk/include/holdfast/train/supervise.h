@@ -1,0 +1,68 @@
+#pragma once
+
+// Runs a training function in several mirrored processes under a watchdog that brings them back after any failure.
+//
+// The process that calls supervise() first becomes the watchdog: it trains nothing and executes the same program again,
+// with the same arguments, once for each replica. There supervise() calls the training function. So main() runs in
+// every process; what it does before supervise() must be the same each time.
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "holdfast/train/replica.h"
+
+namespace holdfast {
+
+enum class DeviceKind { cpu, cuda };
+
+struct SuperviseOptions {
+  // Replicas are made one for each device. `devices` lists them ("cpu:0", "cpu:1", the same one several times where
+  // that is wanted); when it is empty there are `replicas` of them, and when that is 0 too, one for every device of
+  // `kind`: each core that this process may run on counts as one CPU device.
+  DeviceKind kind = DeviceKind::cpu;
+  std::vector<std::string> devices{};
+  int replicas = 0;
+
+  // Savepoints, journal and lock of the run. One run at a time owns it; starting the program again resumes.
+  std::string run_directory = "run";
+
+  // What the bits of the run depend on. They are recorded at the first start; a later start that asks for others is
+  // refused. Shards default to the number of replicas of the first start, and may be more than there are replicas, but
+  // not fewer.
+  std::uint64_t seed = 0;
+  int shards = 0;
+  int threads_per_shard = 1;
+
+  // A run that is resumed with another processor or library version ends with other bits, and is refused unless this is
+  // set.
+  bool accept_other_arithmetic = false;
+
+  int max_restarts = 20;  // within restart_window; then the run ends with the last cause
+  std::chrono::milliseconds restart_window = std::chrono::minutes(10);
+  // A replica that makes no progress for this long is taken for hung and replaced. Longer than the longest step,
+  // callback or sample.
+  std::chrono::milliseconds hang_after = std::chrono::seconds(30);
+  std::chrono::milliseconds start_timeout = std::chrono::seconds(120);
+  // From SIGINT or SIGTERM until replicas that have not left by themselves are killed.
+  std::chrono::milliseconds stop_grace = std::chrono::seconds(8);
+
+  // Faults to inject, for tests: "rank=1,step=120,fault=kill[,phase=compute]"; each fires once in a run. See
+  // holdfast/recovery/faults.h.
+  std::vector<std::string> faults{};
+};
+
+// Exit codes that supervise() returns in the watchdog beside 0: the run failed or cannot run; it was asked to stop and
+// will resume when the program is started again (as sysexits.h has EX_TEMPFAIL).
+inline constexpr int kExitFailed = 1;
+inline constexpr int kExitStopped = 75;
+
+// What main() returns. Never throws: a failure is logged as one sentence. Blocks until the run is over.
+int supervise(int argc, char** argv, const SuperviseOptions& options, const std::function<void(Replica&)>& train);
+
+// True in a process that supervise() started as a replica: for output that should appear once.
+bool is_replica_process();
+
+}  // namespace holdfast

@@ -1,0 +1,113 @@
+#pragma once
+
+// What Holdfast needs of a model to mirror, save and recover its training. Holdfast's own layers are one
+// implementation; an application that computes with another engine writes its own (see examples/custom_trainable).
+//
+// The contract that makes a failure cost nothing: a step is a pure function of the state. compute_gradients() and
+// compute_sums() change nothing but what they are given to write, and depend on nothing but the state, the batch and
+// the seed; only apply_update() changes the state, and it depends on nothing but the state and its argument. Whoever
+// repeats a step gets the same bits.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "holdfast/core/shape.h"
+
+namespace holdfast {
+
+enum class StateKind { parameter, buffer, optimizer_slot };
+
+// One named array of the state, in memory that the Trainable owns and keeps at this place.
+struct StateSpan {
+  std::string name;  // unique, parts separated by '/': "model/conv2d/kernel", "optimizer/m/conv2d/kernel"
+  StateKind kind = StateKind::parameter;
+  Shape shape;
+  std::span<float> values;  // shape.element_count() of them, row-major
+};
+
+// The part of a global batch that one shard computes.
+struct ShardBatch {
+  int worker = 0;                   // below Workers::count; calls with different workers run at once
+  std::uint64_t seed = 0;           // of the run
+  std::int64_t step = 0;            // number of updates before this batch
+  std::int64_t first_sample = 0;    // position of the shard's first sample in the global batch
+  std::int64_t samples = 0;         // of this shard; may be 0
+  std::int64_t batch_samples = 0;   // of the global batch
+  std::span<const float> features;  // [samples, feature shape]
+  std::span<const float> targets;   // [samples, target shape]
+};
+
+// Where a shard's gradients go. What is written here is added over all shards of the batch in one fixed order.
+class GradientSink {
+ public:
+  explicit GradientSink(std::span<float> gradients) : gradients_(gradients) {}
+
+  // gradient_count() floats with undefined content.
+  std::span<float> gradients() { return gradients_; }
+  // Floats [begin, end) are final. Each float is declared once; a shard that leaves any undeclared is refused with
+  // Error{invalid_argument}.
+  void ready(std::size_t begin, std::size_t end) { ready_count_ += end - begin; }
+
+  std::size_t ready_count() const { return ready_count_; }
+
+ private:
+  std::span<float> gradients_;
+  std::size_t ready_count_ = 0;
+};
+
+// How many calls run at once in this replica, and with how many threads each computes.
+struct Workers {
+  int count = 1;
+  int threads_per_shard = 1;
+};
+
+// The order-fixed sum over all shards of what they wrote.
+struct Update {
+  std::int64_t step = 1;           // number of this update, from 1
+  std::int64_t batch_samples = 0;  // of the global batch
+  std::span<const float> gradients;
+};
+
+class Trainable {
+ public:
+  virtual ~Trainable() = default;
+
+  // What the bits of a training run depend on, as deterministic JSON objects: the model alone ("graph", kept in
+  // savepoints so that the model can be rebuilt from one) and everything else (optimizer, loss, ...).
+  virtual std::string graph() const = 0;
+  virtual std::string configuration() const = 0;
+  // What the bits depend on outside the run's options: libraries, instruction set.
+  virtual std::string arithmetic() const = 0;
+
+  // Per sample.
+  virtual Shape feature_shape() const = 0;
+  virtual Shape target_shape() const = 0;
+  virtual Shape output_shape() const = 0;
+
+  // Called once before any other of the functions below.
+  virtual void prepare(const Workers& workers) = 0;
+
+  // Sets the state of step 0, a function of the seed.
+  virtual void initialize(std::uint64_t seed) = 0;
+  // Always the same spans in the same order.
+  virtual std::vector<StateSpan> state() = 0;
+
+  // Names of what is summed over samples and reported as mean: "loss" first, then metrics.
+  virtual std::vector<std::string> sum_names() const = 0;
+  // Floats that each shard writes: gradients, then whatever else is to be summed over shards (batch statistics).
+  virtual std::size_t gradient_count() const = 0;
+
+  // The gradient of the global batch's mean loss has this shard's part as summand: scale by 1 / batch_samples. `sums`
+  // gets one sum over the shard's samples for each of sum_names(). A shard without samples writes zeros.
+  virtual void compute_gradients(const ShardBatch& batch, GradientSink& sink, std::span<float> sums) = 0;
+  // Inference: sums only.
+  virtual void compute_sums(const ShardBatch& batch, std::span<float> sums) = 0;
+  // Inference: outputs [samples, output shape].
+  virtual void predict(const ShardBatch& batch, std::span<float> outputs) = 0;
+
+  virtual void apply_update(const Update& update) = 0;
+};
+
+}  // namespace holdfast

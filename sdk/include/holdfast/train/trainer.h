@@ -1,0 +1,86 @@
+#pragma once
+
+// Trains, evaluates and applies one model on the replicas of a run. All ranks make the same calls in the same order.
+// One Trainer holds the whole state of a run: when the run directory has a savepoint, the first call continues from it;
+// fit() and evaluate() calls that had finished there return their recorded results at once.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "holdfast/base/digest.h"
+#include "holdfast/core/tensor.h"
+#include "holdfast/data/dataset.h"
+#include "holdfast/nn/loss.h"
+#include "holdfast/nn/metric.h"
+#include "holdfast/nn/sequential.h"
+#include "holdfast/optim/optimizer.h"
+#include "holdfast/train/callback.h"
+#include "holdfast/train/replica.h"
+#include "holdfast/train/trainable.h"
+
+namespace holdfast {
+
+// Holds a copy of any metric.
+class MetricHandle {
+ public:
+  MetricHandle(const Metric& metric) : metric_(metric.clone()) {}  // NOLINT(google-explicit-constructor)
+  const std::shared_ptr<const Metric>& get() const { return metric_; }
+
+ private:
+  std::shared_ptr<const Metric> metric_;
+};
+
+struct FitOptions {
+  std::int64_t epochs = 1;
+  std::optional<Dataset> validation{};  // evaluated behind each epoch as "val_..."
+  std::vector<CallbackHandle> callbacks{};
+};
+
+struct FitResult {
+  Logs results;               // of the last epoch
+  std::vector<Logs> history;  // one entry an epoch
+};
+
+class Trainer {
+ public:
+  // `model` and the rest are copied. The initial weights are the model's own where it has weights, else drawn from the
+  // run's seed. Throws Error{incompatible} naming each option that differs from those of the run that is resumed,
+  // Error{invalid_argument} when shapes do not fit.
+  Trainer(Replica& replica, const Sequential& model, const Optimizer& optimizer, const Loss& loss,
+          const std::vector<MetricHandle>& metrics = {});
+  // Trains an application's own model, which must outlive the Trainer.
+  Trainer(Replica& replica, Trainable& model);
+  ~Trainer();
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
+
+  // `data` must be batched. Blocks until training is over; its savepoints are durable then.
+  FitResult fit(const Dataset& data, const FitOptions& options = {});
+
+  // Means over the data set by name. `data` must be batched.
+  Logs evaluate(const Dataset& data);
+
+  // Outputs [n, output shape] of features [n, feature shape], in inference mode, computed by this rank alone.
+  Tensor predict(const Tensor& features, std::int64_t batch_size = 256);
+
+  // Updates applied since the start of the run.
+  std::int64_t step() const;
+  // Digest of the parameters in their natural layout and order, without padding (base/digest.h).
+  Digest weights_digest() const;
+  // Writes a savepoint of the present state; returns when it is durable, with the file's digest. Any rank may call it
+  // alone.
+  Digest save(const std::string& path) const;
+
+ private:
+  class Session;
+  std::unique_ptr<Session> session_;
+};
+
+// The base model in a savepoint, with its weights. Throws Error{invalid_file} for a file that is damaged,
+// Error{unsupported} for one that holds an application's own model.
+Sequential load_model(const std::string& path);
+
+}  // namespace holdfast

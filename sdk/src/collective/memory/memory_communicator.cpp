@@ -1,0 +1,202 @@
+#include "collective/memory/memory_communicator.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "holdfast/base/error.h"
+
+namespace holdfast {
+namespace {
+
+constexpr std::size_t kSlotTableOffset = 64;
+constexpr std::size_t kSlotsOffset = 4096;
+constexpr std::size_t kMaximumCoveringNodes = (kSlotsOffset - kSlotTableOffset) / sizeof(std::uint32_t);
+constexpr std::size_t kLineFloats = 16;  // one cache line: no two ranks write into the same one
+
+// 4 KiB a temporary; a tree over 2^20 shards keeps 20 of them, so that all stay near the core.
+constexpr std::size_t kBlockFloats = 1024;
+
+std::size_t segment_floats(std::size_t floats, int ranks) {
+  const std::size_t lines = (floats + kLineFloats - 1) / kLineFloats;
+  const auto count = static_cast<std::size_t>(ranks);
+  return (lines + count - 1) / count * kLineFloats;
+}
+
+std::vector<ShardRange> all_covering_nodes(const ShardTree& tree, int ranks) {
+  std::vector<ShardRange> nodes;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const auto of_rank = tree.covering_nodes(dealt_shards(tree.shards(), ranks, rank));
+    nodes.insert(nodes.end(), of_rank.begin(), of_rank.end());
+  }
+  return nodes;
+}
+
+void add(const float* left, const float* right, float* sum, std::size_t floats) {
+  for (std::size_t i = 0; i < floats; ++i) sum[i] = left[i] + right[i];
+}
+
+}  // namespace
+
+void add_in_order(std::span<const SumInstruction> program, std::span<const float* const> leaves, FloatRange range,
+                  float* sum) {
+  std::vector<float> temporaries(leaves.size() * kBlockFloats);
+  std::vector<const float*> stack(leaves.size());
+  for (std::size_t begin = range.begin; begin < range.end; begin += kBlockFloats) {
+    const std::size_t floats = std::min(kBlockFloats, range.end - begin);
+    std::size_t depth = 0;
+    std::size_t next_leaf = 0;
+    for (const SumInstruction instruction : program) {
+      if (instruction == SumInstruction::push) {
+        stack[depth++] = leaves[next_leaf++] + begin;
+        continue;
+      }
+      // The sum takes the place of its left operand on the stack, so each depth has one temporary.
+      float* place = temporaries.data() + (depth - 2) * kBlockFloats;
+      add(stack[depth - 2], stack[depth - 1], place, floats);
+      stack[depth - 2] = place;
+      --depth;
+    }
+    HOLDFAST_ASSERT(depth == 1);
+    std::memcpy(sum + (begin - range.begin), stack[0], floats * sizeof(float));
+  }
+}
+
+std::size_t MemoryCommunicatorShape::arena_bytes() const {
+  const std::size_t floats = static_cast<std::size_t>(slots) * float_count + segment_floats(float_count, size);
+  return kSlotsOffset + floats * sizeof(float);
+}
+
+MemoryCommunicator::MemoryCommunicator(const MemoryCommunicatorShape& shape, SharedMemory own,
+                                       std::vector<SharedMemory> peers)
+    : shape_(shape),
+      program_(sum_program(ShardTree(shape.shards), all_covering_nodes(ShardTree(shape.shards), shape.size))),
+      own_(std::move(own)),
+      peers_(std::move(peers)),
+      result_(shape.size == 1 ? 0 : shape.float_count) {
+  HOLDFAST_ASSERT(shape.float_count > 0 && shape.float_count % kLineFloats == 0 &&
+                  own_.size_bytes() >= shape.arena_bytes());
+  HOLDFAST_ASSERT(static_cast<int>(peers_.size()) == shape.size);
+  const ShardTree tree(shape.shards);
+  for (int rank = 0; rank < shape.size; ++rank) {
+    const std::size_t nodes = tree.covering_nodes(dealt_shards(shape.shards, shape.size, rank)).size();
+    HOLDFAST_ASSERT(nodes > 0 && nodes <= kMaximumCoveringNodes);
+    leaf_ranks_.insert(leaf_ranks_.end(), nodes, rank);
+  }
+}
+
+const std::byte* MemoryCommunicator::arena(int rank) const {
+  return rank == shape_.rank ? own_.readable().data() : peers_[static_cast<std::size_t>(rank)].readable().data();
+}
+
+const SignalWord& MemoryCommunicator::signal(int rank) const {
+  return *reinterpret_cast<const SignalWord*>(arena(rank));
+}
+
+const float* MemoryCommunicator::slot(int rank, std::uint32_t index) const {
+  HOLDFAST_ASSERT(index < static_cast<std::uint32_t>(shape_.slots));
+  return reinterpret_cast<const float*>(arena(rank) + kSlotsOffset) + index * shape_.float_count;
+}
+
+const float* MemoryCommunicator::segment(int rank) const {
+  return reinterpret_cast<const float*>(arena(rank) + kSlotsOffset) +
+         static_cast<std::size_t>(shape_.slots) * shape_.float_count;
+}
+
+std::vector<std::span<float>> MemoryCommunicator::slots() {
+  auto* first = reinterpret_cast<float*>(own_.writable().data() + kSlotsOffset);
+  std::vector<std::span<float>> slots;
+  for (int index = 0; index < shape_.slots; ++index) {
+    slots.emplace_back(first + static_cast<std::size_t>(index) * shape_.float_count, shape_.float_count);
+  }
+  return slots;
+}
+
+// Lines of the range are dealt to the ranks in order; the last ones may get none.
+FloatRange MemoryCommunicator::segment_of(int rank, FloatRange range) const {
+  const std::size_t floats = segment_floats(range.end - range.begin, shape_.size);
+  const auto boundary = [&](int at) {
+    return std::min(range.end, range.begin + static_cast<std::size_t>(at) * floats);
+  };
+  return {boundary(rank), boundary(rank + 1)};
+}
+
+std::vector<const float*> MemoryCommunicator::leaves() const {
+  std::vector<const float*> leaves;
+  std::size_t of_rank = 0;
+  for (std::size_t leaf = 0; leaf < leaf_ranks_.size(); ++leaf) {
+    const int rank = leaf_ranks_[leaf];
+    of_rank = leaf > 0 && leaf_ranks_[leaf - 1] == rank ? of_rank + 1 : 0;
+    std::uint32_t index = 0;
+    std::memcpy(&index, arena(rank) + kSlotTableOffset + of_rank * sizeof index, sizeof index);
+    leaves.push_back(slot(rank, index));
+  }
+  return leaves;
+}
+
+std::span<const float> MemoryCommunicator::reduce(std::span<const int> covering_slots, FloatRange range,
+                                                  Deadline deadline) {
+  HOLDFAST_ASSERT(range.begin <= range.end && range.end <= shape_.float_count);
+  if (shape_.size == 1) {
+    HOLDFAST_ASSERT(covering_slots.size() == 1);
+    if (signal(0).is_cancelled()) throw Error(ErrorCode::cancelled, "the generation was ended during an all-reduce");
+    return {slot(0, static_cast<std::uint32_t>(covering_slots[0])), shape_.float_count};
+  }
+  auto* table = own_.writable().data() + kSlotTableOffset;
+  for (std::size_t node = 0; node < covering_slots.size(); ++node) {
+    const auto index = static_cast<std::uint32_t>(covering_slots[node]);
+    std::memcpy(table + node * sizeof index, &index, sizeof index);
+  }
+  barrier(deadline);
+  add_in_order(program_, leaves(), segment_of(shape_.rank, range), const_cast<float*>(segment(shape_.rank)));
+  // Behind this barrier nobody reads slots any more; segments are written again only behind the next reduction's first
+  // barrier.
+  barrier(deadline);
+  gather(range);
+  return result_;
+}
+
+void MemoryCommunicator::gather(FloatRange range) {
+  for (int rank = 0; rank < shape_.size; ++rank) {
+    const FloatRange part = segment_of(rank, range);
+    std::memcpy(result_.data() + part.begin, segment(rank), (part.end - part.begin) * sizeof(float));
+  }
+}
+
+void MemoryCommunicator::broadcast(std::span<std::byte> bytes, int root, Deadline deadline) {
+  HOLDFAST_ASSERT(root >= 0 && root < shape_.size);
+  // Only through the slots: a peer may still be reading this rank's segment of the reduction before.
+  const std::size_t piece_bytes = static_cast<std::size_t>(shape_.slots) * shape_.float_count * sizeof(float);
+  for (std::size_t begin = 0; begin < bytes.size(); begin += piece_bytes) {
+    const std::span<std::byte> piece = bytes.subspan(begin, std::min(piece_bytes, bytes.size() - begin));
+    if (shape_.rank == root) std::memcpy(own_.writable().data() + kSlotsOffset, piece.data(), piece.size());
+    barrier(deadline);
+    if (shape_.rank != root) std::memcpy(piece.data(), arena(root) + kSlotsOffset, piece.size());
+    barrier(deadline);
+  }
+}
+
+void MemoryCommunicator::barrier(Deadline deadline) {
+  reinterpret_cast<SignalWord*>(own_.writable().data())->count_up();
+  ++phase_;
+  for (int rank = 0; rank < shape_.size; ++rank) {
+    switch (signal(rank).wait_until(phase_, deadline)) {
+      case SignalWord::Outcome::reached:
+        break;
+      case SignalWord::Outcome::cancelled:
+        throw Error(ErrorCode::cancelled, "the generation was ended while rank " + std::to_string(shape_.rank) +
+                                              " waited for rank " + std::to_string(rank));
+      case SignalWord::Outcome::deadline_passed:
+        throw Error(ErrorCode::deadline_exceeded, "rank " + std::to_string(shape_.rank) + " waited in vain for rank " +
+                                                      std::to_string(rank) + ", which reached phase " +
+                                                      std::to_string(signal(rank).count()) + " of " +
+                                                      std::to_string(phase_));
+    }
+  }
+}
+
+void MemoryCommunicator::cancel() {
+  reinterpret_cast<SignalWord*>(own_.writable().data())->cancel();
+}
+
+}  // namespace holdfast

@@ -1,0 +1,84 @@
+#include "collective/shard_accumulator.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "holdfast/base/error.h"
+
+namespace holdfast {
+namespace {
+
+void add_to(std::span<float> left, std::span<const float> right, FloatRange range) {
+  float* __restrict sum = left.data();
+  const float* __restrict addend = right.data();
+  for (std::size_t i = range.begin; i < range.end; ++i) sum[i] += addend[i];
+}
+
+}  // namespace
+
+int ShardAccumulator::slots_needed(int local, int workers) {
+  // Between two shards that are still running, what is complete is covered by at most 2 log2 nodes.
+  const int levels = static_cast<int>(std::bit_width(static_cast<unsigned>(local)));
+  return std::min(local, workers * (1 + 2 * levels));
+}
+
+ShardAccumulator::ShardAccumulator(ShardTree tree, ShardRange local, std::vector<std::span<float>> slots)
+    : tree_(tree), local_(local), slots_(std::move(slots)) {
+  reset();
+}
+
+void ShardAccumulator::reset() {
+  const std::lock_guard lock(mutex_);
+  running_.clear();
+  complete_nodes_.clear();
+  free_slots_.clear();
+  for (int slot = static_cast<int>(slots_.size()) - 1; slot >= 0; --slot) free_slots_.push_back(slot);
+}
+
+std::span<float> ShardAccumulator::acquire(int shard) {
+  const std::lock_guard lock(mutex_);
+  HOLDFAST_ASSERT(local_.contains({shard, shard + 1}) && !free_slots_.empty());
+  const int slot = free_slots_.back();
+  free_slots_.pop_back();
+  running_[shard] = slot;
+  return slots_[static_cast<std::size_t>(slot)];
+}
+
+void ShardAccumulator::complete(int shard, FloatRange range) {
+  std::unique_lock lock(mutex_);
+  Node node{{shard, shard + 1}, running_.at(shard)};
+  running_.erase(shard);
+  for (;;) {
+    const std::optional<ShardRange> sibling = tree_.sibling(node.range);
+    const auto found = sibling ? complete_nodes_.find(sibling->begin) : complete_nodes_.end();
+    if (found == complete_nodes_.end() || found->second.range != *sibling) break;
+    // Both are taken out before the lock is let go, so that no other thread adds them too.
+    const Node other = found->second;
+    complete_nodes_.erase(found);
+    const Node& left = node.range.begin < other.range.begin ? node : other;
+    const Node& right = node.range.begin < other.range.begin ? other : node;
+    const Node parent{{left.range.begin, right.range.end}, left.slot};
+    const int freed = right.slot;
+
+    lock.unlock();
+    add_to(slots_[static_cast<std::size_t>(parent.slot)], slots_[static_cast<std::size_t>(freed)], range);
+    lock.lock();
+
+    free_slots_.push_back(freed);
+    node = parent;
+  }
+  complete_nodes_[node.range.begin] = node;
+}
+
+std::vector<int> ShardAccumulator::covering_slots() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<int> slots;
+  for (const ShardRange& node : tree_.covering_nodes(local_)) {
+    const auto found = complete_nodes_.find(node.begin);
+    HOLDFAST_ASSERT(found != complete_nodes_.end() && found->second.range == node);
+    slots.push_back(found->second.slot);
+  }
+  return slots;
+}
+
+}  // namespace holdfast

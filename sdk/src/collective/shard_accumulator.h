@@ -1,0 +1,53 @@
+#pragma once
+
+// Adds the shard sums that one rank computes, in the tree's order, while worker threads finish them in any order. Each
+// shard is computed into a slot (a block of floats); as soon as both children of a node are complete, the right one is
+// added to the left one and its slot is free again. What remains are the covering nodes of the rank's shards.
+
+#include <map>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "collective/communicator.h"
+#include "collective/shard_tree.h"
+
+namespace holdfast {
+
+class ShardAccumulator {
+ public:
+  // How many slots are needed for `local` shards when up to `workers` are computed at once.
+  static int slots_needed(int local, int workers);
+
+  // `slots` (all of one size) outlive the accumulator.
+  ShardAccumulator(ShardTree tree, ShardRange local, std::vector<std::span<float>> slots);
+
+  // Begins a step: all slots are free again. Not while a shard is being computed.
+  void reset();
+
+  // The slot to compute `shard` into; its content is undefined. Any thread.
+  std::span<float> acquire(int shard);
+  // Says that `range` of the shard's slot is written, and adds there what can be added. The same range for all shards
+  // of a step. Any thread.
+  void complete(int shard, FloatRange range);
+
+  // After all shards of the rank are complete: the slot of each covering node, from left to right.
+  std::vector<int> covering_slots() const;
+
+ private:
+  struct Node {
+    ShardRange range;
+    int slot;
+  };
+
+  const ShardTree tree_;
+  const ShardRange local_;
+  const std::vector<std::span<float>> slots_;
+
+  mutable std::mutex mutex_;
+  std::vector<int> free_slots_;         // guarded by mutex_
+  std::map<int, int> running_;          // shard -> slot; guarded by mutex_
+  std::map<int, Node> complete_nodes_;  // first shard -> node that nobody is adding; guarded by mutex_
+};
+
+}  // namespace holdfast

@@ -1,0 +1,76 @@
+#include "collective/shard_tree.h"
+
+#include <bit>
+
+#include "holdfast/base/error.h"
+
+namespace holdfast {
+namespace {
+
+int split(ShardRange node) {
+  return node.begin + static_cast<int>(std::bit_floor(static_cast<unsigned>(node.count() - 1)));
+}
+
+void cover(ShardRange node, ShardRange range, std::vector<ShardRange>& nodes) {
+  if (node.end <= range.begin || range.end <= node.begin) return;
+  if (range.contains(node)) {
+    nodes.push_back(node);
+    return;
+  }
+  cover({node.begin, split(node)}, range, nodes);
+  cover({split(node), node.end}, range, nodes);
+}
+
+void write_program(ShardRange node, const std::vector<ShardRange>& leaves, std::size_t& next_leaf,
+                   std::vector<SumInstruction>& program) {
+  if (next_leaf < leaves.size() && leaves[next_leaf] == node) {
+    ++next_leaf;
+    program.push_back(SumInstruction::push);
+    return;
+  }
+  HOLDFAST_ASSERT(node.count() > 1);
+  write_program({node.begin, split(node)}, leaves, next_leaf, program);
+  write_program({split(node), node.end}, leaves, next_leaf, program);
+  program.push_back(SumInstruction::add);
+}
+
+}  // namespace
+
+ShardRange dealt_shards(int shards, int replicas, int rank) {
+  HOLDFAST_ASSERT(replicas > 0 && rank >= 0 && rank < replicas);
+  const auto boundary = [&](std::int64_t at) { return static_cast<int>(shards * at / replicas); };
+  return {boundary(rank), boundary(rank + 1)};
+}
+
+ShardTree::ShardTree(int shards) : shards_(shards) {
+  HOLDFAST_ASSERT(shards > 0);
+}
+
+std::vector<ShardRange> ShardTree::covering_nodes(ShardRange range) const {
+  std::vector<ShardRange> nodes;
+  cover({0, shards_}, range, nodes);
+  return nodes;
+}
+
+std::optional<ShardRange> ShardTree::sibling(ShardRange node) const {
+  ShardRange parent{0, shards_};
+  if (parent == node) return std::nullopt;
+  for (;;) {
+    HOLDFAST_ASSERT(parent.count() > 1 && parent.contains(node));
+    const ShardRange left{parent.begin, split(parent)};
+    const ShardRange right{split(parent), parent.end};
+    if (left == node) return right;
+    if (right == node) return left;
+    parent = left.contains(node) ? left : right;
+  }
+}
+
+std::vector<SumInstruction> sum_program(const ShardTree& tree, const std::vector<ShardRange>& leaves) {
+  std::vector<SumInstruction> program;
+  std::size_t next_leaf = 0;
+  write_program({0, tree.shards()}, leaves, next_leaf, program);
+  HOLDFAST_ASSERT(next_leaf == leaves.size());
+  return program;
+}
+
+}  // namespace holdfast

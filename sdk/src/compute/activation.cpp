@@ -1,0 +1,37 @@
+#include "holdfast/compute/activation.h"
+
+#include <string>
+
+#include "holdfast/base/error.h"
+
+namespace holdfast {
+
+std::string_view name(Activation activation) {
+  switch (activation) {
+    case Activation::linear:
+      return "linear";
+    case Activation::relu:
+      return "relu";
+    case Activation::tanh:
+      return "tanh";
+    case Activation::sigmoid:
+      return "sigmoid";
+    case Activation::softmax:
+      return "softmax";
+    case Activation::gelu:
+      return "gelu";
+  }
+  HOLDFAST_ASSERT(false);
+}
+
+Activation activation_from_name(std::string_view text) {
+  for (const Activation activation : {Activation::linear, Activation::relu, Activation::tanh, Activation::sigmoid,
+                                      Activation::softmax, Activation::gelu}) {
+    if (name(activation) == text) return activation;
+  }
+  throw Error(ErrorCode::invalid_argument, "\"" + std::string(text) +
+                                               "\" is no activation; there are linear, relu, tanh, sigmoid, softmax "
+                                               "and gelu");
+}
+
+}  // namespace holdfast

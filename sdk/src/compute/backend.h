@@ -1,0 +1,194 @@
+#pragma once
+
+// The arithmetic of layers. A back end makes operation objects, each for one shape: what it costs to choose a kernel,
+// to compile it and to find memory is paid when the object is made, not when it runs.
+//
+// All arrays are f32 and row-major in host memory; images are [sample, height, width, channel]. Outputs are
+// overwritten, never added to. A back end and its operations belong to one thread at a time; several back ends may work
+// on several threads at once. For the same shape and number of threads an operation gives the same bits, in any thread
+// and process on machines of the same description(). What fails is thrown as Error naming operation and shape.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "holdfast/compute/activation.h"
+#include "holdfast/compute/padding.h"
+
+namespace holdfast::compute {
+
+// What an operation is made for. Passes that were not asked for must not be called.
+struct Use {
+  bool training = false;        // backward passes to the weights
+  bool input_gradient = false;  // backward pass to the input
+};
+
+struct DenseShape {
+  std::int64_t rows = 0;
+  std::int64_t inputs = 0;
+  std::int64_t outputs = 0;
+  bool has_bias = true;
+};
+
+// output[row, out] = sum over in of input[row, in] kernel[in, out] + bias[out]. Bias pointers are ignored without a
+// bias.
+class DenseOperation {
+ public:
+  virtual ~DenseOperation() = default;
+
+  virtual void forward(const float* input, const float* kernel, const float* bias, float* output) = 0;
+  virtual void backward_input(const float* kernel, const float* output_gradient, float* input_gradient) = 0;
+  virtual void backward_weights(const float* input, const float* output_gradient, float* kernel_gradient,
+                                float* bias_gradient) = 0;
+};
+
+struct ConvolutionShape {
+  std::int64_t samples = 0;
+  std::int64_t height = 0;
+  std::int64_t width = 0;
+  std::int64_t channels = 0;
+  std::int64_t filters = 0;
+  std::int64_t kernel_height = 0;
+  std::int64_t kernel_width = 0;
+  std::int64_t stride_height = 1;
+  std::int64_t stride_width = 1;
+  Padding padding = Padding::valid;
+  bool has_bias = true;
+};
+
+// Cross-correlation, as the field calls convolution. Kernel [height, width, channel, filter]; padding counts as zero.
+class ConvolutionOperation {
+ public:
+  virtual ~ConvolutionOperation() = default;
+
+  virtual void forward(const float* input, const float* kernel, const float* bias, float* output) = 0;
+  virtual void backward_input(const float* kernel, const float* output_gradient, float* input_gradient) = 0;
+  virtual void backward_weights(const float* input, const float* output_gradient, float* kernel_gradient,
+                                float* bias_gradient) = 0;
+};
+
+enum class PoolingKind {
+  maximum,  // ties: the gradient goes to the first in row-major order
+  average,  // of the elements inside the input: padding counts neither as value nor as element
+};
+
+struct PoolingShape {
+  PoolingKind kind = PoolingKind::maximum;
+  std::int64_t samples = 0;
+  std::int64_t height = 0;
+  std::int64_t width = 0;
+  std::int64_t channels = 0;
+  std::int64_t pool_height = 0;
+  std::int64_t pool_width = 0;
+  std::int64_t stride_height = 1;
+  std::int64_t stride_width = 1;
+  Padding padding = Padding::valid;
+};
+
+class PoolingOperation {
+ public:
+  virtual ~PoolingOperation() = default;
+
+  virtual void forward(const float* input, float* output) = 0;
+  // Of the last forward pass.
+  virtual void backward(const float* output_gradient, float* input_gradient) = 0;
+};
+
+struct ActivationShape {
+  Activation activation = Activation::relu;  // not linear
+  std::int64_t rows = 0;
+  std::int64_t channels = 0;
+};
+
+// Whether the backward pass is computed from the output (and the forward pass may then overwrite its input) or from the
+// input.
+bool is_differentiated_by_output(Activation activation);
+
+class ActivationOperation {
+ public:
+  virtual ~ActivationOperation() = default;
+
+  // `output` may be `input`.
+  virtual void forward(const float* input, float* output) = 0;
+  // `kept` is the forward pass's output or input, as is_differentiated_by_output() says.
+  virtual void backward(const float* kept, const float* output_gradient, float* input_gradient) = 0;
+};
+
+struct BatchNormalizationShape {
+  std::int64_t rows = 0;  // samples times positions
+  std::int64_t channels = 0;
+  float epsilon = 0;
+};
+
+// output = (input - mean) / sqrt(variance + epsilon) * gamma + beta, per channel (Ioffe and Szegedy, 2015).
+class BatchNormalizationOperation {
+ public:
+  virtual ~BatchNormalizationOperation() = default;
+
+  // For training: the statistics are those of the input.
+  virtual void forward_training(const float* input, const float* gamma, const float* beta, float* output) = 0;
+  // For inference: the statistics are given.
+  virtual void forward_inference(const float* input, const float* gamma, const float* beta, const float* mean,
+                                 const float* variance, float* output) = 0;
+  // Of the last forward_training(), the statistics taken as functions of the input. Without Use::input_gradient the
+  // pointer to it is ignored.
+  virtual void backward(const float* input, const float* gamma, const float* output_gradient, float* input_gradient,
+                        float* gamma_gradient, float* beta_gradient) = 0;
+
+  // Statistics of the last forward_training(), one value a channel; the variance is the biased one.
+  virtual std::span<const float> mean() const = 0;
+  virtual std::span<const float> variance() const = 0;
+};
+
+struct DropoutShape {
+  std::int64_t samples = 0;
+  std::int64_t elements = 0;  // of one sample
+  float rate = 0;             // in [0, 1): the probability of each element to become zero
+};
+
+// Which draws an operation makes: sample i draws from Random(seed, Purpose::dropout, major, first_sample + i), so that
+// the mask of a sample does not depend on the batch that it comes in.
+struct DropoutDraws {
+  std::uint64_t seed = 0;
+  std::uint64_t major = 0;
+  std::uint64_t first_sample = 0;
+};
+
+// For training only. What is kept is multiplied by 1 / (1 - rate) (Srivastava et al., 2014, "inverted" as all of the
+// field has it).
+class DropoutOperation {
+ public:
+  virtual ~DropoutOperation() = default;
+
+  // `output` may be `input`.
+  virtual void forward(const DropoutDraws& draws, const float* input, float* output) = 0;
+  // Of the last forward pass. `input_gradient` may be `output_gradient`.
+  virtual void backward(const float* output_gradient, float* input_gradient) = 0;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  // Operations keep using the back end, which must outlive them.
+  virtual std::unique_ptr<DenseOperation> dense(const DenseShape& shape, Use use) = 0;
+  virtual std::unique_ptr<ConvolutionOperation> convolution(const ConvolutionShape& shape, Use use) = 0;
+  virtual std::unique_ptr<PoolingOperation> pooling(const PoolingShape& shape, Use use) = 0;
+  virtual std::unique_ptr<ActivationOperation> activation(const ActivationShape& shape, Use use) = 0;
+  virtual std::unique_ptr<BatchNormalizationOperation> batch_normalization(const BatchNormalizationShape& shape,
+                                                                           Use use) = 0;
+  virtual std::unique_ptr<DropoutOperation> dropout(const DropoutShape& shape) = 0;
+
+  // What the bits depend on besides shapes: "oneDNN 2.6.3, isa avx2, 1 thread per shard".
+  virtual std::string description() const = 0;
+};
+
+// Each operation runs on exactly `threads` threads (at least 1), whatever the application and the environment say; the
+// application's own OpenMP setting is untouched.
+std::unique_ptr<Backend> make_cpu_backend(int threads);
+
+// The threads that the application and the environment allow the calling thread.
+int default_threads();
+
+}  // namespace holdfast::compute

@@ -1,0 +1,92 @@
+#include <omp.h>
+
+#include "compute/cpu/operations.h"
+#include "compute/cpu/thread_count.h"
+#include "holdfast/base/error.h"
+
+namespace holdfast::compute {
+
+static std::string_view isa_name(dnnl::cpu_isa isa) {
+  switch (isa) {
+    case dnnl::cpu_isa::sse41:
+      return "sse41";
+    case dnnl::cpu_isa::avx:
+      return "avx";
+    case dnnl::cpu_isa::avx2:
+      return "avx2";
+    case dnnl::cpu_isa::avx2_vnni:
+      return "avx2_vnni";
+    case dnnl::cpu_isa::avx512_core:
+      return "avx512_core";
+    case dnnl::cpu_isa::avx512_core_vnni:
+      return "avx512_core_vnni";
+    case dnnl::cpu_isa::avx512_core_bf16:
+      return "avx512_core_bf16";
+    case dnnl::cpu_isa::avx512_core_amx:
+      return "avx512_core_amx";
+    default:
+      return "other";
+  }
+}
+
+namespace {
+
+class CpuBackend : public Backend {
+ public:
+  explicit CpuBackend(int threads) : context_(threads) {}
+
+  std::unique_ptr<DenseOperation> dense(const DenseShape& shape, Use use) override {
+    const ThreadCount threads(context_.threads());
+    return make_cpu_dense(context_, shape, use);
+  }
+
+  std::unique_ptr<ConvolutionOperation> convolution(const ConvolutionShape& shape, Use use) override {
+    const ThreadCount threads(context_.threads());
+    return make_cpu_convolution(context_, shape, use);
+  }
+
+  std::unique_ptr<PoolingOperation> pooling(const PoolingShape& shape, Use use) override {
+    const ThreadCount threads(context_.threads());
+    return make_cpu_pooling(context_, shape, use);
+  }
+
+  std::unique_ptr<ActivationOperation> activation(const ActivationShape& shape, Use use) override {
+    const ThreadCount threads(context_.threads());
+    return make_cpu_activation(context_, shape, use);
+  }
+
+  std::unique_ptr<BatchNormalizationOperation> batch_normalization(const BatchNormalizationShape& shape,
+                                                                   Use use) override {
+    const ThreadCount threads(context_.threads());
+    return make_cpu_batch_normalization(context_, shape, use);
+  }
+
+  std::unique_ptr<DropoutOperation> dropout(const DropoutShape& shape) override { return make_cpu_dropout(shape); }
+
+  std::string description() const override {
+    const dnnl_version_t& version = *dnnl::version();
+    const int threads = context_.threads();
+    return "oneDNN " + std::to_string(version.major) + "." + std::to_string(version.minor) + "." +
+           std::to_string(version.patch) + ", isa " + std::string(isa_name(dnnl::get_effective_cpu_isa())) + ", " +
+           std::to_string(threads) + (threads == 1 ? " thread" : " threads") + " per shard";
+  }
+
+ private:
+  CpuContext context_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_cpu_backend(int threads) {
+  if (threads < 1) {
+    throw Error(ErrorCode::invalid_argument,
+                "arithmetic needs at least 1 thread, not " + std::to_string(threads) + " threads");
+  }
+  return std::make_unique<CpuBackend>(threads);
+}
+
+int default_threads() {
+  return omp_get_max_threads();
+}
+
+}  // namespace holdfast::compute

@@ -1,0 +1,106 @@
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "compute/cpu/operations.h"
+#include "compute/cpu/primitive.h"
+
+namespace holdfast::compute {
+
+// sums[column] = sum over rows of values[row, column], in the order of rows. oneDNN's own bias gradient belongs to its
+// inner product, which is slower than its matrix product on plain layouts.
+static void sum_rows(const float* values, std::int64_t rows, std::int64_t columns, float* sums) {
+  // A cache line of columns at a time; the fixed width is what lets the compiler keep the sums in registers.
+  constexpr std::int64_t kBlock = 16;
+  std::int64_t column = 0;
+  for (; column + kBlock <= columns; column += kBlock) {
+    std::array<float, kBlock> block{};
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const float* const line = values + row * columns + column;
+      for (std::size_t i = 0; i < kBlock; ++i) block[i] += line[i];
+    }
+    std::copy(block.begin(), block.end(), sums + column);
+  }
+  for (; column < columns; ++column) {
+    float sum = 0;
+    for (std::int64_t row = 0; row < rows; ++row) sum += values[row * columns + column];
+    sums[column] = sum;
+  }
+}
+
+static std::string describe(const std::string& pass, const DenseShape& shape) {
+  return pass + " of dense [" + std::to_string(shape.rows) + ", " + std::to_string(shape.inputs) + "] x [" +
+         std::to_string(shape.inputs) + ", " + std::to_string(shape.outputs) + "]";
+}
+
+// left x right = result, each stored row-major or, with Tag::ba, transposed.
+static Primitive make_product(CpuContext& context, const std::string& operation, const MemoryDesc& left,
+                              const MemoryDesc& right, const MemoryDesc& result, const MemoryDesc& bias) {
+  std::optional<Primitive> product;
+  with_named_errors(operation, [&] {
+    const auto desc =
+        bias.is_zero() ? dnnl::matmul::desc(left, right, result) : dnnl::matmul::desc(left, right, bias, result);
+    std::vector<Operand> operands = {
+        {DNNL_ARG_SRC, left, left},
+        {DNNL_ARG_WEIGHTS, right, right},
+        {DNNL_ARG_DST, result, result, Operand::Role::output},
+    };
+    if (!bias.is_zero()) operands.push_back({DNNL_ARG_BIAS, bias, bias});
+    product = Primitive::make<dnnl::matmul>(
+        context, operation, dnnl::matmul::primitive_desc(desc, scratch_attributes(), context.engine()), operands);
+  });
+  return *std::move(product);
+}
+
+namespace {
+
+class CpuDense : public DenseOperation {
+ public:
+  CpuDense(CpuContext& context, const DenseShape& shape, Use use) : shape_(shape) {
+    const Dims input = {shape.rows, shape.inputs};
+    const Dims kernel = {shape.inputs, shape.outputs};
+    const Dims output = {shape.rows, shape.outputs};
+    const MemoryDesc bias = shape.has_bias ? float_desc({1, shape.outputs}, Tag::ab) : MemoryDesc();
+    forward_ = make_product(context, describe("the forward pass", shape), float_desc(input, Tag::ab),
+                            float_desc(kernel, Tag::ab), float_desc(output, Tag::ab), bias);
+    if (use.input_gradient) {
+      backward_input_ =
+          make_product(context, describe("the gradient of the input", shape), float_desc(output, Tag::ab),
+                       float_desc({shape.outputs, shape.inputs}, Tag::ba), float_desc(input, Tag::ab), MemoryDesc());
+    }
+    if (use.training) {
+      backward_weights_ = make_product(context, describe("the gradient of the weights", shape),
+                                       float_desc({shape.inputs, shape.rows}, Tag::ba), float_desc(output, Tag::ab),
+                                       float_desc(kernel, Tag::ab), MemoryDesc());
+    }
+  }
+
+  void forward(const float* input, const float* kernel, const float* bias, float* output) override {
+    forward_->run({{DNNL_ARG_SRC, input}, {DNNL_ARG_WEIGHTS, kernel}, {DNNL_ARG_BIAS, bias}, {DNNL_ARG_DST, output}});
+  }
+
+  void backward_input(const float* kernel, const float* output_gradient, float* input_gradient) override {
+    backward_input_->run({{DNNL_ARG_SRC, output_gradient}, {DNNL_ARG_WEIGHTS, kernel}, {DNNL_ARG_DST, input_gradient}});
+  }
+
+  void backward_weights(const float* input, const float* output_gradient, float* kernel_gradient,
+                        float* bias_gradient) override {
+    backward_weights_->run(
+        {{DNNL_ARG_SRC, input}, {DNNL_ARG_WEIGHTS, output_gradient}, {DNNL_ARG_DST, kernel_gradient}});
+    if (shape_.has_bias) sum_rows(output_gradient, shape_.rows, shape_.outputs, bias_gradient);
+  }
+
+ private:
+  const DenseShape shape_;
+  std::optional<Primitive> forward_;
+  std::optional<Primitive> backward_input_;
+  std::optional<Primitive> backward_weights_;
+};
+
+}  // namespace
+
+std::unique_ptr<DenseOperation> make_cpu_dense(CpuContext& context, const DenseShape& shape, Use use) {
+  return std::make_unique<CpuDense>(context, shape, use);
+}
+
+}  // namespace holdfast::compute

@@ -1,0 +1,21 @@
+#pragma once
+
+// Each operation on oneDNN, one source file each. The context must outlive what they return.
+
+#include <memory>
+
+#include "compute/backend.h"
+#include "compute/cpu/cpu_context.h"
+
+namespace holdfast::compute {
+
+std::unique_ptr<DenseOperation> make_cpu_dense(CpuContext& context, const DenseShape& shape, Use use);
+std::unique_ptr<ConvolutionOperation> make_cpu_convolution(CpuContext& context, const ConvolutionShape& shape, Use use);
+std::unique_ptr<PoolingOperation> make_cpu_pooling(CpuContext& context, const PoolingShape& shape, Use use);
+std::unique_ptr<ActivationOperation> make_cpu_activation(CpuContext& context, const ActivationShape& shape, Use use);
+std::unique_ptr<BatchNormalizationOperation> make_cpu_batch_normalization(CpuContext& context,
+                                                                          const BatchNormalizationShape& shape,
+                                                                          Use use);
+std::unique_ptr<DropoutOperation> make_cpu_dropout(const DropoutShape& shape);
+
+}  // namespace holdfast::compute

@@ -1,0 +1,87 @@
+#include <optional>
+
+#include "compute/cpu/operations.h"
+#include "compute/cpu/primitive.h"
+#include "compute/window.h"
+
+namespace holdfast::compute {
+
+static std::string describe(const std::string& pass, const PoolingShape& shape) {
+  return pass + (shape.kind == PoolingKind::maximum ? " of maximum" : " of average") + " pooling [" +
+         std::to_string(shape.samples) + ", " + std::to_string(shape.height) + ", " + std::to_string(shape.width) +
+         ", " + std::to_string(shape.channels) + "], windows [" + std::to_string(shape.pool_height) + ", " +
+         std::to_string(shape.pool_width) + "], strides [" + std::to_string(shape.stride_height) + ", " +
+         std::to_string(shape.stride_width) + "], padding " + std::string(name(shape.padding));
+}
+
+namespace {
+
+class CpuPooling : public PoolingOperation {
+ public:
+  CpuPooling(CpuContext& context, const PoolingShape& shape, Use use) {
+    const std::string operation = describe("a pass", shape);
+    with_named_errors(operation, [&] { make(context, operation, shape, use); });
+  }
+
+  void forward(const float* input, float* output) override {
+    forward_->run({{DNNL_ARG_SRC, input}, {DNNL_ARG_DST, output}, {DNNL_ARG_WORKSPACE, workspace()}});
+  }
+
+  void backward(const float* output_gradient, float* input_gradient) override {
+    backward_->run(
+        {{DNNL_ARG_DIFF_DST, output_gradient}, {DNNL_ARG_DIFF_SRC, input_gradient}, {DNNL_ARG_WORKSPACE, workspace()}});
+  }
+
+ private:
+  using Forward = dnnl::pooling_forward;
+  using Backward = dnnl::pooling_backward;
+
+  void make(CpuContext& context, const std::string& operation, const PoolingShape& shape, Use use) {
+    const Window rows = slide(shape.height, shape.pool_height, shape.stride_height, shape.padding);
+    const Window columns = slide(shape.width, shape.pool_width, shape.stride_width, shape.padding);
+    const MemoryDesc input = float_desc({shape.samples, shape.channels, shape.height, shape.width}, Tag::nhwc);
+    const MemoryDesc output = float_desc({shape.samples, shape.channels, rows.count, columns.count}, Tag::nhwc);
+    const Dims pool = {shape.pool_height, shape.pool_width};
+    const Dims strides = {shape.stride_height, shape.stride_width};
+    const Dims pad_before = {rows.pad_before, columns.pad_before};
+    const Dims pad_after = {rows.pad_after, columns.pad_after};
+    const auto algorithm = shape.kind == PoolingKind::maximum ? dnnl::algorithm::pooling_max
+                                                              : dnnl::algorithm::pooling_avg_exclude_padding;
+    const auto kind = use.input_gradient ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
+    const Forward::primitive_desc forward_desc(
+        Forward::desc(kind, algorithm, input, output, strides, pool, pad_before, pad_after), scratch_attributes(),
+        context.engine());
+    const MemoryDesc workspace = forward_desc.workspace_desc();
+    std::vector<Operand> operands = {{DNNL_ARG_SRC, input, input},
+                                     {DNNL_ARG_DST, output, output, Operand::Role::output}};
+    add_workspace(operands, workspace, Operand::Role::output);
+    forward_ = Primitive::make<Forward>(context, operation, forward_desc, operands);
+    if (!use.input_gradient) return;
+
+    workspace_.grow_to((workspace.get_size() + sizeof(float) - 1) / sizeof(float));
+    const Backward::primitive_desc backward_desc(
+        Backward::desc(algorithm, input, output, strides, pool, pad_before, pad_after), scratch_attributes(),
+        context.engine(), forward_desc);
+    operands = {{DNNL_ARG_DIFF_DST, output, output}, {DNNL_ARG_DIFF_SRC, input, input, Operand::Role::output}};
+    add_workspace(operands, workspace, Operand::Role::input);
+    backward_ = Primitive::make<Backward>(context, operation, backward_desc, operands);
+  }
+
+  static void add_workspace(std::vector<Operand>& operands, const MemoryDesc& workspace, Operand::Role role) {
+    if (workspace.get_size() > 0) operands.push_back({DNNL_ARG_WORKSPACE, workspace, workspace, role});
+  }
+
+  const float* workspace() const { return workspace_.data(); }
+
+  AlignedFloats workspace_;  // where each maximum was found, in oneDNN's own form
+  std::optional<Primitive> forward_;
+  std::optional<Primitive> backward_;
+};
+
+}  // namespace
+
+std::unique_ptr<PoolingOperation> make_cpu_pooling(CpuContext& context, const PoolingShape& shape, Use use) {
+  return std::make_unique<CpuPooling>(context, shape, use);
+}
+
+}  // namespace holdfast::compute

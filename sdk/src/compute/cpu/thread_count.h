@@ -1,0 +1,29 @@
+#pragma once
+
+// Fixes OpenMP's number of threads for the calling thread while it lives. The setting is one of each thread, so it is
+// made where work starts, never once for the process. Dynamic teams are refused: OMP_DYNAMIC could make one smaller,
+// which changes sums.
+
+#include <omp.h>
+
+namespace holdfast::compute {
+
+class ThreadCount {
+ public:
+  explicit ThreadCount(int threads) : threads_before_(omp_get_max_threads()), dynamic_before_(omp_get_dynamic()) {
+    omp_set_dynamic(0);
+    omp_set_num_threads(threads);
+  }
+  ~ThreadCount() {
+    omp_set_num_threads(threads_before_);
+    omp_set_dynamic(dynamic_before_);
+  }
+  ThreadCount(const ThreadCount&) = delete;
+  ThreadCount& operator=(const ThreadCount&) = delete;
+
+ private:
+  int threads_before_;
+  int dynamic_before_;
+};
+
+}  // namespace holdfast::compute

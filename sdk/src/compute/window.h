@@ -1,0 +1,20 @@
+#pragma once
+
+// Where a window lies that slides along one axis: the one rule of padding, for shapes and for arithmetic.
+
+#include <cstdint>
+
+#include "holdfast/compute/padding.h"
+
+namespace holdfast::compute {
+
+struct Window {
+  std::int64_t count = 0;       // positions: the extent of the output
+  std::int64_t pad_before = 0;  // elements that the first window reaches beyond the input
+  std::int64_t pad_after = 0;   // elements that the last window reaches beyond the input
+};
+
+// `extent`, `size` and `stride` are at least 1 and below 2^31. The count is below 1 when no window fits.
+Window slide(std::int64_t extent, std::int64_t size, std::int64_t stride, Padding padding);
+
+}  // namespace holdfast::compute

@@ -1,0 +1,34 @@
+#include "core/json_text.h"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <system_error>
+
+#include "holdfast/base/error.h"
+
+namespace holdfast {
+
+std::string json_number(float value) {
+  HOLDFAST_ASSERT(std::isfinite(value));
+  std::array<char, 32> buffer;
+  const auto [end, error] = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
+  HOLDFAST_ASSERT(error == std::errc());
+  return {buffer.data(), end};
+}
+
+float float_from_text(std::string_view text) {
+  float value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) {
+    throw Error(ErrorCode::invalid_argument, "\"" + std::string(text) + "\" is not a finite number");
+  }
+  return value;
+}
+
+std::string json_string(std::string_view text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace holdfast

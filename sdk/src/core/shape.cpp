@@ -1,0 +1,46 @@
+#include "holdfast/core/shape.h"
+
+#include "holdfast/base/error.h"
+
+namespace holdfast {
+
+static std::int64_t count_elements(const Shape& shape) {
+  std::int64_t count = 1;
+  for (const std::int64_t extent : shape.extents()) {
+    if (extent < 0 || __builtin_mul_overflow(count, extent, &count)) {
+      throw Error(ErrorCode::invalid_argument,
+                  "shape " + shape.to_string() + " has a negative extent or more elements than 63 bits can count");
+    }
+  }
+  return count;
+}
+
+Shape::Shape(std::initializer_list<std::int64_t> extents) : Shape(std::vector<std::int64_t>(extents)) {}
+
+Shape::Shape(std::vector<std::int64_t> extents) : extents_(std::move(extents)), element_count_(count_elements(*this)) {}
+
+std::int64_t Shape::operator[](std::size_t axis) const {
+  HOLDFAST_ASSERT(axis < extents_.size());
+  return extents_[axis];
+}
+
+Shape Shape::with_batch(std::int64_t count) const {
+  std::vector<std::int64_t> extents = {count};
+  extents.insert(extents.end(), extents_.begin(), extents_.end());
+  return Shape(std::move(extents));
+}
+
+Shape Shape::without_batch() const {
+  HOLDFAST_ASSERT(!extents_.empty());
+  return Shape(std::vector<std::int64_t>(extents_.begin() + 1, extents_.end()));
+}
+
+std::string Shape::to_string() const {
+  std::string text = "[";
+  for (std::size_t axis = 0; axis < extents_.size(); ++axis) {
+    text += (axis == 0 ? "" : ", ") + std::to_string(extents_[axis]);
+  }
+  return text + "]";
+}
+
+}  // namespace holdfast

@@ -1,0 +1,137 @@
+#include "data/batch_loader.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "holdfast/base/error.h"
+
+namespace holdfast {
+
+BatchLoader::BatchLoader(Dataset dataset, std::uint64_t seed, int total_shards, int first_shard, int end_shard,
+                         std::int64_t epoch, std::int64_t batch_index, std::int64_t end_epoch)
+    : dataset_(std::move(dataset)),
+      seed_(seed),
+      total_shards_(total_shards),
+      first_shard_(first_shard),
+      end_shard_(end_shard),
+      end_epoch_(end_epoch),
+      cursor_{.epoch = epoch, .index = batch_index},
+      current_(std::make_unique<LoadedBatch>()) {
+  if (dataset_.batch_size() == 0) {
+    throw Error(ErrorCode::invalid_argument, "the data set has no batch size; end it with batch(samples)");
+  }
+  HOLDFAST_ASSERT(0 <= first_shard && first_shard <= end_shard && end_shard <= total_shards && total_shards > 0);
+  HOLDFAST_ASSERT(epoch >= 0 && batch_index >= 0 && batch_index <= dataset_.batches());
+  if (batch_index == dataset_.batches()) cursor_ = {.epoch = epoch + 1, .index = 0};
+  if (dataset_.prefetch_depth() == 0) return;
+  for (int i = 0; i < dataset_.prefetch_depth(); ++i) free_.push_back(std::make_unique<LoadedBatch>());
+  thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
+}
+
+BatchLoader::~BatchLoader() = default;
+
+std::int64_t BatchLoader::samples_of(std::int64_t index) const {
+  return std::min(dataset_.batch_size(), dataset_.size() - index * dataset_.batch_size());
+}
+
+BatchLoader::Cursor BatchLoader::behind(const Cursor& cursor) const {
+  const bool is_last = cursor.index + 1 == dataset_.batches();
+  return is_last ? Cursor{.epoch = cursor.epoch + 1, .index = 0}
+                 : Cursor{.epoch = cursor.epoch, .index = cursor.index + 1};
+}
+
+bool BatchLoader::load(const Cursor& cursor, LoadedBatch& batch, const std::stop_token& stop) const {
+  const auto feature_count = static_cast<std::size_t>(dataset_.feature_shape().element_count());
+  const auto target_count = static_cast<std::size_t>(dataset_.target_shape().element_count());
+  const std::int64_t samples = samples_of(cursor.index);
+  const std::int64_t begin = shard_begin(samples, first_shard_);
+  const auto count = static_cast<std::size_t>(shard_begin(samples, end_shard_) - begin);
+  const std::int64_t first_position = cursor.index * dataset_.batch_size() + begin;
+
+  batch.cursor = cursor;
+  batch.features.resize(count * feature_count);
+  batch.targets.resize(count * target_count);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (stop.stop_requested()) return false;
+    dataset_.load(seed_, cursor.epoch, first_position + static_cast<std::int64_t>(i),
+                  {.features = std::span(batch.features).subspan(i * feature_count, feature_count),
+                   .targets = std::span(batch.targets).subspan(i * target_count, target_count)});
+  }
+  return true;
+}
+
+Batch BatchLoader::view(const LoadedBatch& batch) const {
+  const auto feature_count = static_cast<std::size_t>(dataset_.feature_shape().element_count());
+  const auto target_count = static_cast<std::size_t>(dataset_.target_shape().element_count());
+  Batch result{.epoch = batch.cursor.epoch,
+               .index = batch.cursor.index,
+               .samples = samples_of(batch.cursor.index),
+               .shards = {}};
+  const std::int64_t loaded_begin = shard_begin(result.samples, first_shard_);
+  for (int shard = first_shard_; shard < end_shard_; ++shard) {
+    const std::int64_t begin = shard_begin(result.samples, shard);
+    const std::int64_t samples = shard_begin(result.samples, shard + 1) - begin;
+    const auto offset = static_cast<std::size_t>(begin - loaded_begin);
+    const auto count = static_cast<std::size_t>(samples);
+    result.shards.push_back(
+        {.first_sample = begin,
+         .samples = samples,
+         .features = std::span(batch.features).subspan(offset * feature_count, count * feature_count),
+         .targets = std::span(batch.targets).subspan(offset * target_count, count * target_count)});
+  }
+  return result;
+}
+
+std::optional<Batch> BatchLoader::next() {
+  if (!thread_.joinable()) return load_in_this_thread();
+
+  std::unique_lock lock(mutex_);
+  if (current_ != nullptr) free_.push_back(std::move(current_));
+  changed_.notify_all();
+  changed_.wait(lock, [&] { return !loaded_.empty() || is_finished_; });
+  if (!loaded_.empty()) {
+    current_ = std::move(loaded_.front());
+    loaded_.pop_front();
+    return view(*current_);
+  }
+  if (failure_ != nullptr) std::rethrow_exception(failure_);
+  return std::nullopt;
+}
+
+std::optional<Batch> BatchLoader::load_in_this_thread() {
+  if (is_at_end(cursor_)) return std::nullopt;
+  load(cursor_, *current_, std::stop_token());
+  cursor_ = behind(cursor_);
+  return view(*current_);
+}
+
+void BatchLoader::run(const std::stop_token& stop) {
+  std::exception_ptr failure;
+  try {
+    load_all(stop);
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  const std::lock_guard lock(mutex_);
+  failure_ = std::move(failure);
+  is_finished_ = true;
+  changed_.notify_all();
+}
+
+void BatchLoader::load_all(const std::stop_token& stop) {
+  for (; !is_at_end(cursor_); cursor_ = behind(cursor_)) {
+    std::unique_lock lock(mutex_);
+    if (!changed_.wait(lock, stop, [&] { return !free_.empty(); })) return;
+    std::unique_ptr<LoadedBatch> batch = std::move(free_.front());
+    free_.pop_front();
+    lock.unlock();
+
+    if (!load(cursor_, *batch, stop)) return;
+
+    lock.lock();
+    loaded_.push_back(std::move(batch));
+    changed_.notify_all();
+  }
+}
+
+}  // namespace holdfast

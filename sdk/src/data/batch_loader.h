@@ -1,0 +1,101 @@
+#pragma once
+
+// Gives a replica its shards of batch after batch, from a cursor on, loaded ahead by a thread of its own as deep as the
+// data set asks. Which samples a shard gets depends on (seed, epoch, batch, shard, number of shards) alone. For one
+// thread; the views may be read by several.
+//
+//   free buffers --loading thread--> loaded batches, oldest first --next()--> the batch in use --next()--> free buffers
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "holdfast/data/dataset.h"
+
+namespace holdfast {
+
+struct ShardSlice {
+  std::int64_t first_sample = 0;    // position in the global batch
+  std::int64_t samples = 0;         // may be 0
+  std::span<const float> features;  // [samples, feature shape]
+  std::span<const float> targets;   // [samples, target shape]
+};
+
+struct Batch {
+  std::int64_t epoch = 0;
+  std::int64_t index = 0;    // in the epoch
+  std::int64_t samples = 0;  // of the whole global batch
+  std::vector<ShardSlice> shards;
+};
+
+class BatchLoader {
+ public:
+  // Begins with batch `batch_index` of `epoch` (the number of batches stands for the next epoch's first one) and ends
+  // before `end_epoch`. This replica has the shards [first_shard, end_shard) of `total_shards`. Throws
+  // Error{invalid_argument} for a data set without a batch size; asserts the rest.
+  BatchLoader(Dataset dataset, std::uint64_t seed, int total_shards, int first_shard, int end_shard, std::int64_t epoch,
+              std::int64_t batch_index, std::int64_t end_epoch);
+  // Blocks until a sample that is just being loaded is done.
+  ~BatchLoader();
+  BatchLoader(const BatchLoader&) = delete;
+  BatchLoader& operator=(const BatchLoader&) = delete;
+
+  // Views are valid until the following call; nullopt behind the last batch. Blocks while the batch is being loaded,
+  // which has no deadline: how long user functions may take is the watchdog's matter. What loading threw is rethrown
+  // when its batch is due; no batch follows it.
+  std::optional<Batch> next();
+
+ private:
+  struct Cursor {
+    std::int64_t epoch;
+    std::int64_t index;
+  };
+
+  struct LoadedBatch {
+    Cursor cursor{};
+    std::vector<float> features;  // of this replica's samples, one after another
+    std::vector<float> targets;
+  };
+
+  std::int64_t samples_of(std::int64_t index) const;
+  // Where a shard of a batch of so many samples begins.
+  std::int64_t shard_begin(std::int64_t samples, int shard) const { return samples * shard / total_shards_; }
+  bool is_at_end(const Cursor& cursor) const { return cursor.epoch >= end_epoch_ || dataset_.batches() == 0; }
+  Cursor behind(const Cursor& cursor) const;
+  // False when it was stopped half-way.
+  bool load(const Cursor& cursor, LoadedBatch& batch, const std::stop_token& stop) const;
+  Batch view(const LoadedBatch& batch) const;
+
+  std::optional<Batch> load_in_this_thread();
+  void run(const std::stop_token& stop);
+  void load_all(const std::stop_token& stop);
+
+  const Dataset dataset_;
+  const std::uint64_t seed_;
+  const int total_shards_;
+  const int first_shard_;
+  const int end_shard_;
+  const std::int64_t end_epoch_;
+
+  Cursor cursor_;                         // of the batch to load next; the loading thread's where there is one
+  std::unique_ptr<LoadedBatch> current_;  // in use by the caller
+
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  // Guarded by mutex_.
+  std::deque<std::unique_ptr<LoadedBatch>> free_;
+  std::deque<std::unique_ptr<LoadedBatch>> loaded_;
+  bool is_finished_ = false;  // the loading thread will add no more
+  std::exception_ptr failure_;
+
+  std::jthread thread_;  // last: stopped and joined before the rest goes
+};
+
+}  // namespace holdfast

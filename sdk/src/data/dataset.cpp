@@ -1,0 +1,136 @@
+#include "holdfast/data/dataset.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "data/map_stage.h"
+#include "data/range_stage.h"
+#include "data/repeat_stage.h"
+#include "data/shuffle_stage.h"
+#include "data/stage.h"
+#include "holdfast/base/error.h"
+
+namespace holdfast {
+namespace {
+
+void check_count(const std::string& stage, std::int64_t count, std::int64_t least) {
+  if (count >= least) return;
+  throw Error(ErrorCode::invalid_argument,
+              stage + "() takes a number of at least " + std::to_string(least) + ", not " + std::to_string(count));
+}
+
+}  // namespace
+
+Dataset::Dataset(std::shared_ptr<const Stage> stage) : stage_(std::move(stage)) {
+  HOLDFAST_ASSERT(stage_ != nullptr);
+}
+
+const Shape& Dataset::feature_shape() const {
+  return stage_->feature_shape();
+}
+const Shape& Dataset::target_shape() const {
+  return stage_->target_shape();
+}
+std::int64_t Dataset::size() const {
+  return stage_->size();
+}
+
+// Stages work on samples: behind batch() a user would expect them to see batches.
+void Dataset::check_is_open(const std::string& stage) const {
+  if (batch_size_ == 0 && !is_prefetched_) return;
+  throw Error(ErrorCode::invalid_argument, stage + "() stands behind " + (batch_size_ != 0 ? "batch()" : "prefetch()") +
+                                               "; stages work on single samples, so batch() and prefetch() come last");
+}
+
+Dataset Dataset::map(MapFunction function, std::string name) const {
+  check_is_open("map");
+  return Dataset(std::make_shared<MapStage>(stage_, std::move(function), std::move(name)));
+}
+
+Dataset Dataset::map(Shape new_feature_shape, FeatureFunction function, std::string name) const {
+  check_is_open("map");
+  return Dataset(
+      std::make_shared<FeatureMapStage>(stage_, std::move(new_feature_shape), std::move(function), std::move(name)));
+}
+
+Dataset Dataset::shuffle() const {
+  return shuffle(std::max<std::int64_t>(1, size()));
+}
+
+Dataset Dataset::shuffle(std::int64_t window) const {
+  check_is_open("shuffle");
+  return Dataset(std::make_shared<ShuffleStage>(stage_, window));
+}
+
+Dataset Dataset::take(std::int64_t count) const {
+  check_is_open("take");
+  check_count("take", count, 0);
+  return Dataset(std::make_shared<RangeStage>(stage_, 0, std::min(count, size())));
+}
+
+Dataset Dataset::skip(std::int64_t count) const {
+  check_is_open("skip");
+  check_count("skip", count, 0);
+  const std::int64_t first = std::min(count, size());
+  return Dataset(std::make_shared<RangeStage>(stage_, first, size() - first));
+}
+
+Dataset Dataset::repeat(std::int64_t count) const {
+  check_is_open("repeat");
+  return Dataset(std::make_shared<RepeatStage>(stage_, count));
+}
+
+Dataset Dataset::batch(std::int64_t samples, BatchOptions options) const {
+  check_count("batch", samples, 1);
+  if (batch_size_ != 0) throw Error(ErrorCode::invalid_argument, "batch() is given twice; batches hold single samples");
+  Dataset result = *this;
+  result.batch_size_ = samples;
+  result.drop_remainder_ = options.drop_remainder;
+  return result;
+}
+
+Dataset Dataset::prefetch(int depth) const {
+  check_count("prefetch", depth, 0);
+  if (is_prefetched_) throw Error(ErrorCode::invalid_argument, "prefetch() is given twice");
+  Dataset result = *this;
+  result.is_prefetched_ = true;
+  result.prefetch_depth_ = depth;
+  return result;
+}
+
+std::int64_t Dataset::batches() const {
+  if (batch_size_ == 0) return 0;
+  const bool has_remainder = size() % batch_size_ != 0;
+  return size() / batch_size_ + (has_remainder && !drop_remainder_ ? 1 : 0);
+}
+
+void Dataset::load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const {
+  if (epoch < 0 || position < 0 || position >= size()) {
+    throw Error(ErrorCode::invalid_argument, "there is no sample " + std::to_string(position) + " in epoch " +
+                                                 std::to_string(epoch) + "; epochs count from 0 and have " +
+                                                 std::to_string(size()) + " samples");
+  }
+  if (static_cast<std::int64_t>(destination.features.size()) != feature_shape().element_count() ||
+      static_cast<std::int64_t>(destination.targets.size()) != target_shape().element_count()) {
+    throw Error(ErrorCode::invalid_argument, "a sample with features " + feature_shape().to_string() + " and targets " +
+                                                 target_shape().to_string() + " does not fit into " +
+                                                 std::to_string(destination.features.size()) + " and " +
+                                                 std::to_string(destination.targets.size()) + " floats");
+  }
+  stage_->load(seed, epoch, position, destination);
+}
+
+// How far batches are loaded ahead is left out: no bit depends on it.
+std::string Dataset::description() const {
+  nlohmann::ordered_json stages = nlohmann::ordered_json::array();
+  stage_->describe(stages);
+  const nlohmann::ordered_json description = {{"size", size()},
+                                              {"features", feature_shape().extents()},
+                                              {"targets", target_shape().extents()},
+                                              {"stages", std::move(stages)},
+                                              {"batch", batch_size_},
+                                              {"drop_remainder", drop_remainder_}};
+  return description.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+}  // namespace holdfast

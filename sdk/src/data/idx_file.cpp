@@ -1,0 +1,119 @@
+#include "data/idx_file.h"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <span>
+
+#include "holdfast/base/error.h"
+
+namespace holdfast {
+namespace {
+
+constexpr std::size_t kPieceBytes = 1 << 20;
+constexpr std::uint8_t kUnsignedByte = 0x08;
+
+[[noreturn]] void refuse(const std::string& path, const std::string& reason) {
+  throw Error(ErrorCode::invalid_file, "\"" + path + "\" is not a whole IDX file: " + reason);
+}
+
+// A file that is decompressed where it begins with gzip's magic, and read as it is otherwise.
+class GzipReader {
+ public:
+  explicit GzipReader(const std::string& path) : path_(path) {
+    errno = 0;
+    file_ = gzopen(path.c_str(), "rbe");
+    if (file_ == nullptr) throw system_error(errno != 0 ? errno : ENOMEM, "cannot open \"" + path + "\"");
+  }
+  ~GzipReader() { gzclose_r(file_); }
+  GzipReader(const GzipReader&) = delete;
+  GzipReader& operator=(const GzipReader&) = delete;
+
+  // Fewer bytes than asked for only at the end of the content.
+  std::size_t read(std::span<std::uint8_t> bytes) {
+    errno = 0;
+    const int count = gzread(file_, bytes.data(), static_cast<unsigned>(bytes.size()));
+    const int read_errno = errno;
+    int code = Z_OK;
+    const char* message = gzerror(file_, &code);
+    if (code == Z_ERRNO) throw system_error(read_errno, "cannot read \"" + path_ + "\"");
+    // A stream that ends too early is no error to gzread, which returns what it has.
+    if (code == Z_BUF_ERROR) refuse(path_, "its gzip stream is cut off");
+    if (count < 0 || code != Z_OK) refuse(path_, std::string("its gzip stream is damaged: ") + message);
+    return static_cast<std::size_t>(count);
+  }
+
+ private:
+  std::string path_;
+  gzFile file_;
+};
+
+std::string count_of_bytes(std::int64_t bytes) {
+  return std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes");
+}
+
+void check_magic(const std::string& path, std::span<const std::uint8_t, 4> magic) {
+  if (magic[0] != 0 || magic[1] != 0 || magic[2] < 0x08 || magic[2] > 0x0E) {
+    std::array<char, 16> text;
+    std::snprintf(text.data(), text.size(), "%02x %02x %02x %02x", magic[0], magic[1], magic[2], magic[3]);
+    refuse(path,
+           std::string("it begins with the bytes ") + text.data() + ", not with 00 00, a type and a number of axes");
+  }
+  if (magic[2] != kUnsignedByte) {
+    throw Error(ErrorCode::unsupported, "\"" + path + "\" is an IDX file of element type " + std::to_string(magic[2]) +
+                                            "; only unsigned bytes (type 8) are read");
+  }
+}
+
+Shape read_shape(const std::string& path, GzipReader& reader) {
+  std::array<std::uint8_t, 4> magic;
+  if (reader.read(magic) < magic.size()) refuse(path, "it ends within its first 4 bytes");
+  check_magic(path, magic);
+  std::vector<std::uint8_t> bytes(4 * static_cast<std::size_t>(magic[3]));
+  if (reader.read(bytes) < bytes.size()) refuse(path, "it ends within the extents of its axes");
+  std::vector<std::int64_t> extents;
+  for (std::size_t i = 0; i < bytes.size(); i += 4) {
+    extents.push_back(std::int64_t{bytes[i]} << 24 | bytes[i + 1] << 16 | bytes[i + 2] << 8 | bytes[i + 3]);
+  }
+  try {
+    return Shape(std::move(extents));
+  } catch (const Error& error) {
+    refuse(path, error.what());
+  }
+}
+
+// Grows with what arrives: the header may promise more than the file, or the machine, has.
+std::vector<std::uint8_t> read_elements(const std::string& path, GzipReader& reader, std::int64_t promised) {
+  std::vector<std::uint8_t> elements;
+  std::vector<std::uint8_t> piece(kPieceBytes);
+  for (;;) {
+    const std::int64_t left = promised - static_cast<std::int64_t>(elements.size());
+    // One byte more than is left, so that trailing bytes show and a gzip stream's checksum is reached.
+    const auto wanted = static_cast<std::size_t>(std::min<std::int64_t>(left, kPieceBytes - 1) + 1);
+    const std::size_t count = reader.read({piece.data(), wanted});
+    if (static_cast<std::int64_t>(count) > left) {
+      refuse(path, "more bytes follow the " + count_of_bytes(promised) + " of elements that its header promises");
+    }
+    elements.insert(elements.end(), piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(count));
+    if (count < wanted) break;
+  }
+  if (static_cast<std::int64_t>(elements.size()) < promised) {
+    refuse(path, "its header promises " + count_of_bytes(promised) + " of elements, " +
+                     std::to_string(elements.size()) + " are there");
+  }
+  return elements;
+}
+
+}  // namespace
+
+IdxFile read_idx_file(const std::string& path) {
+  GzipReader reader(path);
+  Shape shape = read_shape(path, reader);
+  std::vector<std::uint8_t> elements = read_elements(path, reader, shape.element_count());
+  return {.shape = std::move(shape), .elements = std::move(elements)};
+}
+
+}  // namespace holdfast

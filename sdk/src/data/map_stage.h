@@ -1,0 +1,36 @@
+#pragma once
+
+// User functions applied to samples as they are loaded.
+
+#include <string>
+
+#include "data/stage.h"
+
+namespace holdfast {
+
+class MapStage : public ChainedStage {
+ public:
+  MapStage(std::shared_ptr<const Stage> before, Dataset::MapFunction function, std::string name);
+
+  void load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const override;
+  void describe(nlohmann::ordered_json& stages) const override;
+
+ private:
+  Dataset::MapFunction function_;
+  std::string name_;
+};
+
+class FeatureMapStage : public ChainedStage {
+ public:
+  FeatureMapStage(std::shared_ptr<const Stage> before, Shape feature_shape, Dataset::FeatureFunction function,
+                  std::string name);
+
+  void load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const override;
+  void describe(nlohmann::ordered_json& stages) const override;
+
+ private:
+  Dataset::FeatureFunction function_;
+  std::string name_;
+};
+
+}  // namespace holdfast

@@ -1,0 +1,23 @@
+#include "data/range_stage.h"
+
+#include <nlohmann/json.hpp>
+
+#include "holdfast/base/error.h"
+
+namespace holdfast {
+
+RangeStage::RangeStage(std::shared_ptr<const Stage> before, std::int64_t first, std::int64_t size)
+    : ChainedStage(std::move(before), size), first_(first) {
+  HOLDFAST_ASSERT(first >= 0 && size >= 0 && first + size <= this->before().size());
+}
+
+void RangeStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const {
+  before().load(seed, epoch, first_ + position, destination);
+}
+
+void RangeStage::describe(nlohmann::ordered_json& stages) const {
+  before().describe(stages);
+  stages.push_back({{"kind", "range"}, {"first", first_}, {"size", size()}});
+}
+
+}  // namespace holdfast

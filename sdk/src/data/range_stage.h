@@ -1,0 +1,21 @@
+#pragma once
+
+// A run of consecutive samples of each epoch: take() and skip().
+
+#include "data/stage.h"
+
+namespace holdfast {
+
+class RangeStage : public ChainedStage {
+ public:
+  // Asserts that `before` has the samples [first, first + size).
+  RangeStage(std::shared_ptr<const Stage> before, std::int64_t first, std::int64_t size);
+
+  void load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const override;
+  void describe(nlohmann::ordered_json& stages) const override;
+
+ private:
+  std::int64_t first_;
+};
+
+}  // namespace holdfast

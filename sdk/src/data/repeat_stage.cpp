@@ -1,0 +1,35 @@
+#include "data/repeat_stage.h"
+
+#include <nlohmann/json.hpp>
+
+#include "holdfast/base/error.h"
+
+namespace holdfast {
+namespace {
+
+std::int64_t repeated_size(std::int64_t size, std::int64_t count) {
+  std::int64_t total = 0;
+  if (count <= 0 || __builtin_mul_overflow(size, count, &total)) {
+    throw Error(ErrorCode::invalid_argument, "repeat() takes a positive count whose product with the " +
+                                                 std::to_string(size) + " samples fits into 63 bits, not " +
+                                                 std::to_string(count));
+  }
+  return total;
+}
+
+}  // namespace
+
+RepeatStage::RepeatStage(std::shared_ptr<const Stage> before, std::int64_t count)
+    : ChainedStage(before, repeated_size(before->size(), count)), count_(count) {}
+
+void RepeatStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const {
+  const std::int64_t round = position / before().size();
+  before().load(seed, epoch * count_ + round, position % before().size(), destination);
+}
+
+void RepeatStage::describe(nlohmann::ordered_json& stages) const {
+  before().describe(stages);
+  stages.push_back({{"kind", "repeat"}, {"count", count_}});
+}
+
+}  // namespace holdfast

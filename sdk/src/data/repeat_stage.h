@@ -1,0 +1,20 @@
+#pragma once
+
+// Several epochs as one.
+
+#include "data/stage.h"
+
+namespace holdfast {
+
+class RepeatStage : public ChainedStage {
+ public:
+  RepeatStage(std::shared_ptr<const Stage> before, std::int64_t count);
+
+  void load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const override;
+  void describe(nlohmann::ordered_json& stages) const override;
+
+ private:
+  std::int64_t count_;
+};
+
+}  // namespace holdfast

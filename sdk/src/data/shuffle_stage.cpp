@@ -1,0 +1,54 @@
+#include "data/shuffle_stage.h"
+
+#include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "holdfast/base/error.h"
+
+namespace holdfast {
+
+ShuffleStage::ShuffleStage(std::shared_ptr<const Stage> before, std::int64_t window)
+    : ChainedStage(before, before->size()), window_(std::min(window, std::max<std::int64_t>(1, before->size()))) {
+  if (window <= 0) {
+    throw Error(ErrorCode::invalid_argument,
+                "shuffle() needs a window of one sample or more, not " + std::to_string(window));
+  }
+  if (window_ > std::numeric_limits<std::uint32_t>::max()) {
+    throw Error(ErrorCode::unsupported, "shuffle() takes windows of up to 4294967295 samples, not " +
+                                            std::to_string(window_) + "; pass a smaller window");
+  }
+}
+
+ShuffleStage::Order ShuffleStage::draw_order(const Key& key) const {
+  Order order(static_cast<std::size_t>(std::min(window_, size() - key.window * window_)));
+  std::iota(order.begin(), order.end(), 0U);
+  Random random(key.seed, Purpose::shuffle, draw_major(*this, key.epoch), static_cast<std::uint64_t>(key.window));
+  for (std::size_t left = order.size(); left > 1; --left) std::swap(order[left - 1], order[random.below(left)]);
+  return order;
+}
+
+std::uint32_t ShuffleStage::source_in_window(const Key& key, std::size_t index) const {
+  const std::lock_guard lock(mutex_);
+  const auto is_wanted = [&](const CachedOrder& cached) { return !cached.order.empty() && cached.key == key; };
+  if (!is_wanted(cache_[0])) {
+    std::swap(cache_[0], cache_[1]);
+    if (!is_wanted(cache_[0])) cache_[0] = {.key = key, .order = draw_order(key)};
+  }
+  return cache_[0].order[index];
+}
+
+void ShuffleStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const {
+  const Key key{.seed = seed, .epoch = epoch, .window = position / window_};
+  const std::int64_t begin = key.window * window_;
+  const std::uint32_t source = source_in_window(key, static_cast<std::size_t>(position - begin));
+  before().load(seed, epoch, begin + source, destination);
+}
+
+void ShuffleStage::describe(nlohmann::ordered_json& stages) const {
+  before().describe(stages);
+  stages.push_back({{"kind", "shuffle"}, {"window", window_}});
+}
+
+}  // namespace holdfast

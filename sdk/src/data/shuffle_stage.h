@@ -1,0 +1,46 @@
+#pragma once
+
+// A permutation of each window of samples, drawn anew for each epoch and kept until two others were asked for.
+
+#include <array>
+#include <mutex>
+#include <vector>
+
+#include "data/stage.h"
+
+namespace holdfast {
+
+class ShuffleStage : public ChainedStage {
+ public:
+  ShuffleStage(std::shared_ptr<const Stage> before, std::int64_t window);
+
+  void load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const override;
+  void describe(nlohmann::ordered_json& stages) const override;
+
+ private:
+  using Order = std::vector<std::uint32_t>;
+
+  struct Key {
+    std::uint64_t seed;
+    std::int64_t epoch;
+    std::int64_t window;  // number of the window in the epoch
+
+    friend bool operator==(const Key&, const Key&) = default;
+  };
+
+  struct CachedOrder {
+    Key key{};
+    Order order;  // empty: none
+  };
+
+  Order draw_order(const Key& key) const;
+  std::uint32_t source_in_window(const Key& key, std::size_t index) const;
+
+  std::int64_t window_;  // samples
+
+  // Two, because a batch may lie across the border of two windows or epochs, and a validation epoch may come between.
+  mutable std::mutex mutex_;
+  mutable std::array<CachedOrder, 2> cache_;  // guarded by mutex_; the last one used in front
+};
+
+}  // namespace holdfast

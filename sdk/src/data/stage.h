@@ -1,0 +1,67 @@
+#pragma once
+
+// One link in the chain behind a Dataset. Immutable after construction but for caches that lock themselves; load() is
+// called from any thread.
+
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+
+#include "holdfast/core/shape.h"
+#include "holdfast/data/dataset.h"
+
+namespace holdfast {
+
+class Stage {
+ public:
+  virtual ~Stage() = default;
+  Stage(const Stage&) = delete;
+  Stage& operator=(const Stage&) = delete;
+
+  const Shape& feature_shape() const { return feature_shape_; }
+  const Shape& target_shape() const { return target_shape_; }
+  std::int64_t size() const { return size_; }
+  // Distance from the source, which is 0. It enters every draw, so that two stages of one kind do not draw alike.
+  std::uint32_t number() const { return number_; }
+
+  // As Dataset::load, which has checked position and destination.
+  virtual void load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const = 0;
+  // Appends what this stage and those before it do to an array.
+  virtual void describe(nlohmann::ordered_json& stages) const = 0;
+
+ protected:
+  Stage(Shape feature_shape, Shape target_shape, std::int64_t size, std::uint32_t number)
+      : feature_shape_(std::move(feature_shape)),
+        target_shape_(std::move(target_shape)),
+        size_(size),
+        number_(number) {}
+
+ private:
+  Shape feature_shape_;
+  Shape target_shape_;
+  std::int64_t size_;
+  std::uint32_t number_;
+};
+
+// A stage behind another one, with its shapes unless told otherwise.
+class ChainedStage : public Stage {
+ protected:
+  ChainedStage(std::shared_ptr<const Stage> before, std::int64_t size)
+      : Stage(before->feature_shape(), before->target_shape(), size, before->number() + 1),
+        before_(std::move(before)) {}
+  ChainedStage(std::shared_ptr<const Stage> before, Shape feature_shape)
+      : Stage(std::move(feature_shape), before->target_shape(), before->size(), before->number() + 1),
+        before_(std::move(before)) {}
+
+  const Stage& before() const { return *before_; }
+
+ private:
+  std::shared_ptr<const Stage> before_;
+};
+
+// The draws of a stage: `major` of Random is the epoch with the stage's number above it.
+inline std::uint64_t draw_major(const Stage& stage, std::int64_t epoch) {
+  return static_cast<std::uint64_t>(stage.number()) << 48 | static_cast<std::uint64_t>(epoch);
+}
+
+}  // namespace holdfast

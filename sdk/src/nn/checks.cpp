@@ -1,0 +1,30 @@
+#include "nn/checks.h"
+
+#include "holdfast/base/error.h"
+
+namespace holdfast {
+
+void check_extent(std::string_view kind, std::string_view option, std::int64_t value) {
+  if (value >= 1 && value <= Layer::kMaximumExtent) return;
+  throw Error(ErrorCode::invalid_argument, std::string(kind) + " needs " + std::string(option) + " from 1 to " +
+                                               std::to_string(Layer::kMaximumExtent) + ", not " +
+                                               std::to_string(value));
+}
+
+void check_extent(std::string_view kind, std::string_view option, Extent2D value) {
+  check_extent(kind, option, value.height);
+  check_extent(kind, option, value.width);
+}
+
+void check_image(const Shape& input) {
+  if (input.rank() == 3) return;
+  throw Error(ErrorCode::invalid_argument, "it needs an input [height, width, channels]");
+}
+
+void reject_window(const Shape& input, Extent2D size) {
+  throw Error(ErrorCode::invalid_argument, "it needs an input of at least " + std::to_string(size.height) + " x " +
+                                               std::to_string(size.width) + ", the size of its window, not " +
+                                               std::to_string(input[0]) + " x " + std::to_string(input[1]));
+}
+
+}  // namespace holdfast

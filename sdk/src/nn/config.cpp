@@ -1,0 +1,90 @@
+#include "nn/config.h"
+
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+#include "core/json_text.h"
+#include "holdfast/base/error.h"
+
+namespace holdfast {
+
+using Json = nlohmann::json;
+
+// As a double, 0.99F is 0.9900000095367432: the double nearest to the float's shortest text reads back as the same
+// float and is what its user wrote. The exception, a text that rounds another way through double, keeps all digits.
+void ConfigWriter::number(std::string_view key, float value) {
+  const std::string shortest = json_number(value);
+  double number = 0;
+  std::from_chars(shortest.data(), shortest.data() + shortest.size(), number);
+  object_[std::string(key)] = static_cast<float>(number) == value ? number : static_cast<double>(value);
+}
+
+ConfigReader::ConfigReader(const Json& object, std::string place) : object_(object), place_(std::move(place)) {
+  if (!object.is_object()) throw Error(ErrorCode::invalid_file, place_ + " of the model graph is no JSON object");
+}
+
+void ConfigReader::reject(std::string_view key, std::string_view needed) const {
+  throw Error(ErrorCode::invalid_file,
+              place_ + " of the model graph needs \"" + std::string(key) + "\", " + std::string(needed));
+}
+
+const Json& ConfigReader::value(std::string_view key) {
+  const auto found = object_.find(std::string(key));
+  if (found == object_.end()) reject(key, "which is missing");
+  ++keys_read_;
+  return *found;
+}
+
+bool ConfigReader::boolean(std::string_view key) {
+  const Json& json = value(key);
+  if (!json.is_boolean()) reject(key, "true or false");
+  return json.get<bool>();
+}
+
+std::int64_t ConfigReader::as_integer(std::string_view key, const Json& json) const {
+  constexpr auto kLargest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  const bool is_too_large = json.is_number_unsigned() && json.get<std::uint64_t>() > kLargest;
+  if (!json.is_number_integer() || is_too_large) reject(key, "of integers of 64 bits");
+  return json.get<std::int64_t>();
+}
+
+std::int64_t ConfigReader::integer(std::string_view key) {
+  return as_integer(key, value(key));
+}
+
+float ConfigReader::number(std::string_view key) {
+  const Json& json = value(key);
+  if (!json.is_number() || std::abs(json.get<double>()) > std::numeric_limits<float>::max()) {
+    reject(key, "a number in the range of 32-bit floats");
+  }
+  return json.get<float>();
+}
+
+std::string ConfigReader::text(std::string_view key) {
+  const Json& json = value(key);
+  if (!json.is_string()) reject(key, "a text");
+  return json.get<std::string>();
+}
+
+std::vector<std::int64_t> ConfigReader::integers(std::string_view key) {
+  const Json& json = value(key);
+  if (!json.is_array()) reject(key, "a list of integers");
+  std::vector<std::int64_t> integers;
+  for (const Json& element : json) integers.push_back(as_integer(key, element));
+  return integers;
+}
+
+Extent2D ConfigReader::extent(std::string_view key) {
+  const std::vector<std::int64_t> extents = integers(key);
+  if (extents.size() != 2) reject(key, "a list of two integers");
+  return {extents[0], extents[1]};
+}
+
+void ConfigReader::finish() const {
+  if (keys_read_ == object_.size()) return;
+  throw Error(ErrorCode::invalid_file, place_ + " of the model graph holds " + std::to_string(object_.size()) +
+                                           " values of which only " + std::to_string(keys_read_) + " have a meaning");
+}
+
+}  // namespace holdfast

@@ -1,0 +1,110 @@
+#include "nn/model_program.h"
+
+#include <algorithm>
+
+#include "holdfast/base/error.h"
+#include "nn/model_plan.h"
+
+namespace holdfast {
+
+static std::size_t count_contributions(const Sequential& model) {
+  std::size_t count = 0;
+  for (const SequentialLayer& layer : model.layers()) count += layer.layer->contribution_count(layer.input_shape);
+  return count;
+}
+
+static std::size_t elements(const Shape& shape, std::int64_t samples) {
+  return static_cast<std::size_t>(shape.with_batch(samples).element_count());
+}
+
+ModelProgram::ModelProgram(const Sequential& model, int threads)
+    : model_(model), backend_(compute::make_cpu_backend(threads)), contribution_count_(count_contributions(model)) {}
+
+ModelProgram::~ModelProgram() = default;
+
+std::shared_ptr<ModelPlan> ModelProgram::plan(std::int64_t samples, bool is_training) {
+  const auto found = std::find_if(plans_.begin(), plans_.end(), [&](const auto& plan) {
+    return plan->samples() == samples && plan->is_training() == is_training;
+  });
+  if (found != plans_.end()) {
+    plans_.splice(plans_.begin(), plans_, found);
+    return plans_.front();
+  }
+  const ModelStageBuilder::Options options = {.samples = samples, .is_training = is_training};
+  auto plan = std::make_shared<ModelPlan>(model_, *backend_, options);
+  (is_training ? training_activations_ : inference_activations_).grow_to(plan->activation_floats());
+  if (is_training) {
+    gradients_a_.grow_to(plan->gradient_floats());
+    gradients_b_.grow_to(plan->gradient_floats());
+  }
+  if (plans_.size() == kPlansKept) plans_.pop_back();
+  plans_.push_front(plan);
+  return plan;
+}
+
+std::span<const float> ModelProgram::forward_training(std::span<const float> features, std::int64_t samples,
+                                                      std::span<const float> parameters, const Draws& draws) {
+  HOLDFAST_ASSERT(samples >= 0 && features.size() == elements(model_.input_shape(), samples));
+  HOLDFAST_ASSERT(parameters.size() == model_.parameters().float_count());
+  last_plan_ = samples == 0 ? nullptr : plan(samples, true);
+  last_features_ = features;
+  last_samples_ = samples;
+  if (samples == 0) return {};
+  const ForwardPass pass = {.parameters = parameters.data(), .draws = draws};
+  const float* const output = last_plan_->forward(pass, features.data(), training_activations_.data());
+  return {output, elements(model_.output_shape(), samples)};
+}
+
+std::span<const float> ModelProgram::forward_inference(std::span<const float> features, std::int64_t samples,
+                                                       std::span<const float> parameters,
+                                                       std::span<const float> buffers) {
+  HOLDFAST_ASSERT(samples >= 0 && features.size() == elements(model_.input_shape(), samples));
+  HOLDFAST_ASSERT(parameters.size() == model_.parameters().float_count());
+  HOLDFAST_ASSERT(buffers.size() == model_.buffers().float_count());
+  if (samples == 0) return {};
+  const ForwardPass pass = {.parameters = parameters.data(), .buffers = buffers.data()};
+  const auto inference = plan(samples, false);
+  const float* const output = inference->forward(pass, features.data(), inference_activations_.data());
+  return {output, elements(model_.output_shape(), samples)};
+}
+
+void ModelProgram::backward(std::span<const float> output_gradient, std::span<const float> parameters,
+                            std::span<float> gradients, std::span<float> contributions) {
+  HOLDFAST_ASSERT(last_samples_ >= 0 && output_gradient.size() == elements(model_.output_shape(), last_samples_));
+  HOLDFAST_ASSERT(parameters.size() == model_.parameters().float_count() && gradients.size() == parameters.size());
+  HOLDFAST_ASSERT(contributions.size() == contribution_count_);
+  if (last_samples_ == 0) {
+    std::fill(gradients.begin(), gradients.end(), 0.0F);
+    std::fill(contributions.begin(), contributions.end(), 0.0F);
+    return;
+  }
+  const BackwardPass pass = {
+      .parameters = parameters.data(), .gradients = gradients.data(), .contributions = contributions.data()};
+  last_plan_->backward(pass, last_features_.data(), training_activations_.data(), output_gradient.data(),
+                       gradients_a_.data(), gradients_b_.data());
+  clear_padding(gradients);
+}
+
+void ModelProgram::clear_padding(std::span<float> gradients) const {
+  std::size_t end = 0;  // of the entry before
+  for (const ArenaEntry& entry : model_.parameters().entries()) {
+    std::fill(gradients.begin() + end, gradients.begin() + entry.offset, 0.0F);
+    end = entry.offset + entry.element_count();
+  }
+  std::fill(gradients.begin() + end, gradients.end(), 0.0F);
+}
+
+void ModelProgram::update_buffers(std::span<const float> contributions, std::span<float> buffers) const {
+  HOLDFAST_ASSERT(contributions.size() == contribution_count_);
+  for (const SequentialLayer& layer : model_.layers()) {
+    const std::size_t count = layer.layer->contribution_count(layer.input_shape);
+    std::vector<std::span<float>> views;
+    const std::size_t buffer_count = layer.layer->buffers(layer.input_shape).size();
+    for (std::size_t i = 0; i < buffer_count; ++i)
+      views.push_back(model_.buffers().view(buffers, layer.first_buffer + i));
+    layer.layer->update_buffers(contributions.first(count), views);
+    contributions = contributions.subspan(count);
+  }
+}
+
+}  // namespace holdfast

@@ -1,0 +1,76 @@
+#pragma once
+
+// A model that runs: what training and prediction call. One object for one thread at a time; several at once on several
+// threads are fine. The same samples, parameters and draws give the same bits for the same number of threads, whatever
+// ran before.
+//
+// Arrays and operations are made at the first use of a number of samples and kept for the most recent ones.
+
+#include <list>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "compute/aligned_floats.h"
+#include "compute/backend.h"
+#include "holdfast/nn/sequential.h"
+#include "nn/model_stage.h"
+
+namespace holdfast {
+
+class ModelPlan;
+
+class ModelProgram {
+ public:
+  // A shard of a batch and of an epoch's last batch, in training and in evaluation, and some to spare.
+  static constexpr std::size_t kPlansKept = 8;
+
+  ModelProgram(const Sequential& model, int threads);
+  ~ModelProgram();
+
+  // All spans of parameters, gradients and buffers are arenas of the model's layouts. `features` is [samples,
+  // input...]; what is returned is [samples, output...], valid until the next forward pass. No samples are fine and
+  // give no outputs.
+  //
+  // The features are not copied: they must stay as they are until backward() has returned.
+  std::span<const float> forward_training(std::span<const float> features, std::int64_t samples,
+                                          std::span<const float> parameters, const Draws& draws);
+  std::span<const float> forward_inference(std::span<const float> features, std::int64_t samples,
+                                           std::span<const float> parameters, std::span<const float> buffers);
+
+  // Of the last forward_training(), with the same parameters. Overwrites all of `gradients`, its padding with zeros,
+  // and all of `contributions`: what this shard's samples add to the sums from which update_buffers() computes the
+  // model's buffers.
+  void backward(std::span<const float> output_gradient, std::span<const float> parameters, std::span<float> gradients,
+                std::span<float> contributions);
+
+  std::size_t contribution_count() const { return contribution_count_; }
+  // `contributions` are those of all shards of a batch, added up.
+  void update_buffers(std::span<const float> contributions, std::span<float> buffers) const;
+
+  // What the bits depend on besides the model: see compute::Backend::description().
+  std::string arithmetic() const { return backend_->description(); }
+
+ private:
+  std::shared_ptr<ModelPlan> plan(std::int64_t samples, bool is_training);
+  void clear_padding(std::span<float> gradients) const;
+
+  const Sequential model_;
+  const std::unique_ptr<compute::Backend> backend_;
+  const std::size_t contribution_count_;
+  std::list<std::shared_ptr<ModelPlan>> plans_;  // most recent first
+
+  // Shared by all plans. Training has its own, so that an inference between its two passes does no harm.
+  compute::AlignedFloats training_activations_;
+  compute::AlignedFloats inference_activations_;
+  compute::AlignedFloats gradients_a_;
+  compute::AlignedFloats gradients_b_;
+
+  // Of the last forward_training(); no plan for no samples.
+  std::shared_ptr<ModelPlan> last_plan_;
+  std::span<const float> last_features_;
+  std::int64_t last_samples_ = -1;  // -1: none yet
+};
+
+}  // namespace holdfast

@@ -1,0 +1,54 @@
+#pragma once
+
+// One operation of a model, made for one number of samples: what a layer becomes when it is to run. A layer may be
+// several stages (its arithmetic, then its activation) or none.
+
+#include <cstdint>
+
+namespace holdfast {
+
+// Which random draws a training step of a shard makes: sample i of the shard is sample first_sample + i of the global
+// batch.
+struct Draws {
+  std::uint64_t seed = 0;
+  std::int64_t step = 0;
+  std::int64_t first_sample = 0;
+};
+
+struct ForwardPass {
+  const float* parameters = nullptr;
+  const float* buffers = nullptr;  // null in training
+  Draws draws = {};                // training only
+};
+
+struct BackwardPass {
+  const float* parameters = nullptr;
+  float* gradients = nullptr;
+  float* contributions = nullptr;
+};
+
+// A stage's own arrays in the backward pass.
+struct ModelStageGradient {
+  const float* input = nullptr;
+  const float* output = nullptr;
+  const float* output_gradient = nullptr;
+  float* input_gradient = nullptr;  // null where nobody asked for it
+};
+
+class ModelStage {
+ public:
+  virtual ~ModelStage() = default;
+
+  virtual void forward(const ForwardPass& pass, const float* input, float* output) = 0;
+  // Of the last forward(); overwrites the gradients of the stage's parameters.
+  virtual void backward(const BackwardPass& pass, const ModelStageGradient& arrays) = 0;
+};
+
+// What the planning of memory must know.
+struct ModelStageTraits {
+  bool has_parameters = false;
+  bool may_overwrite_input = false;  // forward() may write over its input, which backward() does not look at
+  bool needs_output = false;         // backward() looks at the output, which so must not be overwritten
+};
+
+}  // namespace holdfast

@@ -1,0 +1,41 @@
+#include "holdfast/optim/adam.h"
+
+#include "core/json_text.h"
+#include "optim/adam_pass.h"
+#include "optim/check_option.h"
+
+namespace holdfast {
+
+Adam::Adam(AdamOptions options) : options_(options) {
+  check_option(name(), "learning_rate", options.learning_rate, options.learning_rate >= 0, "not negative");
+  check_option(name(), "beta_1", options.beta_1, options.beta_1 >= 0 && options.beta_1 < 1, "in [0, 1)");
+  check_option(name(), "beta_2", options.beta_2, options.beta_2 >= 0 && options.beta_2 < 1, "in [0, 1)");
+  check_option(name(), "epsilon", options.epsilon, options.epsilon > 0, "positive");
+}
+
+std::string Adam::name() const {
+  return "adam";
+}
+
+std::string Adam::configuration() const {
+  return R"({"kind":"adam","learning_rate":)" + json_number(options_.learning_rate) + R"(,"beta_1":)" +
+         json_number(options_.beta_1) + R"(,"beta_2":)" + json_number(options_.beta_2) + R"(,"epsilon":)" +
+         json_number(options_.epsilon) + "}";
+}
+
+std::unique_ptr<Optimizer> Adam::clone() const {
+  return std::make_unique<Adam>(*this);
+}
+
+std::vector<std::string> Adam::slot_names() const {
+  return {"m", "v"};
+}
+
+void Adam::update(std::int64_t step, std::span<float> parameters, std::span<const float> gradients,
+                  std::span<const std::span<float>> slots) const {
+  const AdamFactors factors =
+      adam_factors(step, options_.learning_rate, options_.beta_1, options_.beta_2, options_.epsilon);
+  adam_pass(factors, 1.0F, parameters, gradients, slots);
+}
+
+}  // namespace holdfast

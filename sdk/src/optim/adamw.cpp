@@ -1,0 +1,43 @@
+#include "holdfast/optim/adamw.h"
+
+#include "core/json_text.h"
+#include "optim/adam_pass.h"
+#include "optim/check_option.h"
+
+namespace holdfast {
+
+AdamW::AdamW(AdamWOptions options) : options_(options) {
+  check_option(name(), "learning_rate", options.learning_rate, options.learning_rate >= 0, "not negative");
+  check_option(name(), "weight_decay", options.weight_decay, options.weight_decay >= 0, "not negative");
+  check_option(name(), "beta_1", options.beta_1, options.beta_1 >= 0 && options.beta_1 < 1, "in [0, 1)");
+  check_option(name(), "beta_2", options.beta_2, options.beta_2 >= 0 && options.beta_2 < 1, "in [0, 1)");
+  check_option(name(), "epsilon", options.epsilon, options.epsilon > 0, "positive");
+}
+
+std::string AdamW::name() const {
+  return "adamw";
+}
+
+std::string AdamW::configuration() const {
+  return R"({"kind":"adamw","learning_rate":)" + json_number(options_.learning_rate) + R"(,"weight_decay":)" +
+         json_number(options_.weight_decay) + R"(,"beta_1":)" + json_number(options_.beta_1) + R"(,"beta_2":)" +
+         json_number(options_.beta_2) + R"(,"epsilon":)" + json_number(options_.epsilon) + "}";
+}
+
+std::unique_ptr<Optimizer> AdamW::clone() const {
+  return std::make_unique<AdamW>(*this);
+}
+
+std::vector<std::string> AdamW::slot_names() const {
+  return {"m", "v"};
+}
+
+void AdamW::update(std::int64_t step, std::span<float> parameters, std::span<const float> gradients,
+                   std::span<const std::span<float>> slots) const {
+  const AdamFactors factors =
+      adam_factors(step, options_.learning_rate, options_.beta_1, options_.beta_2, options_.epsilon);
+  const auto kept = static_cast<float>(1.0 - static_cast<double>(options_.weight_decay) * options_.learning_rate);
+  adam_pass(factors, kept, parameters, gradients, slots);
+}
+
+}  // namespace holdfast

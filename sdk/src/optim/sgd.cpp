@@ -1,0 +1,79 @@
+#include "holdfast/optim/sgd.h"
+
+#include "core/json_text.h"
+#include "holdfast/base/error.h"
+#include "optim/check_option.h"
+
+namespace holdfast {
+namespace {
+
+void plain_pass(float rate, std::span<float> parameters, std::span<const float> gradients) {
+  float* const __restrict parameter = parameters.data();
+  const float* const __restrict gradient = gradients.data();
+#pragma omp simd
+  for (std::size_t i = 0; i < parameters.size(); ++i) parameter[i] -= rate * gradient[i];
+}
+
+void momentum_pass(const SGDOptions& options, std::span<float> parameters, std::span<const float> gradients,
+                   std::span<float> velocities) {
+  const float rate = options.learning_rate;
+  const float momentum = options.momentum;
+  float* const __restrict parameter = parameters.data();
+  const float* const __restrict gradient = gradients.data();
+  float* const __restrict velocity = velocities.data();
+#pragma omp simd
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    velocity[i] = velocity[i] * momentum - rate * gradient[i];
+    parameter[i] += velocity[i];
+  }
+}
+
+void nesterov_pass(const SGDOptions& options, std::span<float> parameters, std::span<const float> gradients,
+                   std::span<float> velocities) {
+  const float rate = options.learning_rate;
+  const float momentum = options.momentum;
+  float* const __restrict parameter = parameters.data();
+  const float* const __restrict gradient = gradients.data();
+  float* const __restrict velocity = velocities.data();
+#pragma omp simd
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    velocity[i] = velocity[i] * momentum - rate * gradient[i];
+    parameter[i] += velocity[i] * momentum - rate * gradient[i];
+  }
+}
+
+}  // namespace
+
+SGD::SGD(SGDOptions options) : options_(options) {
+  check_option(name(), "learning_rate", options.learning_rate, options.learning_rate >= 0, "not negative");
+  check_option(name(), "momentum", options.momentum, options.momentum >= 0 && options.momentum <= 1, "in [0, 1]");
+}
+
+std::string SGD::name() const {
+  return "sgd";
+}
+
+std::string SGD::configuration() const {
+  return R"({"kind":"sgd","learning_rate":)" + json_number(options_.learning_rate) + R"(,"momentum":)" +
+         json_number(options_.momentum) + R"(,"nesterov":)" + (options_.nesterov ? "true}" : "false}");
+}
+
+std::unique_ptr<Optimizer> SGD::clone() const {
+  return std::make_unique<SGD>(*this);
+}
+
+std::vector<std::string> SGD::slot_names() const {
+  return options_.momentum > 0 ? std::vector<std::string>{"momentum"} : std::vector<std::string>{};
+}
+
+void SGD::update(std::int64_t step, std::span<float> parameters, std::span<const float> gradients,
+                 std::span<const std::span<float>> slots) const {
+  const bool has_momentum = options_.momentum > 0;
+  HOLDFAST_ASSERT(step >= 1 && gradients.size() == parameters.size() && slots.size() == (has_momentum ? 1 : 0));
+  if (!has_momentum) return plain_pass(options_.learning_rate, parameters, gradients);
+  HOLDFAST_ASSERT(slots[0].size() == parameters.size());
+  const auto pass = options_.nesterov ? nesterov_pass : momentum_pass;
+  pass(options_, parameters, gradients, slots[0]);
+}
+
+}  // namespace holdfast

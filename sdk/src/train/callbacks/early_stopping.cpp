@@ -1,0 +1,42 @@
+#include "holdfast/train/early_stopping.h"
+
+#include "holdfast/base/error.h"
+#include "train/callbacks/monitor.h"
+
+namespace holdfast {
+
+EarlyStopping::EarlyStopping(EarlyStoppingOptions options) : options_(std::move(options)) {
+  if (options_.min_delta < 0 || options_.patience < 0) {
+    throw Error(ErrorCode::invalid_argument, "EarlyStopping takes no negative min_delta or patience");
+  }
+}
+
+CallbackState EarlyStopping::state() const {
+  CallbackState state = {{"epochs_without_improvement", epochs_without_improvement_}};
+  if (has_best_) state["best_value"] = best_value_;
+  return state;
+}
+
+void EarlyStopping::restore(const CallbackState& state) {
+  epochs_without_improvement_ = std::get<std::int64_t>(state.at("epochs_without_improvement"));
+  has_best_ = state.contains("best_value");
+  if (has_best_) best_value_ = std::get<double>(state.at("best_value"));
+}
+
+void EarlyStopping::on_fit_begin(TrainingContext&) {
+  has_best_ = false;
+  epochs_without_improvement_ = 0;
+}
+
+void EarlyStopping::on_epoch_end(TrainingContext& context, const Logs& logs) {
+  const double value = monitored(logs, options_.monitor, "EarlyStopping");
+  if (!has_best_ || is_better(value, best_value_, options_.best, options_.min_delta)) {
+    has_best_ = true;
+    best_value_ = value;
+    epochs_without_improvement_ = 0;
+    return;
+  }
+  if (++epochs_without_improvement_ > options_.patience) context.stop_training();
+}
+
+}  // namespace holdfast

@@ -1,0 +1,20 @@
+#include "train/callbacks/monitor.h"
+
+#include "holdfast/base/error.h"
+
+namespace holdfast {
+
+double monitored(const Logs& logs, const std::string& name, const std::string& callback) {
+  const auto found = logs.find(name);
+  if (found != logs.end()) return found->second;
+  std::string names;
+  for (const auto& [known, value] : logs) names += (names.empty() ? "" : ", ") + known;
+  throw Error(ErrorCode::invalid_argument,
+              callback + " watches \"" + name + "\", which this fit() does not log; it logs " + names);
+}
+
+bool is_better(double value, double than, Best best, double min_delta) {
+  return best == Best::lowest ? value < than - min_delta : value > than + min_delta;
+}
+
+}  // namespace holdfast

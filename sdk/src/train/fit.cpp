@@ -1,0 +1,183 @@
+// fit() and the pass of evaluate(): data -> step -> callbacks -> savepoint.
+
+#include <algorithm>
+#include <set>
+
+#include "holdfast/base/error.h"
+#include "holdfast/base/log.h"
+#include "train/session.h"
+
+namespace holdfast {
+namespace {
+
+struct PendingSave {
+  std::string path;
+  std::function<void()> when_durable;
+};
+
+Logs means(const std::vector<std::string>& names, const std::vector<double>& sums, std::int64_t samples) {
+  Logs logs;
+  for (std::size_t i = 0; i < names.size(); ++i) logs[names[i]] = sums[i] / static_cast<double>(samples);
+  return logs;
+}
+
+void add(std::vector<double>& sums, const std::vector<double>& summands) {
+  sums.resize(summands.size());
+  for (std::size_t i = 0; i < summands.size(); ++i) sums[i] += summands[i];
+}
+
+void require_distinct_names(const std::vector<CallbackHandle>& callbacks) {
+  std::set<std::string> names;
+  for (const CallbackHandle& callback : callbacks) {
+    if (!names.insert(callback->name()).second) {
+      throw Error(ErrorCode::invalid_argument, "two callbacks of one fit() are called \"" + callback->name() +
+                                                   "\"; their state needs names of their own");
+    }
+  }
+}
+
+}  // namespace
+
+class Trainer::Session::FitContext final : public TrainingContext {
+ public:
+  FitContext(const Session& session, const CallRecord& record, const Dataset& data)
+      : session_(session), record_(record), batches_(data.batches()) {}
+
+  int rank() const override { return session_.place_->rank; }
+  int replicas() const override { return session_.place_->size; }
+  std::string run_directory() const override { return session_.place_->run_directory; }
+  std::int64_t step() const override { return session_.state_.step; }
+  std::int64_t epoch() const override { return session_.state_.epoch; }
+  std::int64_t epochs() const override { return record_.epochs; }
+  std::int64_t batch_in_epoch() const override { return session_.state_.batch; }
+  std::int64_t batches_per_epoch() const override { return batches_; }
+  std::int64_t samples_in_epoch() const override { return record_.epoch_samples; }
+  void stop_training() override { should_stop_ = true; }
+  void save(const std::string& path, std::function<void()> when_durable) override {
+    if (rank() != 0) return;
+    std::erase_if(pending_, [&](const PendingSave& pending) { return pending.path == path; });
+    pending_.push_back({path, std::move(when_durable)});
+  }
+
+  bool should_stop() const { return should_stop_; }
+  std::vector<PendingSave> take_pending() { return std::exchange(pending_, {}); }
+
+ private:
+  const Session& session_;
+  const CallRecord& record_;
+  const std::int64_t batches_;
+  bool should_stop_ = false;
+  std::vector<PendingSave> pending_;
+};
+
+FitResult Trainer::Session::fit(const Dataset& data, const FitOptions& options) {
+  check_data(data, "fit()");
+  if (options.validation) check_data(*options.validation, "fit() for validation");
+  if (options.epochs < 1) {
+    throw Error(ErrorCode::invalid_argument,
+                "fit() of " + std::to_string(options.epochs) + " epochs: there must be at least 1");
+  }
+  CallRecord& record = join_call("fit", data, options.epochs);
+  if (record.is_finished) {
+    if (place_->rank == 0) log(LogLevel::info, "this run's fit() had finished at step " + std::to_string(state_.step));
+    return {record.results, record.history};
+  }
+
+  FitContext context(*this, record, data);
+  begin_fit(record, context, options);
+  const bool is_between_epochs = state_.batch == data.batches();
+  const auto loader = open_loader(data, state_.epoch + (is_between_epochs ? 1 : 0),
+                                  is_between_epochs ? 0 : state_.batch, record.epochs);
+  while (!record.is_finished) {
+    if (state_.batch < data.batches()) {
+      if (state_.batch == 0) {
+        for (const CallbackHandle& callback : options.callbacks) callback->on_epoch_begin(context);
+      }
+      const std::optional<Batch> batch = loader->next();
+      HOLDFAST_ASSERT(batch.has_value() && batch->epoch == state_.epoch && batch->index == state_.batch);
+      const Logs logs = train_step(record, *batch);
+      supervision_.enter(TrainingPhase::callbacks, state_.step);
+      for (const CallbackHandle& callback : options.callbacks) callback->on_step_end(context, logs);
+    }
+    if (state_.batch == data.batches()) {
+      end_epoch(record, context, options);
+    } else if (context.should_stop()) {
+      record.results = means(trainable_.sum_names(), record.epoch_sums, record.epoch_samples);
+      end_fit(record, context, options);
+    }
+    for (PendingSave& pending : context.take_pending()) {
+      collect_callback_states(options);
+      submit_savepoint(pending.path, std::move(pending.when_durable));
+    }
+    if (is_stop_requested_) stop();
+  }
+  running_fit_ = nullptr;
+  if (place_->rank == 0) flush_savepoints();
+  return {record.results, record.history};
+}
+
+void Trainer::Session::begin_fit(CallRecord& record, FitContext& context, const FitOptions& options) {
+  require_distinct_names(options.callbacks);
+  running_fit_ = &options;
+  const bool is_at_start = state_.epoch == 0 && state_.batch == 0 && record.history.empty();
+  for (const CallbackHandle& callback : options.callbacks) {
+    const auto saved = state_.callbacks.find(callback_key(*callback));
+    if (saved != state_.callbacks.end()) callback->restore(saved->second);
+    if (is_at_start) callback->on_fit_begin(context);
+  }
+}
+
+Logs Trainer::Session::train_step(CallRecord& record, const Batch& batch) {
+  const StepRunner::Outcome outcome = runner_.train(batch, state_.step);
+  ++state_.step;
+  ++state_.batch;
+  add(record.epoch_sums, outcome.sums);
+  record.epoch_samples += batch.samples;
+  is_stop_requested_ = is_stop_requested_ || outcome.is_stop_requested;
+  return means(trainable_.sum_names(), record.epoch_sums, record.epoch_samples);
+}
+
+void Trainer::Session::end_epoch(CallRecord& record, FitContext& context, const FitOptions& options) {
+  Logs logs = means(trainable_.sum_names(), record.epoch_sums, record.epoch_samples);
+  if (options.validation) {
+    for (const auto& [name, value] : evaluation_pass(*options.validation)) logs["val_" + name] = value;
+  }
+  supervision_.enter(TrainingPhase::callbacks, state_.step);
+  for (const CallbackHandle& callback : options.callbacks) callback->on_epoch_end(context, logs);
+  record.results = logs;
+  record.history.push_back(logs);
+  record.epoch_sums.clear();
+  record.epoch_samples = 0;
+  ++state_.epoch;
+  state_.batch = 0;
+  if (context.should_stop() || state_.epoch == record.epochs) end_fit(record, context, options);
+}
+
+void Trainer::Session::end_fit(CallRecord& record, FitContext& context, const FitOptions& options) {
+  record.is_finished = true;
+  for (const CallbackHandle& callback : options.callbacks) callback->on_fit_end(context, record.results);
+}
+
+Logs Trainer::Session::evaluation_pass(const Dataset& data) {
+  const auto loader = open_loader(data, 0, 0, 1);
+  std::vector<double> sums;
+  std::int64_t samples = 0;
+  while (const std::optional<Batch> batch = loader->next()) {
+    const StepRunner::Outcome outcome = runner_.evaluate(*batch, state_.step);
+    add(sums, outcome.sums);
+    samples += batch->samples;
+    if (outcome.is_stop_requested) stop();
+  }
+  return means(trainable_.sum_names(), sums, samples);
+}
+
+std::string Trainer::Session::callback_key(const Callback& callback) const {
+  return std::to_string(calls_made_ - 1) + "/" + callback.name();
+}
+
+void Trainer::Session::collect_callback_states(const FitOptions& options) {
+  for (const CallbackHandle& callback : options.callbacks)
+    state_.callbacks[callback_key(*callback)] = callback->state();
+}
+
+}  // namespace holdfast

@@ -1,0 +1,60 @@
+#pragma once
+
+// Holdfast's own models as a Trainable: a Sequential with optimizer, loss and metrics. Parameters, gradients and each
+// optimizer slot share one arena layout.
+
+#include <memory>
+#include <vector>
+
+#include "holdfast/nn/loss.h"
+#include "holdfast/nn/metric.h"
+#include "holdfast/nn/sequential.h"
+#include "holdfast/optim/optimizer.h"
+#include "holdfast/train/trainable.h"
+#include "nn/model_program.h"
+
+namespace holdfast {
+
+class ModelTrainable final : public Trainable {
+ public:
+  // Throws Error{invalid_argument} when the loss cannot be computed of the model's output.
+  ModelTrainable(const Sequential& model, const Optimizer& optimizer, const Loss& loss,
+                 std::vector<std::shared_ptr<const Metric>> metrics);
+
+  std::string graph() const override { return model_.graph(); }
+  std::string configuration() const override;
+  std::string arithmetic() const override;
+  Shape feature_shape() const override { return model_.input_shape(); }
+  Shape target_shape() const override { return loss_->target_shape(model_.output_shape()); }
+  Shape output_shape() const override { return model_.output_shape(); }
+  void prepare(const Workers& workers) override;
+  void initialize(std::uint64_t seed) override;
+  std::vector<StateSpan> state() override;
+  std::vector<std::string> sum_names() const override;
+  std::size_t gradient_count() const override;
+  void compute_gradients(const ShardBatch& batch, GradientSink& sink, std::span<float> sums) override;
+  void compute_sums(const ShardBatch& batch, std::span<float> sums) override;
+  void predict(const ShardBatch& batch, std::span<float> outputs) override;
+  void apply_update(const Update& update) override;
+
+ private:
+  struct WorkerState {
+    std::unique_ptr<ModelProgram> program;
+    std::vector<float> output_gradient;  // [samples, output shape]
+  };
+
+  WorkerState& worker(const ShardBatch& batch);
+  void add_metrics(std::span<const float> outputs, const ShardBatch& batch, std::span<float> sums) const;
+
+  const Sequential model_;
+  const std::unique_ptr<Optimizer> optimizer_;
+  const std::unique_ptr<Loss> loss_;
+  const std::vector<std::shared_ptr<const Metric>> metrics_;
+
+  std::vector<float> parameters_;          // arena of model_.parameters()
+  std::vector<float> buffers_;             // arena of model_.buffers()
+  std::vector<std::vector<float>> slots_;  // arenas of model_.parameters(), one a slot of the optimizer
+  std::vector<WorkerState> workers_;
+};
+
+}  // namespace holdfast

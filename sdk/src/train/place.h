@@ -1,0 +1,67 @@
+#pragma once
+
+// What a Replica stands for: its rank, the run's fixed choices, and its ties to the world. supervise() makes one for a
+// replica process, Replica::alone() for a program on its own, and unit tests for ranks that are threads.
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "collective/communicator.h"
+#include "collective/memory/memory_communicator.h"
+#include "holdfast/base/file_system.h"
+#include "holdfast/base/whole_file.h"
+#include "holdfast/train/replica.h"
+
+namespace holdfast {
+
+enum class TrainingPhase { starting, computing, waiting_for_peers, updating, saving, callbacks, evaluating, finishing };
+enum class FaultPoint { compute, reduce, update, save };
+
+// What training tells, and asks of, whoever supervises this replica. Any thread.
+class Supervision {
+ public:
+  virtual ~Supervision() = default;
+  // Doubles as a sign of life.
+  virtual void enter(TrainingPhase phase, std::int64_t step) = 0;
+  // Where an injected fault strikes.
+  virtual void reach(FaultPoint point, std::int64_t step) = 0;
+  virtual bool is_stop_requested() const = 0;
+  // A line for the run's journal.
+  virtual void report_event(const std::string& event, const std::string& detail) = 0;
+};
+
+// Nobody watches.
+class NoSupervision : public Supervision {
+ public:
+  void enter(TrainingPhase, std::int64_t) override {}
+  void reach(FaultPoint, std::int64_t) override {}
+  bool is_stop_requested() const override { return false; }
+  void report_event(const std::string&, const std::string&) override {}
+};
+
+// Thrown through the training function when the run was asked to stop and its savepoint is durable.
+struct StopRequested {};
+
+struct Replica::Place {
+  int rank = 0;
+  int size = 1;
+  int shards = 1;
+  int threads_per_shard = 1;
+  int workers = 1;  // shards that this replica computes at once
+  int generation = 0;
+  std::uint64_t seed = 0;
+  std::string run_directory;
+  bool accept_other_arithmetic = false;
+  std::chrono::milliseconds collective_timeout = std::chrono::minutes(5);
+  std::vector<RestartRecord> restarts;
+
+  std::shared_ptr<Supervision> supervision = std::make_shared<NoSupervision>();
+  FileSystem* file_system = &posix_file_system();
+  // Blocks until all ranks are there, by collective_timeout.
+  std::function<std::unique_ptr<Communicator>(const MemoryCommunicatorShape&)> connect;
+  bool has_trainer = false;
+};
+
+}  // namespace holdfast

@@ -1,0 +1,48 @@
+#include "holdfast/train/replica.h"
+
+#include "holdfast/base/error.h"
+#include "train/place.h"
+
+namespace holdfast {
+
+Replica Replica::alone(const AloneOptions& options) {
+  if (options.shards < 1 || options.threads_per_shard < 1) {
+    throw Error(ErrorCode::invalid_argument, "shards (" + std::to_string(options.shards) + ") and threads per shard (" +
+                                                 std::to_string(options.threads_per_shard) + ") must be at least 1");
+  }
+  auto place = std::make_shared<Place>();
+  place->seed = options.seed;
+  place->shards = options.shards;
+  place->threads_per_shard = options.threads_per_shard;
+  place->connect = [](const MemoryCommunicatorShape& shape) {
+    return std::make_unique<MemoryCommunicator>(shape, SharedMemory::create("holdfast-arena", shape.arena_bytes()),
+                                                std::vector<SharedMemory>(1));
+  };
+  return Replica(std::move(place));
+}
+
+Replica::Replica(std::shared_ptr<Place> place) : place_(std::move(place)) {}
+
+int Replica::rank() const {
+  return place_->rank;
+}
+int Replica::size() const {
+  return place_->size;
+}
+std::uint64_t Replica::seed() const {
+  return place_->seed;
+}
+int Replica::shards() const {
+  return place_->shards;
+}
+int Replica::generation() const {
+  return place_->generation;
+}
+const std::string& Replica::run_directory() const {
+  return place_->run_directory;
+}
+std::span<const RestartRecord> Replica::restarts() const {
+  return place_->restarts;
+}
+
+}  // namespace holdfast

@@ -1,0 +1,118 @@
+#include "train/snapshot.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "holdfast/base/error.h"
+#include "holdfast/format/array_file.h"
+#include "holdfast/train/trainer.h"
+
+namespace holdfast {
+namespace {
+
+std::vector<std::uint64_t> unsigned_extents(const Shape& shape) {
+  return {shape.extents().begin(), shape.extents().end()};
+}
+
+Shape shape_of(const format::ArrayInfo& info) {
+  std::vector<std::int64_t> extents;
+  for (const std::uint64_t extent : info.shape) {
+    if (extent > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
+      throw Error(ErrorCode::invalid_file, "array " + info.name + " has an extent of " + std::to_string(extent));
+    }
+    extents.push_back(static_cast<std::int64_t>(extent));
+  }
+  return Shape(std::move(extents));
+}
+
+const SnapshotArray* find(const Snapshot& snapshot, const std::string& name) {
+  const auto found =
+      std::find_if(snapshot.arrays.begin(), snapshot.arrays.end(), [&](const auto& a) { return a.name == name; });
+  return found == snapshot.arrays.end() ? nullptr : &*found;
+}
+
+void require_same_arrays(const Snapshot& snapshot, const std::vector<StateSpan>& spans, const std::string& origin) {
+  for (const StateSpan& span : spans) {
+    const SnapshotArray* array = find(snapshot, span.name);
+    if (array == nullptr) {
+      throw Error(ErrorCode::incompatible, origin + " is of another model: it has no array " + span.name);
+    }
+    if (array->shape != span.shape) {
+      throw Error(ErrorCode::incompatible, origin + " is of another model: its array " + span.name + " has shape " +
+                                               array->shape.to_string() + ", the model's " + span.shape.to_string());
+    }
+  }
+  if (snapshot.arrays.size() != spans.size()) {
+    throw Error(ErrorCode::incompatible, origin + " is of another model: it has " +
+                                             std::to_string(snapshot.arrays.size()) + " arrays, the model " +
+                                             std::to_string(spans.size()));
+  }
+}
+
+// Fills an arena from the arrays called prefix + entry name.
+std::vector<float> collect(const Snapshot& snapshot, const ArenaLayout& layout, const std::string& prefix,
+                           const std::string& origin) {
+  std::vector<float> arena(layout.float_count());
+  for (std::size_t entry = 0; entry < layout.entries().size(); ++entry) {
+    const SnapshotArray* array = find(snapshot, prefix + layout.entries()[entry].name);
+    if (array == nullptr || array->shape != layout.entries()[entry].shape) {
+      throw Error(ErrorCode::invalid_file, origin + " does not hold the array " + prefix +
+                                               layout.entries()[entry].name + " that its own model needs");
+    }
+    std::copy(array->values.begin(), array->values.end(), layout.view(std::span<float>(arena), entry).begin());
+  }
+  return arena;
+}
+
+}  // namespace
+
+Snapshot take_snapshot(const TrainState& state, Trainable& trainable) {
+  Snapshot snapshot{.state = state, .arrays = {}};
+  for (const StateSpan& span : trainable.state()) {
+    snapshot.arrays.push_back({span.name, span.shape, std::vector<float>(span.values.begin(), span.values.end())});
+  }
+  return snapshot;
+}
+
+void restore_arrays(const Snapshot& snapshot, Trainable& trainable, const std::string& origin) {
+  const std::vector<StateSpan> spans = trainable.state();
+  require_same_arrays(snapshot, spans, origin);
+  for (const StateSpan& span : spans) {
+    const SnapshotArray* array = find(snapshot, span.name);
+    std::copy(array->values.begin(), array->values.end(), span.values.begin());
+  }
+}
+
+Digest write_savepoint(FileSystem& files, const std::string& path, const Snapshot& snapshot) {
+  std::vector<format::ArrayView> views;
+  for (const SnapshotArray& array : snapshot.arrays) {
+    views.push_back({array.name, DType::f32, unsigned_extents(array.shape), std::as_bytes(std::span(array.values))});
+  }
+  return format::write_array_file(files, path, to_json(snapshot.state), views);
+}
+
+Snapshot read_savepoint(FileSystem& files, const std::string& path) {
+  const format::ArrayFile file = format::ArrayFile::open(files, path);
+  Snapshot snapshot{.state = train_state_from_json(file.metadata(), path), .arrays = {}};
+  for (const format::ArrayInfo& info : file.arrays()) {
+    if (info.dtype != DType::f32) {
+      throw Error(ErrorCode::invalid_file, path + ": array " + info.name + " is of type " +
+                                               std::string(name(info.dtype)) + " where a training state has f32");
+    }
+    SnapshotArray array{info.name, shape_of(info), {}};
+    array.values.resize(static_cast<std::size_t>(array.shape.element_count()));
+    file.read_into(info.name, std::as_writable_bytes(std::span(array.values)));
+    snapshot.arrays.push_back(std::move(array));
+  }
+  return snapshot;
+}
+
+Sequential load_model(const std::string& path) {
+  const Snapshot snapshot = read_savepoint(posix_file_system(), path);
+  Sequential model = Sequential::from_graph(snapshot.state.graph);
+  model.set_weights(collect(snapshot, model.parameters(), "model/", path),
+                    collect(snapshot, model.buffers(), "model/", path));
+  return model;
+}
+
+}  // namespace holdfast

@@ -1,0 +1,113 @@
+#include "train/step_runner.h"
+
+#include <algorithm>
+
+#include "holdfast/base/error.h"
+
+namespace holdfast {
+namespace {
+
+std::size_t round_up_to_line(std::size_t floats) {
+  return (floats + 15) / 16 * 16;
+}
+
+// Arenas of all ranks are alike, so the rank with most shards decides.
+int slots_of_every_rank(const Replica::Place& place) {
+  int slots = 1;
+  for (int rank = 0; rank < place.size; ++rank) {
+    const int local = dealt_shards(place.shards, place.size, rank).count();
+    slots = std::max(slots, ShardAccumulator::slots_needed(local, std::min(local, place.workers)));
+  }
+  return slots;
+}
+
+}  // namespace
+
+StepRunner::StepRunner(Replica::Place& place, Trainable& trainable)
+    : place_(place),
+      trainable_(trainable),
+      local_(dealt_shards(place.shards, place.size, place.rank)),
+      workers_(std::min(local_.count(), place.workers)) {
+  trainable_.prepare({.count = workers_.size(), .threads_per_shard = place.threads_per_shard});
+  sum_count_ = trainable_.sum_names().size();
+  sums_begin_ = round_up_to_line(trainable_.gradient_count());
+  block_floats_ = round_up_to_line(sums_begin_ + sum_count_ + 1);
+  communicator_ = place.connect({.rank = place.rank,
+                                 .size = place.size,
+                                 .shards = place.shards,
+                                 .slots = slots_of_every_rank(place),
+                                 .float_count = block_floats_});
+  accumulator_ = std::make_unique<ShardAccumulator>(ShardTree(place.shards), local_, communicator_->slots());
+}
+
+StepRunner::Outcome StepRunner::train(const Batch& batch, std::int64_t step) {
+  Supervision& supervision = *place_.supervision;
+  supervision.enter(TrainingPhase::computing, step);
+  supervision.reach(FaultPoint::compute, step);
+  compute_shards(batch, step, Mode::train);
+
+  supervision.enter(TrainingPhase::waiting_for_peers, step);
+  supervision.reach(FaultPoint::reduce, step);
+  const std::span<const float> reduced =
+      communicator_->reduce(accumulator_->covering_slots(), {.begin = 0, .end = block_floats_}, deadline());
+
+  supervision.enter(TrainingPhase::updating, step);
+  supervision.reach(FaultPoint::update, step);
+  trainable_.apply_update(
+      {.step = step + 1, .batch_samples = batch.samples, .gradients = reduced.first(trainable_.gradient_count())});
+  return outcome_of(reduced);
+}
+
+StepRunner::Outcome StepRunner::evaluate(const Batch& batch, std::int64_t step) {
+  place_.supervision->enter(TrainingPhase::evaluating, step);
+  compute_shards(batch, step, Mode::evaluate);
+  place_.supervision->enter(TrainingPhase::waiting_for_peers, step);
+  return outcome_of(
+      communicator_->reduce(accumulator_->covering_slots(), {.begin = sums_begin_, .end = block_floats_}, deadline()));
+}
+
+void StepRunner::compute_shards(const Batch& batch, std::int64_t step, Mode mode) {
+  HOLDFAST_ASSERT(static_cast<int>(batch.shards.size()) == local_.count());
+  accumulator_->reset();
+  workers_.run(local_.count(), [&](int worker, int index) { compute_shard(batch, step, mode, worker, index); });
+}
+
+void StepRunner::compute_shard(const Batch& batch, std::int64_t step, Mode mode, int worker, int index) {
+  const ShardSlice& slice = batch.shards[static_cast<std::size_t>(index)];
+  const ShardBatch shard{.worker = worker,
+                         .seed = place_.seed,
+                         .step = step,
+                         .first_sample = slice.first_sample,
+                         .samples = slice.samples,
+                         .batch_samples = batch.samples,
+                         .features = slice.features,
+                         .targets = slice.targets};
+  const std::span<float> slot = accumulator_->acquire(local_.begin + index);
+  std::fill(slot.begin() + static_cast<std::ptrdiff_t>(sums_begin_), slot.end(), 0.0F);
+  const std::span<float> sums = slot.subspan(sums_begin_, sum_count_);
+  if (mode == Mode::train) {
+    const std::size_t gradient_count = trainable_.gradient_count();
+    GradientSink sink(slot.first(gradient_count));
+    trainable_.compute_gradients(shard, sink, sums);
+    if (sink.ready_count() != gradient_count) {
+      throw Error(ErrorCode::invalid_argument, "compute_gradients() declared " + std::to_string(sink.ready_count()) +
+                                                   " of " + std::to_string(gradient_count) +
+                                                   " floats ready; each must be, once");
+    }
+    std::fill(slot.begin() + static_cast<std::ptrdiff_t>(gradient_count),
+              slot.begin() + static_cast<std::ptrdiff_t>(sums_begin_), 0.0F);
+  } else {
+    trainable_.compute_sums(shard, sums);
+  }
+  // One vote a rank: with its first shard.
+  if (index == 0 && place_.supervision->is_stop_requested()) slot[sums_begin_ + sum_count_] = 1.0F;
+  accumulator_->complete(local_.begin + index, {.begin = mode == Mode::train ? 0 : sums_begin_, .end = block_floats_});
+}
+
+StepRunner::Outcome StepRunner::outcome_of(std::span<const float> reduced) const {
+  const std::span<const float> sums = reduced.subspan(sums_begin_, sum_count_);
+  return {.sums = std::vector<double>(sums.begin(), sums.end()),
+          .is_stop_requested = reduced[sums_begin_ + sum_count_] > 0.0F};
+}
+
+}  // namespace holdfast

@@ -1,0 +1,59 @@
+#pragma once
+
+// One step of one replica: computes this rank's shards, adds all ranks' sums in the shard tree's order, applies the
+// update. Between its steps a replica's state is a function of the step number alone, whatever the number of replicas.
+
+#include <memory>
+#include <vector>
+
+#include "collective/communicator.h"
+#include "collective/shard_accumulator.h"
+#include "data/batch_loader.h"
+#include "holdfast/train/trainable.h"
+#include "train/place.h"
+#include "train/worker_pool.h"
+
+namespace holdfast {
+
+class StepRunner {
+ public:
+  // Over the whole global batch.
+  struct Outcome {
+    std::vector<double> sums;  // one for each of Trainable::sum_names()
+    // Some rank was asked to stop before this step; every rank sees the same answer at the same step.
+    bool is_stop_requested = false;
+  };
+
+  // Prepares the Trainable and connects with the other ranks. Both references outlive the runner.
+  StepRunner(Replica::Place& place, Trainable& trainable);
+
+  Communicator& communicator() { return *communicator_; }
+  Deadline deadline() const { return Deadline::after(place_.collective_timeout); }
+  // This rank's shards.
+  ShardRange shards() const { return local_; }
+
+  // Computes and applies update number step + 1.
+  Outcome train(const Batch& batch, std::int64_t step);
+  // Changes nothing.
+  Outcome evaluate(const Batch& batch, std::int64_t step);
+
+ private:
+  enum class Mode { train, evaluate };
+
+  void compute_shards(const Batch& batch, std::int64_t step, Mode mode);
+  void compute_shard(const Batch& batch, std::int64_t step, Mode mode, int worker, int index);
+  Outcome outcome_of(std::span<const float> reduced) const;
+
+  Replica::Place& place_;
+  Trainable& trainable_;
+  const ShardRange local_;
+  WorkerPool workers_;
+  // A block: gradients, padding to a cache line, sums, the number of ranks that were asked to stop.
+  std::size_t sum_count_ = 0;
+  std::size_t sums_begin_ = 0;
+  std::size_t block_floats_ = 0;
+  std::unique_ptr<Communicator> communicator_;
+  std::unique_ptr<ShardAccumulator> accumulator_;
+};
+
+}  // namespace holdfast

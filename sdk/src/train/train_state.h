@@ -1,0 +1,51 @@
+#pragma once
+
+// Everything of a run that must survive and does not lie in the Trainable's arrays: position, results, callbacks'
+// state. Together with these arrays it is the whole state of training.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "holdfast/train/callback.h"
+
+namespace holdfast {
+
+// One call of fit() or evaluate(), in the order of the program.
+struct CallRecord {
+  std::string kind;  // "fit", "evaluate"
+  std::string data;  // Dataset::description()
+  std::int64_t epochs = 0;
+  bool is_finished = false;
+  Logs results;
+  std::vector<Logs> history;
+  // Of the epoch that is under way: sums over its samples so far, in the order of Trainable::sum_names().
+  std::vector<double> epoch_sums;
+  std::int64_t epoch_samples = 0;
+};
+
+struct TrainState {
+  // Chosen at the first start of the run.
+  std::uint64_t seed = 0;
+  int shards = 1;
+  int threads_per_shard = 1;
+  std::string graph;          // Trainable::graph()
+  std::string configuration;  // Trainable::configuration()
+
+  std::int64_t step = 0;   // updates applied
+  std::int64_t epoch = 0;  // of the call that is under way
+  std::int64_t batch = 0;  // batches of that epoch that are done: the data cursor
+  std::vector<CallRecord> calls;
+  std::map<std::string, CallbackState> callbacks;
+};
+
+// Deterministic JSON; docs/format.md says what it holds. Doubles keep their bits.
+std::string to_json(const TrainState& state);
+// Throws Error{invalid_file} for text that to_json() does not write; `origin` names it in the sentence.
+TrainState train_state_from_json(const std::string& text, const std::string& origin);
+
+// Throws Error{incompatible} naming every choice in which the run `now` differs from the `saved` one, with both values.
+void require_same_choices(const TrainState& saved, const TrainState& now, const std::string& origin);
+
+}  // namespace holdfast

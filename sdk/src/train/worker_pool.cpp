@@ -1,0 +1,63 @@
+#include "train/worker_pool.h"
+
+#include <utility>
+
+namespace holdfast {
+
+WorkerPool::WorkerPool(int workers) {
+  for (int worker = 1; worker < workers; ++worker) threads_.emplace_back([this, worker] { serve(worker); });
+}
+
+WorkerPool::~WorkerPool() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_stopping_ = true;
+  }
+  work_arrived_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void WorkerPool::run(int count, const std::function<void(int, int)>& task) {
+  std::unique_lock lock(mutex_);
+  task_ = &task;
+  next_index_ = 0;
+  count_ = count;
+  work_arrived_.notify_all();
+  work(0, lock);
+  work_done_.wait(lock, [&] { return running_ == 0; });
+  task_ = nullptr;
+  count_ = 0;
+  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+}
+
+void WorkerPool::serve(int worker) {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    work_arrived_.wait(lock, [&] { return is_stopping_ || next_index_ < count_; });
+    if (is_stopping_) return;
+    work(worker, lock);
+    if (running_ == 0) work_done_.notify_one();
+  }
+}
+
+void WorkerPool::work(int worker, std::unique_lock<std::mutex>& lock) {
+  while (next_index_ < count_) {
+    const int index = next_index_++;
+    ++running_;
+    lock.unlock();
+    std::exception_ptr failure;
+    try {
+      (*task_)(worker, index);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    lock.lock();
+    --running_;
+    if (failure) {
+      if (!failure_) failure_ = failure;
+      next_index_ = count_;
+    }
+  }
+}
+
+}  // namespace holdfast

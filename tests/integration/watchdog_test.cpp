@@ -1,0 +1,463 @@
+// The watchdog with real processes, sockets and shared memory. Each test runs recovery_worker, whose script says what
+// happens.
+
+#include "holdfast/recovery/watchdog.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "holdfast/base/deadline.h"
+#include "holdfast/base/error.h"
+#include "holdfast/base/shared_memory.h"
+
+namespace holdfast::recovery {
+namespace {
+
+using namespace std::chrono_literals;
+using nlohmann::json;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// Far longer than anything here takes; what is waited for comes at once.
+constexpr std::chrono::seconds kPatience(60);
+
+const std::string kProgram = std::string(HOLDFAST_BINARY_DIR) + "/recovery_worker";
+
+class RunDirectory {
+ public:
+  RunDirectory() {
+    std::string name = testing::TempDir() + "holdfast-run-XXXXXX";
+    path_ = ::mkdtemp(name.data());
+  }
+  ~RunDirectory() { std::filesystem::remove_all(path_); }
+  RunDirectory(const RunDirectory&) = delete;
+  RunDirectory& operator=(const RunDirectory&) = delete;
+
+  const std::string& path() const { return path_; }
+
+  std::vector<json> journal() const {
+    std::vector<json> lines;
+    std::ifstream file(path_ + "/journal.jsonl");
+    for (std::string text; std::getline(file, text);) lines.push_back(json::parse(text));
+    return lines;
+  }
+
+  std::vector<json> events(const std::string& name) const {
+    std::vector<json> found;
+    for (const json& line : journal()) {
+      if (line.at("event") == name) found.push_back(line);
+    }
+    return found;
+  }
+
+  std::vector<std::string> causes() const {
+    std::vector<std::string> causes;
+    for (const json& line : events("restart")) causes.push_back(line.at("restart").at("cause"));
+    return causes;
+  }
+
+ private:
+  std::string path_;
+};
+
+WatchdogOptions options_for(const RunDirectory& directory, int replicas, const std::vector<std::string>& script) {
+  WatchdogOptions options{.replicas = replicas,
+                          .run_directory = directory.path(),
+                          .command = {kProgram, directory.path(), std::to_string(replicas)},
+                          .executable = kProgram,
+                          .max_restarts = 3};
+  options.command.insert(options.command.end(), script.begin(), script.end());
+  return options;
+}
+
+RunOutcome run(const RunDirectory& directory, int replicas, const std::vector<std::string>& script) {
+  return run_watchdog(options_for(directory, replicas, script));
+}
+
+bool comes_true(const std::function<bool()>& condition) {
+  const Deadline deadline = Deadline::after(kPatience);
+  while (!condition()) {
+    if (deadline.has_passed()) return false;
+    std::this_thread::sleep_for(1ms);
+  }
+  return true;
+}
+
+bool all_work(const RunDirectory& directory, std::size_t replicas) {
+  return comes_true([&] { return directory.events("working").size() >= replicas; });
+}
+
+// The watchdog in a process of its own, as an application is.
+class Program {
+ public:
+  Program(const RunDirectory& directory, int replicas, const std::vector<std::string>& script) {
+    std::vector<std::string> arguments{kProgram, directory.path(), std::to_string(replicas)};
+    arguments.insert(arguments.end(), script.begin(), script.end());
+    std::vector<char*> pointers;
+    for (std::string& argument : arguments) pointers.push_back(argument.data());
+    pointers.push_back(nullptr);
+    EXPECT_EQ(::posix_spawn(&pid_, kProgram.c_str(), nullptr, nullptr, pointers.data(), environ), 0);
+  }
+  ~Program() {
+    if (pid_ > 0) kill(SIGKILL);
+  }
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  void signal(int number) const { ::kill(pid_, number); }
+
+  // The wait status; waits for the end.
+  int wait() {
+    int status = -1;
+    const bool has_ended = comes_true([&] { return ::waitpid(pid_, &status, WNOHANG) == pid_; });
+    EXPECT_TRUE(has_ended) << "process " << pid_ << " did not end";
+    if (has_ended) pid_ = -1;
+    return status;
+  }
+
+  int kill(int number) {
+    signal(number);
+    return wait();
+  }
+
+ private:
+  pid_t pid_ = -1;
+};
+
+std::vector<FileDescriptor> watch_processes(const std::vector<json>& lines) {
+  std::vector<FileDescriptor> descriptors;
+  for (const json& line : lines) {
+    descriptors.emplace_back(static_cast<int>(::syscall(SYS_pidfd_open, line.at("pid").get<int>(), 0)));
+  }
+  return descriptors;
+}
+
+bool has_ended(const FileDescriptor& process) {
+  pollfd wanted{.fd = process.value(), .events = POLLIN, .revents = 0};
+  return ::poll(&wanted, 1, static_cast<int>(std::chrono::milliseconds(kPatience).count())) == 1;
+}
+
+bool has_child() {
+  return ::waitpid(-1, nullptr, WNOHANG) >= 0;
+}
+
+TEST(Watchdog, EndsWithZeroWhenAllReplicasHaveFinished) {
+  const RunDirectory directory;
+
+  const RunOutcome outcome = run(directory, 3, {"train", "finish"});
+
+  EXPECT_EQ(outcome.exit_code, kExitFinished);
+  EXPECT_EQ(outcome.sentence, "finished");
+  EXPECT_EQ(directory.events("registered").size(), 3U);
+  EXPECT_THAT(directory.causes(), ElementsAre());
+  EXPECT_FALSE(has_child());
+}
+
+TEST(Watchdog, HandsTheConfigToEveryWorkerHoweverLongItIs) {
+  const RunDirectory directory;
+  WatchdogOptions options = options_for(directory, 2, {"echo_config", "finish"});
+  options.worker_config = "\"" + std::string(1'000'000, 'x') + "\"";
+
+  const RunOutcome outcome = run_watchdog(options);
+
+  EXPECT_EQ(outcome.exit_code, kExitFinished);
+  ASSERT_EQ(directory.events("config").size(), 2U);
+  EXPECT_EQ(directory.events("config")[1].at("details").get<std::string>().size(), 1'000'000U);
+}
+
+TEST(Watchdog, RestartsAllReplicasWhenOneIsKilled) {
+  const RunDirectory directory;
+
+  const RunOutcome outcome = run(directory, 2, {"compute", "kill@1:0", "wait_for_a_peer@0:0", "finish"});
+
+  EXPECT_EQ(outcome.exit_code, kExitFinished);
+  EXPECT_THAT(directory.causes(), ElementsAre("killed by signal 9 (SIGKILL)"));
+  const json restart = directory.events("restart").at(0).at("restart");
+  EXPECT_EQ(restart.at("rank"), 1);
+  EXPECT_EQ(restart.at("generation"), 0);
+  EXPECT_EQ(restart.at("step"), 7);
+}
+
+TEST(Watchdog, RestartsWhenAReplicaReportsAnException) {
+  const RunDirectory directory;
+
+  const RunOutcome outcome = run(directory, 2, {"throw@0:0", "wait_for_a_peer@1:0", "finish"});
+
+  EXPECT_EQ(outcome.exit_code, kExitFinished);
+  EXPECT_THAT(directory.causes(), ElementsAre("thrown by the script"));
+}
+
+TEST(Watchdog, TakesReportsThatAreNotUtf8) {
+  const RunDirectory directory;
+
+  const RunOutcome outcome = run(directory, 1, {"throw_bytes@0:0", "finish"});
+
+  EXPECT_EQ(outcome.exit_code, kExitFinished);
+  EXPECT_THAT(directory.causes(), ElementsAre(HasSubstr("not UTF-8: ")));
+}
+
+TEST(Watchdog, NamesTheReplicaThatHangsAndNotItsPeersThatWait) {
+  const RunDirectory directory;
+  WatchdogOptions options = options_for(directory, 2, {"compute@1:0", "hang@1:0", "wait_for_a_peer@0:0", "finish"});
+  options.hang_after = 500ms;
+
+  const RunOutcome outcome = run_watchdog(options);
+
+  EXPECT_EQ(outcome.exit_code, kExitFinished);
+  ASSERT_EQ(directory.events("hang_detected").size(), 1U);
+  EXPECT_EQ(directory.events("hang_detected")[0].at("rank"), 1);
+  EXPECT_THAT(directory.causes(), ElementsAre(HasSubstr("in phase computing at step 7")));
+}
+
+TEST(Watchdog, NamesAStoppedReplicaEvenWhenItWaitsForPeers) {
+  const RunDirectory directory;
+  WatchdogOptions options = options_for(directory, 2, {"wait@0:0", "stop@0:0", "wait_for_a_peer@1:0", "finish"});
+  options.hang_after = 500ms;
+
+  const RunOutcome outcome = run_watchdog(options);
+
+  EXPECT_EQ(outcome.exit_code, kExitFinished);
+  EXPECT_EQ(directory.events("restart").at(0).at("rank"), 0);
+  EXPECT_THAT(directory.causes(), ElementsAre(HasSubstr("stopped by a signal")));
+}
+
+TEST(Watchdog, NamesTheReplicaFurthestBehindWhenAllWaitForEachOther) {
+  const RunDirectory directory;
+  WatchdogOptions options = options_for(directory, 2, {"wait", "hang@0:0", "hang@1:0", "finish"});
+  options.hang_after = 500ms;
+
+  const RunOutcome outcome = run_watchdog(options);
+
+  EXPECT_EQ(outcome.exit_code, kExitFinished);
+  EXPECT_EQ(directory.events("restart").at(0).at("rank"), 0);
+  EXPECT_THAT(directory.causes(), ElementsAre(HasSubstr("all replicas wait for each other")));
+}
+
+TEST(Watchdog, GivesUpWhenWorkersNeverGetReady) {
+  const RunDirectory directory;
+  WatchdogOptions options = options_for(directory, 2, {"hang_before_join"});
+  options.start_timeout = 300ms;
+  options.max_restarts = 1;
+
+  const RunOutcome outcome = run_watchdog(options);
+
+  EXPECT_EQ(outcome.exit_code, kExitGaveUp);
+  EXPECT_THAT(outcome.sentence, HasSubstr("in phase starting"));
+}
+
+TEST(Watchdog, GivesUpWithTheLastCauseWhenTheBudgetIsSpent) {
+  const RunDirectory directory;
+
+  const RunOutcome outcome = run(directory, 2, {"exit_before_join"});
+
+  EXPECT_EQ(outcome.exit_code, kExitGaveUp);
+  EXPECT_THAT(outcome.sentence, HasSubstr("gave up after 3 restarts"));
+  EXPECT_THAT(outcome.sentence, HasSubstr("exited with code 4"));
+  EXPECT_EQ(directory.causes().size(), 3U);
+  EXPECT_FALSE(has_child());
+}
+
+TEST(Watchdog, EndsAtOnceWhenAFailureIsUnrecoverable) {
+  const RunDirectory directory;
+
+  const RunOutcome outcome = run(directory, 2, {"fail_for_good@1", "wait_for_a_peer"});
+
+  EXPECT_EQ(outcome.exit_code, kExitUnrecoverable);
+  EXPECT_EQ(outcome.sentence, "replica 1: the option x differs from the run's");
+  EXPECT_THAT(directory.causes(), ElementsAre());
+}
+
+TEST(Watchdog, TakesALeaveWithoutAReportForAFailure) {
+  const RunDirectory directory;
+
+  const RunOutcome outcome = run(directory, 1, {"leave@0:0", "exit3@0:1", "finish"});
+
+  EXPECT_EQ(outcome.exit_code, kExitFinished);
+  EXPECT_THAT(directory.causes(), ElementsAre("exited with code 0 without having finished", "exited with code 3"));
+}
+
+TEST(Watchdog, SaysWhichExecutableCannotBeStarted) {
+  const RunDirectory directory;
+  WatchdogOptions options = options_for(directory, 2, {});
+  options.executable = directory.path() + "/missing";
+  options.max_restarts = 0;
+
+  const RunOutcome outcome = run_watchdog(options);
+
+  EXPECT_EQ(outcome.exit_code, kExitGaveUp);
+  EXPECT_THAT(outcome.sentence, HasSubstr("cannot execute " + options.executable));
+}
+
+TEST(Watchdog, SharesArenasThatPeersCanWaitOn) {
+  const RunDirectory directory;
+
+  const RunOutcome outcome = run(directory, 4, {"arenas", "finish"});
+
+  EXPECT_EQ(outcome.exit_code, kExitFinished);
+  EXPECT_THAT(directory.causes(), ElementsAre());
+}
+
+TEST(Watchdog, LetsNoReplicaWriteToItsPeersArena) {
+  const RunDirectory directory;
+
+  const RunOutcome outcome = run(directory, 2, {"write_to_a_peer@0:0", "wait_for_a_peer@1:0", "finish"});
+
+  EXPECT_EQ(outcome.exit_code, kExitFinished);
+  EXPECT_THAT(directory.causes(), ElementsAre("killed by signal 11 (SIGSEGV)"));
+}
+
+TEST(Watchdog, RefusesArenasOfUnequalSizes) {
+  const RunDirectory directory;
+
+  const RunOutcome outcome = run(directory, 2, {"unequal_arenas", "finish"});
+
+  EXPECT_EQ(outcome.exit_code, kExitUnrecoverable);
+  EXPECT_THAT(outcome.sentence, HasSubstr("rank 0: 4096, rank 1: 8192"));
+}
+
+TEST(Watchdog, FiresAFaultOnceInTheLifeOfARun) {
+  const RunDirectory directory;
+  WatchdogOptions options = options_for(directory, 2, {"train", "finish"});
+  options.faults = {"rank=0,step=5,fault=throw", "rank=1,step=9,fault=kill", "rank=0,step=12,fault=exit"};
+
+  const RunOutcome first = run_watchdog(options);
+  const std::vector<std::string> causes = directory.causes();
+  const RunOutcome second = run_watchdog(options);
+
+  EXPECT_EQ(first.exit_code, kExitFinished);
+  EXPECT_EQ(second.exit_code, kExitFinished);
+  EXPECT_FALSE(causes.empty());
+  EXPECT_EQ(directory.causes(), causes);
+}
+
+TEST(Watchdog, TellsWorkersTheRestartsUnderAnEarlierWatchdog) {
+  const RunDirectory directory;
+  run(directory, 1, {"kill@0:0", "finish"});
+
+  run(directory, 1, {"tell_restarts", "finish"});
+
+  ASSERT_EQ(directory.events("told restart").size(), 1U);
+  EXPECT_EQ(directory.events("told restart")[0].at("generation"), 2);
+  EXPECT_EQ(directory.events("told restart")[0].at("details"), "generation 0: killed by signal 9 (SIGKILL)");
+}
+
+TEST(Watchdog, RefusesOptionsThatCannotWork) {
+  const RunDirectory directory;
+  const auto code_of = [&](const std::function<void(WatchdogOptions&)>& spoil) {
+    WatchdogOptions options = options_for(directory, 2, {"finish"});
+    spoil(options);
+    try {
+      run_watchdog(options);
+    } catch (const Error& error) {
+      return error.code();
+    }
+    return ErrorCode::unavailable;
+  };
+
+  EXPECT_EQ(code_of([](auto& options) { options.replicas = 0; }), ErrorCode::invalid_argument);
+  EXPECT_EQ(code_of([](auto& options) { options.replicas = kMaxReplicas + 1; }), ErrorCode::invalid_argument);
+  EXPECT_EQ(code_of([](auto& options) { options.command.clear(); }), ErrorCode::invalid_argument);
+  EXPECT_EQ(code_of([](auto& options) { options.hang_after = 0ms; }), ErrorCode::invalid_argument);
+  EXPECT_EQ(code_of([](auto& options) { options.worker_config = "\xff"; }), ErrorCode::invalid_argument);
+  EXPECT_EQ(code_of([](auto& options) { options.faults = {"rank=2,step=1,fault=kill"}; }), ErrorCode::invalid_argument);
+  EXPECT_EQ(code_of([](auto& options) { options.run_directory = "/dev/null/run"; }), ErrorCode::input_output);
+}
+
+TEST(Watchdog, AsksReplicasToLeaveWhenItIsStopped) {
+  const RunDirectory directory;
+  Program program(directory, 2, {"until_stop"});
+  ASSERT_TRUE(all_work(directory, 2));
+
+  const int status = program.kill(SIGTERM);
+
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), kExitStopped);
+  EXPECT_EQ(directory.events("left in order").size(), 2U);
+}
+
+TEST(Watchdog, KillsReplicasThatIgnoreTheFirstSignalAtTheSecond) {
+  const RunDirectory directory;
+  Program program(directory, 2, {"ignore_stop"});
+  ASSERT_TRUE(all_work(directory, 2));
+
+  program.signal(SIGINT);
+  ASSERT_TRUE(comes_true([&] { return directory.events("stop_requested").size() == 1; }));
+  const int status = program.kill(SIGINT);
+
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), kExitStopped);
+}
+
+TEST(Watchdog, LeavesNoOrphanWhenItIsKilled) {
+  const RunDirectory directory;
+  Program program(directory, 2, {"ignore_stop"});
+  ASSERT_TRUE(all_work(directory, 2));
+  const std::vector<FileDescriptor> workers = watch_processes(directory.events("working"));
+
+  program.kill(SIGKILL);
+
+  for (const FileDescriptor& worker : workers) EXPECT_TRUE(has_ended(worker));
+}
+
+TEST(Watchdog, KeepsASecondOneOutOfItsRunDirectory) {
+  const RunDirectory directory;
+  Program program(directory, 1, {"until_stop"});
+  ASSERT_TRUE(all_work(directory, 1));
+  std::string sentence;
+
+  try {
+    run(directory, 1, {"finish"});
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::already_running);
+    sentence = error.what();
+  }
+
+  EXPECT_THAT(sentence, HasSubstr(directory.path()));
+  EXPECT_EQ(directory.events("watchdog_started").size(), 1U);
+}
+
+TEST(Watchdog, CanBeStartedAgainAtOnceAfterItWasKilled) {
+  const RunDirectory directory;
+  Program program(directory, 2, {"ignore_stop"});
+  ASSERT_TRUE(all_work(directory, 2));
+  program.kill(SIGKILL);
+
+  const RunOutcome outcome = run(directory, 2, {"finish"});
+
+  EXPECT_EQ(outcome.exit_code, kExitFinished);
+}
+
+TEST(Watchdog, GoesOnAfterAFaultThatKilledIt) {
+  const RunDirectory directory;
+  const std::vector<std::string> script{"fault=rank=1,step=5,fault=kill-watchdog", "train", "until_stop@0", "finish"};
+  Program program(directory, 2, script);
+
+  const int status = program.wait();
+  WatchdogOptions options = options_for(directory, 2, {"train", "finish"});
+  options.faults = {"rank=1,step=5,fault=kill-watchdog"};
+  const RunOutcome outcome = run_watchdog(options);
+
+  ASSERT_TRUE(WIFSIGNALED(status));
+  EXPECT_EQ(WTERMSIG(status), SIGKILL);
+  EXPECT_EQ(outcome.exit_code, kExitFinished);
+}
+
+}  // namespace
+}  // namespace holdfast::recovery

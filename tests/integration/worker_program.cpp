@@ -1,0 +1,198 @@
+// A program to be supervised. As a worker it does what its script says; otherwise it is the watchdog of such workers:
+//
+//   recovery_worker RUN_DIRECTORY REPLICAS STATEMENT...       and, before the statements, fault=SPECIFICATION...
+//
+// A statement is VERB[@RANK[:GENERATION]]; a replica that it does not name passes over it.
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "holdfast/base/error.h"
+#include "holdfast/base/signal_word.h"
+#include "holdfast/recovery/watchdog.h"
+#include "holdfast/recovery/worker.h"
+
+namespace holdfast::recovery {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t kArenaBytes = 4096;
+constexpr int kRounds = 100;
+
+[[noreturn]] void sleep_for_ever() {
+  while (true) std::this_thread::sleep_for(1h);
+}
+
+void require(bool condition, const char* what) {
+  if (!condition) throw std::runtime_error(what);
+}
+
+struct Statement {
+  std::string verb;
+  int rank = -1;        // -1: all
+  int generation = -1;  // -1: all
+};
+
+Statement parse(const std::string& text) {
+  const std::size_t at = text.find('@');
+  Statement statement{.verb = text.substr(0, at)};
+  if (at == std::string::npos) return statement;
+  const std::size_t colon = text.find(':', at);
+  statement.rank = std::stoi(text.substr(at + 1, colon - at - 1));
+  if (colon != std::string::npos) statement.generation = std::stoi(text.substr(colon + 1));
+  return statement;
+}
+
+SignalWord& signal_of(SharedMemory& memory) {
+  return *reinterpret_cast<SignalWord*>(memory.writable().data());
+}
+
+const SignalWord& signal_of(const SharedMemory& memory) {
+  return *reinterpret_cast<const SignalWord*>(memory.readable().data());
+}
+
+// Everyone counts its own word up and waits for everyone else's, round by round.
+void count_together(Worker& worker, Worker::Arena& arena) {
+  for (std::uint32_t round = 1; round <= kRounds; ++round) {
+    worker.enter(Phase::computing, round);
+    signal_of(arena.own).count_up();
+    worker.enter(Phase::waiting_for_peers, round);
+    for (int peer = 0; peer < worker.size(); ++peer) {
+      if (peer == worker.rank()) continue;
+      const auto outcome = signal_of(std::as_const(arena.all.at(peer))).wait_until(round, Deadline::after(20s));
+      require(outcome == SignalWord::Outcome::reached, "a peer did not count up");
+    }
+  }
+}
+
+void use_arenas(Worker& worker) {
+  for (int number = 0; number < 2; ++number) {
+    Worker::Arena arena = worker.exchange_arenas(kArenaBytes, Deadline::after(20s));
+    require(arena.all.at(worker.rank()).size_bytes() == 0, "the own rank has a second view");
+    count_together(worker, arena);
+  }
+}
+
+// Ends by SIGSEGV where memory is protected as promised.
+void write_to_a_peer(Worker& worker) {
+  const Worker::Arena arena = worker.exchange_arenas(kArenaBytes, Deadline::after(20s));
+  const auto bytes = arena.all.at((worker.rank() + 1) % worker.size()).readable();
+  ::signal(SIGSEGV, SIG_DFL);
+  *const_cast<volatile std::byte*>(bytes.data() + 8) = std::byte{1};
+}
+
+void wait_for_a_peer_that_never_counts(Worker& worker) {
+  const Worker::Arena arena = worker.exchange_arenas(kArenaBytes, Deadline::after(20s));
+  worker.enter(Phase::waiting_for_peers, worker.rank());
+  const SignalWord& word = signal_of(std::as_const(arena.all.at((worker.rank() + 1) % worker.size())));
+  static_cast<void>(word.wait_until(1, Deadline::after(60s)));
+  sleep_for_ever();
+}
+
+void train(Worker& worker) {
+  for (std::int64_t step = 0; step < 20; ++step) {
+    worker.enter(Phase::computing, step);
+    worker.faults().reach(FaultPhase::compute, step);
+  }
+}
+
+void tell_restarts(Worker& worker) {
+  for (const Restart& restart : worker.restarts()) {
+    worker.report_event("told restart", "generation " + std::to_string(restart.generation) + ": " + restart.cause);
+  }
+}
+
+// What a training script does when it is asked to stop.
+void work_until_stop(Worker& worker) {
+  worker.report_event("working", "{}");
+  for (std::int64_t step = 0; !worker.stop_requested(); ++step) {
+    worker.enter(Phase::computing, step);
+    std::this_thread::sleep_for(1ms);
+  }
+  worker.report_event("left in order", "{}");
+}
+
+void ignore_stop(Worker& worker) {
+  worker.report_event("working", "{}");
+  while (true) {
+    worker.beat();
+    std::this_thread::sleep_for(1ms);
+  }
+}
+
+// Each of the functions above as a verb; false when the script ends here.
+bool obey(Worker& worker, const std::string& verb) {
+  if (verb == "finish") worker.report_finished();
+  if (verb == "throw") throw std::runtime_error("thrown by the script");
+  if (verb == "throw_bytes") throw std::runtime_error("not UTF-8: \xff\xfe");
+  if (verb == "fail_for_good") throw Error(ErrorCode::incompatible, "the option x differs from the run's");
+  if (verb == "kill") ::kill(::getpid(), SIGKILL);
+  if (verb == "stop") ::kill(::getpid(), SIGSTOP);
+  if (verb == "exit3") ::_exit(3);
+  if (verb == "compute") worker.enter(Phase::computing, 7);
+  if (verb == "wait") worker.enter(Phase::waiting_for_peers, worker.rank());
+  if (verb == "hang") sleep_for_ever();
+  if (verb == "train") train(worker);
+  if (verb == "arenas") use_arenas(worker);
+  if (verb == "unequal_arenas") worker.exchange_arenas(kArenaBytes * (1 + worker.rank()), Deadline::after(20s));
+  if (verb == "write_to_a_peer") write_to_a_peer(worker);
+  if (verb == "wait_for_a_peer") wait_for_a_peer_that_never_counts(worker);
+  if (verb == "until_stop") work_until_stop(worker);
+  if (verb == "ignore_stop") ignore_stop(worker);
+  if (verb == "tell_restarts") tell_restarts(worker);
+  if (verb == "echo_config") worker.report_event("config", worker.config());
+  return verb != "until_stop" && verb != "leave";
+}
+
+int run_worker(std::span<const std::string> script) {
+  for (const std::string& text : script) {
+    if (text == "hang_before_join") sleep_for_ever();
+    if (text == "exit_before_join") return 4;
+  }
+  const auto worker = Worker::join(Deadline::after(60s));
+  try {
+    for (const std::string& text : script) {
+      const Statement statement = parse(text);
+      if (statement.rank >= 0 && statement.rank != worker->rank()) continue;
+      if (statement.generation >= 0 && statement.generation != worker->generation()) continue;
+      if (!obey(*worker, statement.verb)) break;
+    }
+  } catch (const Error& error) {
+    worker->report_failure(error.what(), error.code() == ErrorCode::incompatible);
+    return 1;
+  } catch (const std::exception& error) {
+    worker->report_failure(error.what(), false);
+    return 1;
+  }
+  return 0;
+}
+
+int supervise(const std::vector<std::string>& arguments) {
+  WatchdogOptions options{
+      .replicas = std::stoi(arguments.at(2)), .run_directory = arguments.at(1), .command = arguments};
+  for (const std::string& argument : arguments) {
+    if (argument.starts_with("fault=")) options.faults.push_back(argument.substr(6));
+  }
+  const RunOutcome outcome = run_watchdog(options);
+  std::fprintf(stderr, "%s\n", outcome.sentence.c_str());
+  return outcome.exit_code;
+}
+
+}  // namespace
+}  // namespace holdfast::recovery
+
+int main(int argc, char** argv) {
+  using namespace holdfast::recovery;
+  const std::vector<std::string> arguments(argv, argv + argc);
+  return is_worker() ? run_worker(std::span(arguments).subspan(3)) : supervise(arguments);
+}

@@ -1,0 +1,114 @@
+// A run that is told to stop ends soon, leaves a savepoint, and goes on where it was when it is started again.
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <thread>
+
+#include "resilience/digits_run.h"
+
+namespace holdfast {
+namespace {
+
+int count_savepoints(const TemporaryFolder& folder) {
+  int count = 0;
+  if (!std::filesystem::exists(folder / "run")) return 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder / "run"))
+    count += entry.path().extension() == ".h5" ? 1 : 0;
+  return count;
+}
+
+// Until the run has written a savepoint, and so is training.
+void wait_for_savepoint(const TemporaryFolder& folder) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (count_savepoints(folder) == 0) {
+    ASSERT_LT(std::chrono::steady_clock::now(), until) << "no savepoint was written";
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+std::vector<std::string> long_run(const TemporaryFolder& folder) {
+  return digits_arguments({.replicas = 2, .options = {{"--epochs", "1000"}}}, folder);
+}
+
+bool has_orphans(int pid) {
+  const std::string group = std::to_string(pid);
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const std::string status = (entry.path() / "status").string();
+    if (!std::isdigit(static_cast<unsigned char>(entry.path().filename().string()[0])) ||
+        !std::filesystem::exists(status))
+      continue;
+    try {
+      const std::string text = read_file(status);
+      if (text.find("\nPPid:\t" + group + "\n") != std::string::npos) return true;
+    } catch (const std::exception&) {
+      // It ended between the two looks.
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+class StoppedBy : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Signals, StoppedBy, testing::Values(SIGINT, SIGTERM));
+
+TEST_P(StoppedBy, ARunLeavesASavepointAndAsksToBeStartedAgain) {
+  const TemporaryFolder folder;
+  RunningProgram program(built_program("digits"), long_run(folder));
+  wait_for_savepoint(folder);
+  const int before = count_savepoints(folder);
+
+  program.signal(GetParam());
+  const ProgramResult result = program.wait();
+
+  EXPECT_EQ(result.exit_code, 75) << result.output;
+  EXPECT_GE(count_savepoints(folder), std::min(before, 1));
+  EXPECT_FALSE(has_orphans(program.pid()));
+  const std::string journal = read_file(folder / "run/journal.jsonl");
+  EXPECT_NE(journal.find("stop"), std::string::npos);
+}
+
+TEST(Stop, ALaterStartGivesTheSameBits) {
+  const TemporaryFolder folder;
+  {
+    RunningProgram program(built_program("digits"), digits_arguments({.replicas = 2}, folder));
+    wait_for_savepoint(folder);
+    program.signal(SIGTERM);
+    const ProgramResult stopped = program.wait();
+    ASSERT_TRUE(stopped.exit_code == 75 || stopped.exit_code == 0) << stopped.output;
+  }
+
+  const ProgramResult resumed = run_program(built_program("digits"), digits_arguments({.replicas = 2}, folder));
+
+  ASSERT_EQ(resumed.exit_code, 0) << resumed.output;
+  EXPECT_EQ(report_of(folder).at("weights_digest"), undisturbed_digest());
+}
+
+TEST(Stop, AFinishedRunSaysSoAndKeepsItsResult) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(run_program(built_program("digits"), digits_arguments({}, folder)).exit_code, 0);
+  const nlohmann::json first = report_of(folder);
+  std::filesystem::remove(folder / "report.json");
+
+  const ProgramResult again = run_program(built_program("digits"), digits_arguments({}, folder));
+
+  EXPECT_EQ(again.exit_code, 0) << again.output;
+  EXPECT_NE(again.output.find("finished at step 27"), std::string::npos) << again.output;
+  EXPECT_EQ(report_of(folder), first);
+}
+
+TEST(Stop, ARunDirectoryHasOneOwner) {
+  const TemporaryFolder folder;
+  RunningProgram owner(built_program("digits"), long_run(folder));
+  wait_for_savepoint(folder);
+
+  const ProgramResult second = run_program(built_program("digits"), long_run(folder));
+
+  EXPECT_EQ(second.exit_code, 1) << second.output;
+  EXPECT_NE(second.output.find(folder / "run"), std::string::npos) << second.output;
+  owner.signal(SIGTERM);
+  EXPECT_EQ(owner.wait().exit_code, 75);
+}
+
+}  // namespace holdfast

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "holdfast/base/file_system.h"
+#include "holdfast/train/callback.h"
+
+namespace holdfast {
+
+// A training that the test plays.
+class PlayedContext final : public TrainingContext {
+ public:
+  int rank() const override { return 0; }
+  int replicas() const override { return 1; }
+  std::string run_directory() const override { return directory; }
+  std::int64_t step() const override { return step_number; }
+  std::int64_t epoch() const override { return epoch_number; }
+  std::int64_t epochs() const override { return 10; }
+  std::int64_t batch_in_epoch() const override { return 12; }
+  std::int64_t batches_per_epoch() const override { return 48; }
+  std::int64_t samples_in_epoch() const override { return 1200; }
+  void stop_training() override { stopped = true; }
+  void save(const std::string& path, std::function<void()> when_durable) override {
+    saved.push_back(path);
+    posix_file_system().create(path);
+    if (when_durable) when_durable();
+  }
+
+  std::string directory;
+  std::int64_t step_number = 0;
+  std::int64_t epoch_number = 0;
+  bool stopped = false;
+  std::vector<std::string> saved;
+};
+
+}  // namespace holdfast

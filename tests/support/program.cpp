@@ -1,0 +1,109 @@
+#include "support/program.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+#include <thread>
+
+namespace holdfast {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Appends what the program says until it closes its output; false when the moment passes before.
+bool collect(int descriptor, Clock::time_point until, std::string& output) {
+  for (;;) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
+    if (left <= 0) return false;
+    pollfd poll_descriptor{descriptor, POLLIN, 0};
+    if (::poll(&poll_descriptor, 1, static_cast<int>(left)) <= 0) continue;
+    char buffer[4096];
+    const ssize_t bytes = ::read(descriptor, buffer, sizeof buffer);
+    if (bytes <= 0) return true;
+    output.append(buffer, static_cast<std::size_t>(bytes));
+  }
+}
+
+}  // namespace
+
+RunningProgram::RunningProgram(const std::string& path, const std::vector<std::string>& arguments) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
+  std::vector<std::string> all = {path};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  std::vector<char*> pointers;
+  for (std::string& argument : all) pointers.push_back(argument.data());
+  pointers.push_back(nullptr);
+
+  pid_ = ::fork();
+  if (pid_ == 0) {
+    ::setpgid(0, 0);
+    ::dup2(ends[1], STDOUT_FILENO);
+    ::dup2(ends[1], STDERR_FILENO);
+    ::execv(path.c_str(), pointers.data());
+    ::_exit(127);
+  }
+  ::setpgid(pid_, pid_);
+  ::close(ends[1]);
+  output_ = ends[0];
+}
+
+RunningProgram::~RunningProgram() {
+  if (!is_reaped_) {
+    ::kill(-pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  ::close(output_);
+}
+
+void RunningProgram::signal(int number) const {
+  ::kill(pid_, number);
+}
+
+ProgramResult RunningProgram::wait(std::chrono::seconds limit) {
+  ProgramResult result;
+  result.timed_out = !collect(output_, Clock::now() + limit, result.output);
+  if (result.timed_out) ::kill(-pid_, SIGKILL);
+  int status = 0;
+  ::waitpid(pid_, &status, 0);
+  is_reaped_ = true;
+  result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return result;
+}
+
+ProgramResult run_program(const std::string& path, const std::vector<std::string>& arguments,
+                          std::chrono::seconds limit) {
+  return RunningProgram(path, arguments).wait(limit);
+}
+
+std::string built_program(const std::string& name) {
+  return std::string(HOLDFAST_BINARY_DIR) + "/" + name;
+}
+
+TemporaryFolder::TemporaryFolder() {
+  std::string pattern = (std::filesystem::temp_directory_path() / "holdfast-test-XXXXXX").string();
+  if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("cannot make a folder like " + pattern);
+  path_ = pattern;
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+std::string read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw std::runtime_error("cannot read " + path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+}  // namespace holdfast

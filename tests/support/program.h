@@ -1,0 +1,63 @@
+#pragma once
+
+// Runs the programs that were built, as a user would, and looks at what they say.
+
+#include <sys/wait.h>
+
+#include <chrono>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace holdfast {
+
+struct ProgramResult {
+  int exit_code = -1;  // 128 + signal when one ended it
+  std::string output;  // standard output and error together
+  bool timed_out = false;
+};
+
+// A program that runs in a process group of its own, which is killed when the object goes.
+class RunningProgram {
+ public:
+  // `arguments` without the program's name. The output is collected in the background.
+  RunningProgram(const std::string& path, const std::vector<std::string>& arguments);
+  ~RunningProgram();
+  RunningProgram(const RunningProgram&) = delete;
+  RunningProgram& operator=(const RunningProgram&) = delete;
+
+  int pid() const { return pid_; }
+  void signal(int number) const;
+  // Kills it after the time limit.
+  ProgramResult wait(std::chrono::seconds limit = std::chrono::seconds(120));
+
+ private:
+  int pid_ = -1;
+  int output_ = -1;
+  bool is_reaped_ = false;
+};
+
+ProgramResult run_program(const std::string& path, const std::vector<std::string>& arguments,
+                          std::chrono::seconds limit = std::chrono::seconds(120));
+
+// Path of a program of this build.
+std::string built_program(const std::string& name);
+
+// A folder that is deleted with everything in it.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  const std::string& path() const { return path_; }
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+std::string read_file(const std::string& path);
+
+}  // namespace holdfast

@@ -1,0 +1,77 @@
+#pragma once
+
+// Ranks as threads: they share the code of processes, but a test sees inside them. Each rank gets arenas as the
+// watchdog would hand them out.
+
+#include <unistd.h>
+
+#include <exception>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "collective/memory/memory_communicator.h"
+#include "holdfast/base/shared_memory.h"
+
+namespace holdfast {
+
+// Makes the n-th communicator of every rank over the same memory. Thread-safe.
+class ThreadGroup {
+ public:
+  explicit ThreadGroup(int ranks) : made_(static_cast<std::size_t>(ranks)) {}
+
+  std::unique_ptr<MemoryCommunicator> connect(const MemoryCommunicatorShape& shape) {
+    const std::lock_guard lock(mutex_);
+    const std::size_t number = made_[static_cast<std::size_t>(shape.rank)]++;
+    std::vector<SharedMemory>& arenas = arenas_[number];
+    while (static_cast<int>(arenas.size()) < shape.size)
+      arenas.push_back(SharedMemory::create("test-arena", shape.arena_bytes()));
+    std::vector<SharedMemory> peers;
+    for (const SharedMemory& arena : arenas)
+      peers.push_back(SharedMemory::map_read_only(arena.read_only_descriptor(), shape.arena_bytes()));
+    FileDescriptor own(::dup(arenas[static_cast<std::size_t>(shape.rank)].descriptor()));
+    return std::make_unique<MemoryCommunicator>(shape, SharedMemory::map_writable(std::move(own), shape.arena_bytes()),
+                                                std::move(peers));
+  }
+
+  // What the watchdog does when a generation ends.
+  void cancel_all() {
+    const std::lock_guard lock(mutex_);
+    for (auto& [number, arenas] : arenas_) {
+      for (SharedMemory& arena : arenas) reinterpret_cast<SignalWord*>(arena.writable().data())->cancel();
+    }
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::size_t> made_;
+  std::map<std::size_t, std::vector<SharedMemory>> arenas_;
+};
+
+// Runs body(rank) in one thread each. When one throws, the others are cancelled; the exception of the first that failed
+// is rethrown.
+inline void run_ranks(int ranks, ThreadGroup& group, const std::function<void(int rank)>& body) {
+  std::mutex mutex;
+  std::exception_ptr failure;
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      try {
+        body(rank);
+      } catch (...) {
+        {
+          const std::lock_guard lock(mutex);
+          if (!failure) failure = std::current_exception();
+        }
+        group.cancel_all();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace holdfast

@@ -1,0 +1,44 @@
+#pragma once
+
+// Replicas as threads of the test.
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "support/rank_threads.h"
+#include "train/place.h"
+
+namespace holdfast {
+
+struct ThreadRun {
+  int replicas = 1;
+  int shards = 4;
+  std::uint64_t seed = 3;
+  int workers = 1;
+  std::string run_directory{};
+  std::shared_ptr<Supervision> supervision = std::make_shared<NoSupervision>();
+  FileSystem* file_system = &posix_file_system();
+};
+
+// Calls train(replica) on each rank. The first failure is rethrown.
+inline void train_on_threads(const ThreadRun& run, const std::function<void(Replica&)>& train) {
+  ThreadGroup group(run.replicas);
+  run_ranks(run.replicas, group, [&](int rank) {
+    auto place = std::make_shared<Replica::Place>();
+    place->rank = rank;
+    place->size = run.replicas;
+    place->shards = run.shards;
+    place->seed = run.seed;
+    place->workers = run.workers;
+    place->run_directory = run.run_directory;
+    place->collective_timeout = std::chrono::seconds(60);
+    place->supervision = run.supervision;
+    place->file_system = run.file_system;
+    place->connect = [&group](const MemoryCommunicatorShape& shape) { return group.connect(shape); };
+    Replica replica(std::move(place));
+    train(replica);
+  });
+}
+
+}  // namespace holdfast

@@ -1,0 +1,270 @@
+#include "holdfast/base/file_system.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+
+#include "holdfast/base/error.h"
+
+namespace holdfast {
+namespace {
+
+std::span<const std::byte> bytes_of(const std::string& text) {
+  return std::as_bytes(std::span(text));
+}
+
+ErrorCode code_thrown_by(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.code();
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return ErrorCode::unsupported;
+}
+
+std::string sentence_thrown_by(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return "";
+}
+
+class PosixFileSystem : public testing::Test {
+ protected:
+  PosixFileSystem() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "holdfast_files_XXXXXX").string();
+    if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary folder");
+    folder_ = pattern;
+  }
+  ~PosixFileSystem() override { std::filesystem::remove_all(folder_); }
+
+  std::string path(const std::string& name) const { return folder_ + "/" + name; }
+  void write(const std::string& name, const std::string& text) const { std::ofstream(path(name)) << text; }
+  std::string read(const std::string& name) const {
+    std::ifstream stream(path(name));
+    return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+  }
+
+  std::string folder_;
+  FileSystem& files_ = posix_file_system();
+};
+
+TEST_F(PosixFileSystem, ReadsBackWhatItWrote) {
+  const std::unique_ptr<File> file = files_.create(path("a"));
+  file->write_at(0, bytes_of("hold"));
+  file->write_at(4, bytes_of("fast"));
+  file->sync();
+
+  std::string text(8, ' ');
+  EXPECT_EQ(files_.open_for_reading(path("a"))->read_at(0, std::as_writable_bytes(std::span(text))), 8U);
+
+  EXPECT_EQ(text, "holdfast");
+  EXPECT_EQ(file->size_bytes(), 8U);
+}
+
+TEST_F(PosixFileSystem, LeavesZerosWhereNothingWasWritten) {
+  files_.create(path("a"))->write_at(3, bytes_of("x"));
+
+  EXPECT_EQ(read("a"), std::string("\0\0\0x", 4));
+}
+
+TEST_F(PosixFileSystem, ReadsFewerBytesOnlyAtTheEnd) {
+  write("a", "holdfast");
+  const std::unique_ptr<File> file = files_.open_for_reading(path("a"));
+  std::string text(6, ' ');
+  const auto out = std::as_writable_bytes(std::span(text));
+
+  EXPECT_EQ(file->read_at(2, out), 6U);
+  EXPECT_EQ(text, "ldfast");
+  EXPECT_EQ(file->read_at(5, out), 3U);
+  EXPECT_EQ(text, "astast");
+  EXPECT_EQ(file->read_at(8, out), 0U);
+  EXPECT_EQ(file->read_at(100, out), 0U);
+}
+
+TEST_F(PosixFileSystem, CreatesNoFileThatExists) {
+  write("a", "old");
+
+  EXPECT_EQ(code_thrown_by([&] { files_.create(path("a")); }), ErrorCode::input_output);
+  EXPECT_EQ(read("a"), "old");
+}
+
+TEST_F(PosixFileSystem, NamesThePathThatIsMissing) {
+  EXPECT_EQ(code_thrown_by([&] { files_.open_for_reading(path("none")); }), ErrorCode::not_found);
+  EXPECT_EQ(sentence_thrown_by([&] { files_.open_for_reading(path("none")); }),
+            "cannot open " + path("none") + ": No such file or directory");
+  EXPECT_EQ(code_thrown_by([&] { files_.create(path("none/a")); }), ErrorCode::not_found);
+  EXPECT_EQ(code_thrown_by([&] { files_.remove(path("none")); }), ErrorCode::not_found);
+  EXPECT_EQ(code_thrown_by([&] { files_.rename(path("none"), path("b")); }), ErrorCode::not_found);
+  EXPECT_EQ(code_thrown_by([&] { files_.sync_folder(path("none")); }), ErrorCode::not_found);
+  EXPECT_EQ(code_thrown_by([&] { files_.list(path("none")); }), ErrorCode::not_found);
+}
+
+TEST_F(PosixFileSystem, ReportsAWriteThatTheSystemCutsShort) {
+  // The system writes up to the limit, which is a short write, and fails the rest.
+  rlimit old_limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &old_limit), 0);
+  const auto old_handler = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit limit{.rlim_cur = 100, .rlim_max = old_limit.rlim_max};
+  const std::unique_ptr<File> file = files_.create(path("a"));
+
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+  const std::string sentence = sentence_thrown_by([&] { file->write_at(10, bytes_of(std::string(200, 'x'))); });
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &old_limit), 0);
+  std::signal(SIGXFSZ, old_handler);
+
+  EXPECT_EQ(sentence, "cannot write 110 bytes at offset 100 of " + path("a") + ": File too large");
+  EXPECT_EQ(file->size_bytes(), 100U);
+}
+
+TEST_F(PosixFileSystem, ReplacesInOneStepWhenRenaming) {
+  write("a", "new");
+  write("b", "old");
+
+  files_.rename(path("a"), path("b"));
+  files_.sync_folder(folder_);
+
+  EXPECT_EQ(read("b"), "new");
+  EXPECT_FALSE(files_.exists(path("a")));
+}
+
+TEST_F(PosixFileSystem, RemovesFilesButNoFolders) {
+  write("a", "x");
+  std::filesystem::create_directory(path("folder"));
+
+  files_.remove(path("a"));
+
+  EXPECT_FALSE(files_.exists(path("a")));
+  EXPECT_EQ(code_thrown_by([&] { files_.remove(path("folder")); }), ErrorCode::input_output);
+  EXPECT_TRUE(files_.exists(path("folder")));
+}
+
+TEST_F(PosixFileSystem, ListsNamesInOrder) {
+  for (const char* name : {"b", "a", ".hidden", "c"}) write(name, "x");
+  std::filesystem::create_directory(path("folder"));
+
+  EXPECT_EQ(files_.list(folder_), (std::vector<std::string>{".hidden", "a", "b", "c", "folder"}));
+  EXPECT_TRUE(files_.list(path("folder")).empty());
+  EXPECT_EQ(code_thrown_by([&] { files_.list(path("a")); }), ErrorCode::input_output);
+}
+
+TEST_F(PosixFileSystem, FindsFilesAndFolders) {
+  write("a", "x");
+
+  EXPECT_TRUE(files_.exists(path("a")));
+  EXPECT_TRUE(files_.exists(folder_));
+  EXPECT_FALSE(files_.exists(path("b")));
+  EXPECT_FALSE(files_.exists(path("a/b")));
+}
+
+TEST_F(PosixFileSystem, CreatesFoldersWithTheirParents) {
+  files_.create_folders(path("x/y/z"));
+  files_.create_folders(path("x/y/z"));
+  files_.create_folders(path("x/y/w/"));
+
+  EXPECT_TRUE(std::filesystem::is_directory(path("x/y/z")));
+  EXPECT_TRUE(std::filesystem::is_directory(path("x/y/w")));
+}
+
+TEST_F(PosixFileSystem, CreatesNoFolderBelowAFile) {
+  write("a", "x");
+
+  EXPECT_EQ(code_thrown_by([&] { files_.create_folders(path("a/b")); }), ErrorCode::input_output);
+  EXPECT_EQ(code_thrown_by([&] { files_.create_folders(path("a")); }), ErrorCode::input_output);
+  EXPECT_EQ(read("a"), "x");
+}
+
+class WatchedFileSystem : public PosixFileSystem {
+ protected:
+  static std::string line(const FileOperation& operation) {
+    return operation.name + " " + std::filesystem::path(operation.path).filename().string() + " " +
+           std::to_string(operation.offset) + " " + std::to_string(operation.bytes);
+  }
+};
+
+TEST_F(WatchedFileSystem, TellsEveryOperationBeforeItHappens) {
+  std::vector<std::string> lines;
+  const auto watched =
+      watched_file_system(files_, [&](const FileOperation& operation) { lines.push_back(line(operation)); });
+
+  watched->create_folders(path("f"));
+  auto file = watched->create(path("a"));
+  file->write_at(2, bytes_of("xyz"));
+  file->sync();
+  std::vector<std::byte> out(4);
+  watched->open_for_reading(path("a"))->read_at(1, out);
+  watched->rename(path("a"), path("b"));
+  watched->sync_folder(folder_);
+  static_cast<void>(watched->list(folder_));
+  static_cast<void>(watched->exists(path("b")));
+  watched->remove(path("b"));
+
+  const std::string folder = std::filesystem::path(folder_).filename().string();
+  EXPECT_EQ(lines,
+            (std::vector<std::string>{"create_folders f 0 0", "create a 0 0", "write a 2 3", "sync a 0 0", "open a 0 0",
+                                      "read a 1 4", "rename a 0 0", "sync_folder " + folder + " 0 0",
+                                      "list " + folder + " 0 0", "exists b 0 0", "remove b 0 0"}));
+  EXPECT_FALSE(files_.exists(path("b")));
+}
+
+TEST_F(WatchedFileSystem, DoesNothingWhenTheWatcherThrows) {
+  write("a", "old");
+  const auto full = watched_file_system(
+      files_, [](const FileOperation& operation) { throw Error(ErrorCode::disk_full, "cannot " + operation.name); });
+
+  EXPECT_EQ(code_thrown_by([&] { full->create(path("b")); }), ErrorCode::disk_full);
+  EXPECT_EQ(code_thrown_by([&] { full->remove(path("a")); }), ErrorCode::disk_full);
+  EXPECT_EQ(code_thrown_by([&] { full->rename(path("a"), path("c")); }), ErrorCode::disk_full);
+  EXPECT_EQ(files_.list(folder_), std::vector<std::string>{"a"});
+}
+
+TEST_F(WatchedFileSystem, WritesNothingWhenTheDiskFillsInTheMiddle) {
+  const auto full = watched_file_system(files_, [](const FileOperation& operation) {
+    if (operation.name == "write" && operation.offset + operation.bytes > 6) {
+      throw system_error(ENOSPC, "cannot write " + operation.path);
+    }
+  });
+  const std::unique_ptr<File> file = full->create(path("a"));
+
+  file->write_at(0, bytes_of("hold"));
+  EXPECT_EQ(code_thrown_by([&] { file->write_at(4, bytes_of("fast")); }), ErrorCode::disk_full);
+
+  EXPECT_EQ(read("a"), "hold");
+}
+
+TEST_F(WatchedFileSystem, LetsAFileOutliveIt) {
+  int operations = 0;
+  auto watched = watched_file_system(files_, [&](const FileOperation&) { ++operations; });
+  const std::unique_ptr<File> file = watched->create(path("a"));
+  watched.reset();
+
+  file->write_at(0, bytes_of("x"));
+
+  EXPECT_EQ(operations, 2);
+  EXPECT_EQ(read("a"), "x");
+}
+
+TEST(ParentFolder, IsWhatThePathLiesIn) {
+  EXPECT_EQ(parent_folder("a/b/c.h5"), "a/b");
+  EXPECT_EQ(parent_folder("c.h5"), ".");
+  EXPECT_EQ(parent_folder("/c.h5"), "/");
+  EXPECT_EQ(parent_folder("a/b/"), "a");
+  EXPECT_EQ(parent_folder("a//b"), "a");
+  EXPECT_EQ(parent_folder("//b"), "/");
+  EXPECT_EQ(parent_folder("/"), "/");
+  EXPECT_EQ(parent_folder(""), ".");
+}
+
+}  // namespace
+}  // namespace holdfast

@@ -1,0 +1,174 @@
+#include "collective/memory/memory_communicator.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "collective/shard_accumulator.h"
+#include "holdfast/base/error.h"
+#include "holdfast/core/random.h"
+#include "support/rank_threads.h"
+
+namespace holdfast {
+namespace {
+
+using namespace std::chrono_literals;
+
+Deadline soon() {
+  return Deadline::after(30s);
+}
+
+void fill_shard(int round, int shard, std::span<float> values) {
+  Random random(static_cast<std::uint64_t>(round), Purpose::user, 0, static_cast<std::uint64_t>(shard));
+  for (float& value : values) value = random.normal() * std::exp2(static_cast<float>(random.below(24)));
+}
+
+std::vector<std::uint32_t> bits(std::span<const float> values) {
+  std::vector<std::uint32_t> bits(values.size());
+  std::memcpy(bits.data(), values.data(), values.size_bytes());
+  return bits;
+}
+
+MemoryCommunicatorShape shape_of(int rank, int ranks, int shards, std::size_t floats) {
+  return {.rank = rank, .size = ranks, .shards = shards, .slots = shards, .float_count = floats};
+}
+
+// What each rank gets for `rounds` reductions of random shards.
+std::vector<std::vector<std::uint32_t>> reduce_on(int ranks, int shards, std::size_t floats, FloatRange range,
+                                                  int rounds) {
+  ThreadGroup group(ranks);
+  std::vector<std::vector<std::uint32_t>> results(static_cast<std::size_t>(ranks));
+  run_ranks(ranks, group, [&](int rank) {
+    const auto communicator = group.connect(shape_of(rank, ranks, shards, floats));
+    const ShardRange local = dealt_shards(shards, ranks, rank);
+    ShardAccumulator accumulator(ShardTree(shards), local, communicator->slots());
+    for (int round = 0; round < rounds; ++round) {
+      accumulator.reset();
+      for (int shard = local.begin; shard < local.end; ++shard) {
+        fill_shard(round, shard, accumulator.acquire(shard));
+        accumulator.complete(shard, range);
+      }
+      const std::span<const float> sum = communicator->reduce(accumulator.covering_slots(), range, soon());
+      const auto part = bits(sum.subspan(range.begin, range.end - range.begin));
+      auto& result = results[static_cast<std::size_t>(rank)];
+      result.insert(result.end(), part.begin(), part.end());
+    }
+  });
+  return results;
+}
+
+}  // namespace
+
+TEST(MemoryCommunicator, GivesTheSameBitsOnAnyNumberOfRanks) {
+  constexpr std::size_t kFloats = 5000 / 16 * 16;
+  for (const int shards : {1, 2, 3, 4, 7}) {
+    const auto expected = reduce_on(1, shards, kFloats, {0, kFloats}, 3)[0];
+    for (int ranks = 2; ranks <= shards; ++ranks) {
+      for (const auto& result : reduce_on(ranks, shards, kFloats, {0, kFloats}, 3)) {
+        EXPECT_EQ(result == expected, true) << shards << " shards on " << ranks << " ranks";
+      }
+    }
+  }
+}
+
+TEST(MemoryCommunicator, ReducesARangeSmallerThanItsRanks) {
+  const FloatRange range{32, 40};
+
+  const auto expected = reduce_on(1, 4, 64, range, 2)[0];
+
+  for (const auto& result : reduce_on(4, 4, 64, range, 2)) EXPECT_EQ(result, expected);
+}
+
+TEST(MemoryCommunicator, BroadcastsMoreThanAnArenaHolds) {
+  constexpr int kRanks = 3;
+  ThreadGroup group(kRanks);
+  std::vector<std::vector<std::byte>> received(kRanks);
+
+  run_ranks(kRanks, group, [&](int rank) {
+    const auto communicator = group.connect(shape_of(rank, kRanks, kRanks, 16));
+    std::vector<std::byte> bytes(10'001);
+    if (rank == 1) {
+      for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 7);
+    }
+    communicator->broadcast(bytes, 1, soon());
+    received[static_cast<std::size_t>(rank)] = bytes;
+  });
+
+  EXPECT_EQ(received[0] == received[1], true);
+  EXPECT_EQ(received[2] == received[1], true);
+  EXPECT_EQ(received[0][10'000], static_cast<std::byte>((10'000 * 7) & 255));
+}
+
+// A broadcast right behind a reduction must not overwrite what a slower peer still gathers.
+TEST(MemoryCommunicator, KeepsReductionAndBroadcastApart) {
+  constexpr int kRanks = 3;
+  constexpr std::size_t kFloats = 4096;
+  ThreadGroup group(kRanks);
+  std::atomic<int> wrong{0};
+
+  run_ranks(kRanks, group, [&](int rank) {
+    const auto communicator = group.connect(shape_of(rank, kRanks, kRanks, kFloats));
+    for (int round = 0; round < 200; ++round) {
+      std::fill(communicator->slots()[0].begin(), communicator->slots()[0].end(), static_cast<float>(round));
+      const int slot = 0;
+      const std::span<const float> sum = communicator->reduce(std::span(&slot, 1), {0, kFloats}, soon());
+      if (std::any_of(sum.begin(), sum.end(), [&](float value) { return value != 3.0F * static_cast<float>(round); }))
+        ++wrong;
+      std::vector<std::byte> bytes(kFloats * 8, static_cast<std::byte>(rank));
+      communicator->broadcast(bytes, round % kRanks, soon());
+      if (bytes.back() != static_cast<std::byte>(round % kRanks)) ++wrong;
+    }
+  });
+
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(MemoryCommunicator, EndsAWaitAtItsDeadlineAndNamesTheRank) {
+  ThreadGroup group(2);
+  const auto communicator = group.connect(shape_of(0, 2, 2, 16));
+
+  try {
+    communicator->barrier(Deadline::after(10ms));
+    FAIL() << "the barrier was passed alone";
+  } catch (const Error& failure) {
+    EXPECT_EQ(failure.code(), ErrorCode::deadline_exceeded);
+    EXPECT_NE(std::string(failure.what()).find("rank 1"), std::string::npos) << failure.what();
+  }
+}
+
+TEST(MemoryCommunicator, EndsAWaitAtOnceWhenTheGenerationIsCancelled) {
+  ThreadGroup group(2);
+  std::atomic<bool> is_waiting{false};
+  std::thread waiter([&] {
+    const auto communicator = group.connect(shape_of(0, 2, 2, 16));
+    is_waiting = true;
+    try {
+      communicator->barrier(Deadline::after(10min));
+      ADD_FAILURE() << "the barrier was passed alone";
+    } catch (const Error& failure) {
+      EXPECT_EQ(failure.code(), ErrorCode::cancelled);
+    }
+  });
+  while (!is_waiting) std::this_thread::yield();
+
+  group.cancel_all();
+
+  waiter.join();
+}
+
+TEST(MemoryCommunicator, StaysCancelled) {
+  ThreadGroup group(1);
+  const auto communicator = group.connect(shape_of(0, 1, 1, 16));
+
+  communicator->cancel();
+
+  const int slot = 0;
+  EXPECT_THROW(communicator->reduce(std::span(&slot, 1), {0, 16}, soon()), Error);
+  EXPECT_THROW(communicator->barrier(soon()), Error);
+}
+
+}  // namespace holdfast

@@ -1,0 +1,145 @@
+#include "collective/shard_accumulator.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <numeric>
+#include <thread>
+
+#include "collective/memory/memory_communicator.h"
+#include "holdfast/core/random.h"
+
+namespace holdfast {
+namespace {
+
+constexpr std::size_t kFloats = 48;
+
+// Values of very different size, so that another order gives other bits.
+std::vector<float> shard_values(int shard) {
+  Random random(1, Purpose::user, 0, static_cast<std::uint64_t>(shard));
+  std::vector<float> values(kFloats);
+  for (float& value : values) value = random.normal() * std::exp2(static_cast<float>(random.below(24)));
+  return values;
+}
+
+std::vector<std::uint32_t> bits(std::span<const float> values) {
+  std::vector<std::uint32_t> bits;
+  for (const float value : values) bits.push_back(std::bit_cast<std::uint32_t>(value));
+  return bits;
+}
+
+struct Slots {
+  explicit Slots(int count) : memory(static_cast<std::size_t>(count), std::vector<float>(kFloats, -1.0F)) {}
+  std::vector<std::span<float>> spans() { return {memory.begin(), memory.end()}; }
+  std::vector<std::vector<float>> memory;
+};
+
+void compute(ShardAccumulator& accumulator, int shard) {
+  const std::vector<float> values = shard_values(shard);
+  const std::span<float> slot = accumulator.acquire(shard);
+  std::copy(values.begin(), values.end(), slot.begin());
+  accumulator.complete(shard, {0, kFloats});
+}
+
+std::vector<float> reference(int shards) {
+  const ShardTree tree(shards);
+  std::vector<ShardRange> singles;
+  std::vector<std::vector<float>> values;
+  std::vector<const float*> leaves;
+  for (int shard = 0; shard < shards; ++shard) {
+    singles.push_back({shard, shard + 1});
+    values.push_back(shard_values(shard));
+  }
+  for (const auto& value : values) leaves.push_back(value.data());
+  std::vector<float> sum(kFloats);
+  add_in_order(sum_program(tree, singles), leaves, {0, kFloats}, sum.data());
+  return sum;
+}
+
+}  // namespace
+
+TEST(ShardAccumulator, GivesTheTreesBitsInWhateverOrderShardsEnd) {
+  for (const int shards : {1, 2, 3, 5, 8, 13}) {
+    std::vector<int> order(static_cast<std::size_t>(shards));
+    std::iota(order.begin(), order.end(), 0);
+    Random random(2, Purpose::user, 0, 0);
+    for (int round = 0; round < 20; ++round) {
+      Slots slots(shards);
+      ShardAccumulator accumulator(ShardTree(shards), {0, shards}, slots.spans());
+
+      for (const int shard : order) compute(accumulator, shard);
+
+      const std::vector<int> covering = accumulator.covering_slots();
+      ASSERT_EQ(covering.size(), 1U);
+      EXPECT_EQ(bits(slots.memory[static_cast<std::size_t>(covering[0])]), bits(reference(shards)));
+      for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);
+    }
+  }
+}
+
+TEST(ShardAccumulator, NeedsNoMoreSlotsThanItSays) {
+  constexpr int kShards = 64;
+  constexpr int kWorkers = 3;
+  Slots slots(ShardAccumulator::slots_needed(kShards, kWorkers));
+  ShardAccumulator accumulator(ShardTree(kShards), {0, kShards}, slots.spans());
+  ASSERT_LT(slots.memory.size(), static_cast<std::size_t>(kShards));
+
+  // Two shards hang while the third worker does all the others: the most that can be complete and not yet added.
+  accumulator.acquire(0);
+  accumulator.acquire(21);
+  for (int shard = 1; shard < kShards; ++shard) {
+    if (shard != 21) compute(accumulator, shard);
+  }
+}
+
+TEST(ShardAccumulator, GivesTheTreesBitsFromSeveralThreads) {
+  constexpr int kShards = 32;
+  constexpr int kThreads = 4;
+  for (int round = 0; round < 20; ++round) {
+    Slots slots(kShards);
+    ShardAccumulator accumulator(ShardTree(kShards), {0, kShards}, slots.spans());
+    std::vector<std::thread> threads;
+
+    for (int thread = 0; thread < kThreads; ++thread) {
+      threads.emplace_back([&, thread] {
+        for (int shard = thread; shard < kShards; shard += kThreads) compute(accumulator, shard);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+
+    EXPECT_EQ(bits(slots.memory[static_cast<std::size_t>(accumulator.covering_slots().at(0))]),
+              bits(reference(kShards)));
+  }
+}
+
+TEST(ShardAccumulator, AddsTheRangeAlone) {
+  Slots slots(2);
+  ShardAccumulator accumulator(ShardTree(2), {0, 2}, slots.spans());
+  for (int shard = 0; shard < 2; ++shard) {
+    const std::span<float> slot = accumulator.acquire(shard);
+    std::fill(slot.begin(), slot.end(), 1.0F);
+    accumulator.complete(shard, {16, 32});
+  }
+
+  const std::vector<float>& sum = slots.memory[static_cast<std::size_t>(accumulator.covering_slots().at(0))];
+
+  EXPECT_EQ(sum[15], 1.0F);
+  EXPECT_EQ(sum[16], 2.0F);
+  EXPECT_EQ(sum[31], 2.0F);
+  EXPECT_EQ(sum[32], 1.0F);
+}
+
+TEST(ShardAccumulator, KeepsTheCoveringNodesOfItsShardsApart) {
+  Slots slots(3);
+  ShardAccumulator accumulator(ShardTree(8), {1, 4}, slots.spans());
+
+  for (const int shard : {3, 1, 2}) compute(accumulator, shard);
+
+  const std::vector<int> covering = accumulator.covering_slots();
+  ASSERT_EQ(covering.size(), 2U);
+  EXPECT_EQ(bits(slots.memory[static_cast<std::size_t>(covering[0])]), bits(shard_values(1)));
+}
+
+}  // namespace holdfast

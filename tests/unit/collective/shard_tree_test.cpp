@@ -1,0 +1,124 @@
+#include "collective/shard_tree.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+namespace holdfast {
+namespace {
+
+std::vector<ShardRange> single_shards(ShardRange range) {
+  std::vector<ShardRange> singles;
+  for (int shard = range.begin; shard < range.end; ++shard) singles.push_back({shard, shard + 1});
+  return singles;
+}
+
+// What the program adds, as text that shows the order: "((0+1)+2)".
+std::string written_out(const std::vector<SumInstruction>& program, const std::vector<std::string>& leaves) {
+  std::vector<std::string> stack;
+  std::size_t next_leaf = 0;
+  for (const SumInstruction instruction : program) {
+    if (instruction == SumInstruction::push) {
+      stack.push_back(leaves.at(next_leaf++));
+      continue;
+    }
+    const std::string right = stack.back();
+    stack.pop_back();
+    stack.back() = "(" + stack.back() + "+" + right + ")";
+  }
+  EXPECT_EQ(stack.size(), 1U);
+  return stack.at(0);
+}
+
+std::string order_of(const ShardTree& tree) {
+  std::vector<std::string> names;
+  for (int shard = 0; shard < tree.shards(); ++shard) names.push_back(std::to_string(shard));
+  return written_out(sum_program(tree, single_shards({0, tree.shards()})), names);
+}
+
+std::vector<ShardRange> nodes_of_all(const ShardTree& tree, int replicas) {
+  std::vector<ShardRange> nodes;
+  for (int rank = 0; rank < replicas; ++rank) {
+    for (const ShardRange& node : tree.covering_nodes(dealt_shards(tree.shards(), replicas, rank)))
+      nodes.push_back(node);
+  }
+  return nodes;
+}
+
+// Where the node's sum stands in the text of the whole: the balanced part that begins with its first shard and has as
+// many shards.
+std::string subtree_text(const std::string& whole, ShardRange node) {
+  if (node.count() == 1) return std::to_string(node.begin);
+  for (std::size_t open = whole.find('('); open != std::string::npos; open = whole.find('(', open + 1)) {
+    std::size_t close = open;
+    int depth = 0;
+    do {
+      depth += whole[close] == '(' ? 1 : whole[close] == ')' ? -1 : 0;
+    } while (++close, depth > 0);
+    const std::string part = whole.substr(open, close - open);
+    const int first = std::stoi(part.substr(part.find_first_of("0123456789")));
+    if (first == node.begin && std::count(part.begin(), part.end(), '+') + 1 == node.count()) return part;
+  }
+  ADD_FAILURE() << "[" << node.begin << ", " << node.end << ") is no node of " << whole;
+  return "";
+}
+
+}  // namespace
+
+TEST(ShardTree, TakesTheLargestPowerOfTwoToTheLeft) {
+  EXPECT_EQ(order_of(ShardTree(1)), "0");
+  EXPECT_EQ(order_of(ShardTree(2)), "(0+1)");
+  EXPECT_EQ(order_of(ShardTree(3)), "((0+1)+2)");
+  EXPECT_EQ(order_of(ShardTree(4)), "((0+1)+(2+3))");
+  EXPECT_EQ(order_of(ShardTree(7)), "(((0+1)+(2+3))+((4+5)+6))");
+}
+
+TEST(ShardTree, IsTheSameHoweverShardsAreDealt) {
+  for (int shards = 1; shards <= 33; ++shards) {
+    const ShardTree tree(shards);
+    const std::string expected = order_of(tree);
+    for (int replicas = 1; replicas <= shards; ++replicas) {
+      const std::vector<ShardRange> nodes = nodes_of_all(tree, replicas);
+
+      std::vector<std::string> leaves;
+      for (const ShardRange& node : nodes) leaves.push_back(subtree_text(expected, node));
+
+      EXPECT_EQ(written_out(sum_program(tree, nodes), leaves), expected)
+          << shards << " shards, " << replicas << " replicas";
+    }
+  }
+}
+
+TEST(ShardTree, DealsEveryShardOnceAndEvenly) {
+  for (int shards = 1; shards <= 40; ++shards) {
+    for (int replicas = 1; replicas <= shards; ++replicas) {
+      int next = 0;
+      for (int rank = 0; rank < replicas; ++rank) {
+        const ShardRange range = dealt_shards(shards, replicas, rank);
+        EXPECT_EQ(range.begin, next);
+        EXPECT_GE(range.count(), shards / replicas);
+        EXPECT_LE(range.count(), shards / replicas + 1);
+        next = range.end;
+      }
+      EXPECT_EQ(next, shards);
+    }
+  }
+}
+
+TEST(ShardTree, NamesTheOtherChildOfTheParent) {
+  const ShardTree tree(5);
+
+  EXPECT_EQ(tree.sibling({0, 5}), std::nullopt);
+  EXPECT_EQ(tree.sibling({0, 4}), (ShardRange{4, 5}));
+  EXPECT_EQ(tree.sibling({4, 5}), (ShardRange{0, 4}));
+  EXPECT_EQ(tree.sibling({2, 3}), (ShardRange{3, 4}));
+}
+
+TEST(ShardTree, CoversARankWithOneNodeWhereTheCountsArePowersOfTwo) {
+  const ShardTree tree(16);
+
+  for (int rank = 0; rank < 4; ++rank) EXPECT_EQ(tree.covering_nodes(dealt_shards(16, 4, rank)).size(), 1U);
+}
+
+}  // namespace holdfast

@@ -1,0 +1,271 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <omp.h>
+
+#include <thread>
+
+#include "compute/backend.h"
+#include "compute/window.h"
+#include "holdfast/base/error.h"
+#include "holdfast/core/random.h"
+
+namespace holdfast::compute {
+namespace {
+
+using Floats = std::vector<float>;
+
+Floats random_floats(std::int64_t count, std::uint64_t number) {
+  Random random(number, Purpose::user, 0, 0);
+  Floats floats(static_cast<std::size_t>(count));
+  for (float& value : floats) value = 2 * random.uniform() - 1;
+  return floats;
+}
+
+Floats unit_vector(std::size_t size, std::size_t position) {
+  Floats vector(size, 0.0F);
+  vector[position] = 1;
+  return vector;
+}
+
+// A linear map from `inputs` to `outputs` floats and what claims to be its transpose agree when element (i, j) of one
+// is element (j, i) of the other. Each is a single product by 1: no rounding, so bits are compared.
+void expect_transposed(std::size_t inputs, std::size_t outputs,
+                       const std::function<void(const float*, float*)>& forward,
+                       const std::function<void(const float*, float*)>& backward) {
+  std::vector<Floats> columns;
+  for (std::size_t i = 0; i < inputs; ++i) {
+    columns.emplace_back(outputs, 77.0F);
+    forward(unit_vector(inputs, i).data(), columns.back().data());
+  }
+  std::size_t differences = 0;
+  for (std::size_t j = 0; j < outputs; ++j) {
+    Floats row(inputs, 77.0F);
+    backward(unit_vector(outputs, j).data(), row.data());
+    for (std::size_t i = 0; i < inputs; ++i) differences += row[i] != columns[i][j];
+  }
+  EXPECT_EQ(differences, 0U);
+}
+
+struct ConvolutionCase {
+  std::string name;
+  ConvolutionShape shape;
+};
+
+class Convolutions : public testing::TestWithParam<ConvolutionCase> {
+ protected:
+  Convolutions() : shape_(GetParam().shape), backend_(make_cpu_backend(1)) {
+    const auto rows = slide(shape_.height, shape_.kernel_height, shape_.stride_height, shape_.padding);
+    const auto columns = slide(shape_.width, shape_.kernel_width, shape_.stride_width, shape_.padding);
+    inputs_ = static_cast<std::size_t>(shape_.samples * shape_.height * shape_.width * shape_.channels);
+    kernels_ = static_cast<std::size_t>(shape_.kernel_height * shape_.kernel_width * shape_.channels * shape_.filters);
+    outputs_ = static_cast<std::size_t>(shape_.samples * rows.count * columns.count * shape_.filters);
+    operation_ = backend_->convolution(shape_, {.training = true, .input_gradient = true});
+  }
+
+  const ConvolutionShape shape_;
+  const std::unique_ptr<Backend> backend_;
+  std::unique_ptr<ConvolutionOperation> operation_;
+  std::size_t inputs_ = 0, kernels_ = 0, outputs_ = 0;
+  const Floats no_bias_ = Floats(64, 0.0F);
+};
+
+TEST_P(Convolutions, TheInputsGradientIsTheTransposeOfTheForwardPass) {
+  const Floats kernel = random_floats(static_cast<std::int64_t>(kernels_), 1);
+
+  expect_transposed(
+      inputs_, outputs_, [&](const float* x, float* y) { operation_->forward(x, kernel.data(), no_bias_.data(), y); },
+      [&](const float* dy, float* dx) { operation_->backward_input(kernel.data(), dy, dx); });
+}
+
+TEST_P(Convolutions, TheKernelsGradientIsTheTransposeOfTheForwardPass) {
+  // With an input of a single 1, the forward pass is linear in the kernel and free of sums.
+  const Floats input = unit_vector(inputs_, inputs_ / 2);
+  Floats bias_gradient(64);
+
+  expect_transposed(
+      kernels_, outputs_,
+      [&](const float* kernel, float* y) { operation_->forward(input.data(), kernel, no_bias_.data(), y); },
+      [&](const float* dy, float* dk) { operation_->backward_weights(input.data(), dy, dk, bias_gradient.data()); });
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, Convolutions,
+                         testing::Values(ConvolutionCase{"Narrow", {1, 5, 4, 3, 6, 3, 2, 1, 1, Padding::same, true}},
+                                         ConvolutionCase{"Strided", {2, 6, 5, 2, 3, 3, 3, 2, 2, Padding::same, true}},
+                                         ConvolutionCase{"Unpadded", {1, 7, 6, 1, 6, 5, 5, 1, 1, Padding::valid, true}},
+                                         ConvolutionCase{"WideInTheLibrarysOwnLayout",
+                                                         {1, 3, 3, 16, 16, 2, 2, 1, 1, Padding::same, true}}),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(CpuDense, GradientsAreTransposesOfTheForwardPass) {
+  const auto backend = make_cpu_backend(1);
+  const auto operation = backend->dense({.rows = 3, .inputs = 5, .outputs = 7, .has_bias = false},
+                                        {.training = true, .input_gradient = true});
+  const Floats kernel = random_floats(35, 1);
+  const Floats input = unit_vector(15, 6);
+
+  expect_transposed(
+      15, 21, [&](const float* x, float* y) { operation->forward(x, kernel.data(), nullptr, y); },
+      [&](const float* dy, float* dx) { operation->backward_input(kernel.data(), dy, dx); });
+  expect_transposed(
+      35, 21, [&](const float* k, float* y) { operation->forward(input.data(), k, nullptr, y); },
+      [&](const float* dy, float* dk) { operation->backward_weights(input.data(), dy, dk, nullptr); });
+}
+
+TEST(CpuPooling, TheGradientOfAverageIsItsTranspose) {
+  const auto backend = make_cpu_backend(1);
+  const auto operation = backend->pooling({.kind = PoolingKind::average,
+                                           .samples = 1,
+                                           .height = 4,
+                                           .width = 6,
+                                           .channels = 2,
+                                           .pool_height = 2,
+                                           .pool_width = 4,
+                                           .stride_height = 2,
+                                           .stride_width = 4,
+                                           .padding = Padding::valid},
+                                          {.training = true, .input_gradient = true});
+
+  // Windows of 8 elements: dividing by a power of two is exact.
+  expect_transposed(
+      48, 4, [&](const float* x, float* y) { operation->forward(x, y); },
+      [&](const float* dy, float* dx) { operation->backward(dy, dx); });
+}
+
+TEST(CpuPooling, TheFirstOfEqualMaximaGetsTheGradient) {
+  // 3 and 8 channels take different kernels of the library.
+  for (const std::int64_t channels : {1, 3, 8, 16}) {
+    const auto backend = make_cpu_backend(1);
+    const auto operation = backend->pooling({.samples = 1,
+                                             .height = 2,
+                                             .width = 2,
+                                             .channels = channels,
+                                             .pool_height = 2,
+                                             .pool_width = 2,
+                                             .stride_height = 2,
+                                             .stride_width = 2},
+                                            {.training = true, .input_gradient = true});
+    const auto count = static_cast<std::size_t>(channels);
+    const Floats input(4 * count, 0.0F);
+    Floats output(count), gradient(4 * count, 77.0F);
+
+    operation->forward(input.data(), output.data());
+    operation->backward(Floats(count, 1.0F).data(), gradient.data());
+
+    Floats expected(4 * count, 0.0F);
+    std::fill_n(expected.begin(), count, 1.0F);
+    EXPECT_EQ(gradient, expected) << channels;
+  }
+}
+
+TEST(CpuPooling, PaddingIsNeverTheMaximum) {
+  const auto backend = make_cpu_backend(1);
+  const auto operation = backend->pooling({.samples = 1,
+                                           .height = 3,
+                                           .width = 3,
+                                           .channels = 1,
+                                           .pool_height = 3,
+                                           .pool_width = 3,
+                                           .stride_height = 1,
+                                           .stride_width = 1,
+                                           .padding = Padding::same},
+                                          {});
+  const Floats input = {-9, -8, -7, -6, -5, -4, -3, -2, -1};
+  Floats output(9);
+
+  operation->forward(input.data(), output.data());
+
+  EXPECT_EQ(output, (Floats{-5, -4, -4, -2, -1, -1, -2, -1, -1}));
+}
+
+TEST(CpuActivation, RunsInPlace) {
+  for (const Activation activation :
+       {Activation::relu, Activation::tanh, Activation::sigmoid, Activation::softmax, Activation::gelu}) {
+    const auto backend = make_cpu_backend(1);
+    const auto operation =
+        backend->activation({.activation = activation, .rows = 5, .channels = 7}, {.training = true});
+    const Floats input = random_floats(35, 1);
+    Floats output(35), in_place = input;
+
+    operation->forward(input.data(), output.data());
+    operation->forward(in_place.data(), in_place.data());
+
+    EXPECT_EQ(in_place, output) << name(activation);
+  }
+}
+
+TEST(CpuBackend, RunsOnUnalignedArrays) {
+  const auto backend = make_cpu_backend(1);
+  const auto operation = backend->dense({.rows = 4, .inputs = 33, .outputs = 9}, {});
+  const Floats input = random_floats(132, 1), kernel = random_floats(297, 2), bias = random_floats(9, 3);
+  const auto moved = [](const Floats& from) {
+    Floats to(1, 0.0F);
+    to.insert(to.end(), from.begin(), from.end());
+    return to;
+  };
+  Floats expected(36), output(37);
+
+  operation->forward(input.data(), kernel.data(), bias.data(), expected.data());
+  operation->forward(moved(input).data() + 1, moved(kernel).data() + 1, moved(bias).data() + 1, output.data() + 1);
+
+  output.erase(output.begin());
+  EXPECT_EQ(output, expected);
+}
+
+// A shape whose sums are split between threads when there are several.
+Floats weight_gradient(Backend& backend) {
+  const auto operation = backend.convolution({.samples = 8,
+                                              .height = 16,
+                                              .width = 16,
+                                              .channels = 16,
+                                              .filters = 16,
+                                              .kernel_height = 3,
+                                              .kernel_width = 3,
+                                              .padding = Padding::same},
+                                             {.training = true});
+  const Floats input = random_floats(8 * 256 * 16, 1), output_gradient = random_floats(8 * 256 * 16, 2);
+  Floats kernel_gradient(9 * 256), bias_gradient(16);
+  operation->backward_weights(input.data(), output_gradient.data(), kernel_gradient.data(), bias_gradient.data());
+  return kernel_gradient;
+}
+
+TEST(CpuBackend, BitsDependOnItsOwnThreadsOnly) {
+  const Floats expected = weight_gradient(*make_cpu_backend(2));
+  const int before = omp_get_max_threads();
+
+  for (const int application_threads : {1, 3}) {
+    omp_set_num_threads(application_threads);
+    EXPECT_EQ(weight_gradient(*make_cpu_backend(2)), expected);
+    EXPECT_EQ(omp_get_max_threads(), application_threads);
+  }
+  omp_set_num_threads(before);
+
+  Floats elsewhere;
+  std::thread([&] { elsewhere = weight_gradient(*make_cpu_backend(2)); }).join();
+  EXPECT_EQ(elsewhere, expected);
+}
+
+TEST(CpuBackend, DescribesWhatBitsDependOn) {
+  EXPECT_THAT(make_cpu_backend(1)->description(),
+              testing::MatchesRegex("oneDNN [0-9]+\\.[0-9]+\\.[0-9]+, isa [a-z0-9_]+, 1 thread per shard"));
+  EXPECT_THAT(make_cpu_backend(3)->description(), testing::EndsWith(", 3 threads per shard"));
+}
+
+TEST(CpuBackend, RefusesNoThreads) {
+  EXPECT_THROW(make_cpu_backend(0), Error);
+}
+
+TEST(CpuBackend, AFailureOfTheLibraryNamesOperationAndShape) {
+  const auto backend = make_cpu_backend(1);
+
+  try {
+    backend->dense({.rows = 3, .inputs = -5, .outputs = 7}, {});
+    FAIL() << "a negative extent was accepted";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(),
+                testing::AllOf(testing::HasSubstr("dense [3, -5] x [-5, 7]"), testing::HasSubstr("forward")));
+  }
+}
+
+}  // namespace
+}  // namespace holdfast::compute

@@ -1,0 +1,71 @@
+#include "holdfast/core/tensor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "holdfast/base/error.h"
+
+namespace holdfast {
+namespace {
+
+using testing::Each;
+using testing::ElementsAre;
+
+TEST(Tensor, BeginsWithZeros) {
+  const Tensor tensor{Shape{2, 3}};
+
+  EXPECT_EQ(tensor.values().size(), 6U);
+  EXPECT_THAT(tensor.values(), Each(0.0F));
+}
+
+TEST(Tensor, IsEmptyByDefault) {
+  const Tensor tensor;
+
+  EXPECT_EQ(tensor.shape(), Shape{0});
+  EXPECT_TRUE(tensor.values().empty());
+}
+
+TEST(Tensor, RefusesValuesThatDoNotFillItsShape) {
+  try {
+    const Tensor tensor(Shape{2, 3}, {1, 2, 3, 4, 5});
+    FAIL() << "made a tensor of " << tensor.values().size() << " values";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+    EXPECT_STREQ(error.what(), "a tensor of shape [2, 3] holds 6 values, not 5");
+  }
+}
+
+TEST(Tensor, ShowsOneSampleInPlace) {
+  Tensor tensor(Shape{3, 2}, {1, 2, 3, 4, 5, 6});
+
+  tensor.sample(1)[0] = 30;
+
+  EXPECT_THAT(tensor.values(), ElementsAre(1, 2, 30, 4, 5, 6));
+  EXPECT_THAT(std::as_const(tensor).sample(2), ElementsAre(5, 6));
+}
+
+TEST(Tensor, HasSamplesOfOneElementAlongASingleAxis) {
+  const Tensor tensor(Shape{3}, {7, 8, 9});
+
+  EXPECT_THAT(tensor.sample(2), ElementsAre(9));
+}
+
+TEST(Tensor, CopiesItsElements) {
+  const Tensor original(Shape{2}, {1, 2});
+
+  Tensor copy = original;
+  copy.values()[0] = 5;
+
+  EXPECT_THAT(original.values(), ElementsAre(1, 2));
+}
+
+TEST(TensorDeathTest, AssertsThatASampleExists) {
+  const Tensor tensor{Shape{3, 2}};
+
+  EXPECT_DEATH(static_cast<void>(tensor.sample(3)), "index < shape_");
+  EXPECT_DEATH(static_cast<void>(tensor.sample(-1)), "index >= 0");
+  EXPECT_DEATH(static_cast<void>(Tensor(Shape{}).sample(0)), "rank");
+}
+
+}  // namespace
+}  // namespace holdfast

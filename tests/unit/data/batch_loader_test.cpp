@@ -1,0 +1,264 @@
+#include "data/batch_loader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <latch>
+#include <stdexcept>
+
+#include "holdfast/base/error.h"
+
+namespace holdfast {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using Values = std::vector<float>;
+
+// Sample i has the features {i, i + 0.5} and the target -i.
+Dataset numbers(std::int64_t count) {
+  Tensor features{Shape{count, 2}};
+  Tensor targets{Shape{count}};
+  for (std::int64_t i = 0; i < count; ++i) {
+    features.sample(i)[0] = static_cast<float>(i);
+    features.sample(i)[1] = static_cast<float>(i) + 0.5F;
+    targets.sample(i)[0] = static_cast<float>(-i);
+  }
+  return from_tensors(std::move(features), std::move(targets));
+}
+
+void add_noise(Sample sample, Random& random) {
+  sample.features[0] += random.uniform();
+}
+
+// What a batch held, with copies in place of views.
+struct Seen {
+  std::int64_t epoch = 0;
+  std::int64_t index = 0;
+  std::int64_t samples = 0;
+  std::vector<std::int64_t> first_samples;
+  std::vector<Values> features;  // of each shard
+  std::vector<Values> targets;
+
+  friend bool operator==(const Seen&, const Seen&) = default;
+};
+
+Seen seen(const Batch& batch) {
+  Seen result{.epoch = batch.epoch,
+              .index = batch.index,
+              .samples = batch.samples,
+              .first_samples = {},
+              .features = {},
+              .targets = {}};
+  for (const ShardSlice& shard : batch.shards) {
+    EXPECT_EQ(static_cast<std::int64_t>(shard.features.size()), 2 * shard.samples);
+    EXPECT_EQ(static_cast<std::int64_t>(shard.targets.size()), shard.samples);
+    result.first_samples.push_back(shard.first_sample);
+    result.features.emplace_back(shard.features.begin(), shard.features.end());
+    result.targets.emplace_back(shard.targets.begin(), shard.targets.end());
+  }
+  return result;
+}
+
+std::vector<Seen> read_all(BatchLoader& loader) {
+  std::vector<Seen> all;
+  while (const std::optional<Batch> batch = loader.next()) all.push_back(seen(*batch));
+  return all;
+}
+
+struct Part {
+  int shards = 1;
+  int first = 0;
+  int end = 1;
+};
+
+struct Range {
+  std::int64_t epoch = 0;
+  std::int64_t batch = 0;
+  std::int64_t end_epoch = 1;
+};
+
+std::vector<Seen> read_all(const Dataset& dataset, Part part = {}, Range range = {}) {
+  BatchLoader loader(dataset, 7, part.shards, part.first, part.end, range.epoch, range.batch, range.end_epoch);
+  return read_all(loader);
+}
+
+// How many batches are loaded ahead.
+class BatchLoading : public testing::TestWithParam<int> {
+ protected:
+  int depth() const { return GetParam(); }
+};
+
+TEST_P(BatchLoading, GivesTheBatchesOfEachEpochInOrder) {
+  const std::vector<Seen> batches = read_all(numbers(5).batch(2).prefetch(depth()), {}, {.end_epoch = 2});
+
+  ASSERT_EQ(batches.size(), 6U);
+  EXPECT_EQ(batches[1].epoch, 0);
+  EXPECT_EQ(batches[1].index, 1);
+  EXPECT_EQ(batches[1].samples, 2);
+  EXPECT_THAT(batches[1].features[0], ElementsAre(2, 2.5F, 3, 3.5F));
+  EXPECT_THAT(batches[1].targets[0], ElementsAre(-2, -3));
+  EXPECT_EQ(batches[2].samples, 1);
+  EXPECT_THAT(batches[2].targets[0], ElementsAre(-4));
+  EXPECT_EQ(batches[3].epoch, 1);
+  EXPECT_EQ(batches[3].index, 0);
+}
+
+TEST_P(BatchLoading, LeavesOutARemainderThatIsDropped) {
+  const std::vector<Seen> batches =
+      read_all(numbers(5).batch(2, {.drop_remainder = true}).prefetch(depth()), {}, {.end_epoch = 2});
+
+  ASSERT_EQ(batches.size(), 4U);
+  EXPECT_THAT(batches[1].targets[0], ElementsAre(-2, -3));
+  EXPECT_EQ(batches[2].epoch, 1);
+}
+
+TEST_P(BatchLoading, LoadsWhatTheDataSetHasAtThosePositions) {
+  const Dataset dataset = numbers(10).shuffle().map(add_noise).batch(4).prefetch(depth());
+
+  const std::vector<Seen> batches = read_all(dataset, {}, {.epoch = 3, .end_epoch = 4});
+
+  Values features(2);
+  Values targets(1);
+  dataset.load(7, 3, 9, {.features = features, .targets = targets});
+  EXPECT_EQ(Values(batches.at(2).features[0].begin() + 2, batches[2].features[0].end()), features);
+  EXPECT_EQ(batches[2].targets[0][1], targets[0]);
+}
+
+TEST_P(BatchLoading, CutsABatchIntoShards) {
+  const std::vector<Seen> batches =
+      read_all(numbers(10).batch(10).prefetch(depth()), {.shards = 4, .first = 0, .end = 4});
+
+  EXPECT_THAT(batches.at(0).first_samples, ElementsAre(0, 2, 5, 7));
+  EXPECT_THAT(batches[0].targets[1], ElementsAre(-2, -3, -4));
+}
+
+TEST_P(BatchLoading, GivesRanksThePartsOfOneBatch) {
+  const Dataset dataset = numbers(23).shuffle().map(add_noise).batch(9).prefetch(depth());
+  const std::vector<Seen> whole = read_all(dataset, {.shards = 6, .first = 0, .end = 6}, {.end_epoch = 2});
+
+  std::vector<Seen> together = read_all(dataset, {.shards = 6, .first = 0, .end = 1}, {.end_epoch = 2});
+  for (const Part part : {Part{6, 1, 4}, Part{6, 4, 4}, Part{6, 4, 6}}) {
+    const std::vector<Seen> other = read_all(dataset, part, {.end_epoch = 2});
+    ASSERT_EQ(other.size(), together.size());
+    for (std::size_t i = 0; i < other.size(); ++i) {
+      EXPECT_EQ(other[i].samples, together[i].samples);
+      const auto append = [](auto& all, const auto& more) { all.insert(all.end(), more.begin(), more.end()); };
+      append(together[i].first_samples, other[i].first_samples);
+      append(together[i].features, other[i].features);
+      append(together[i].targets, other[i].targets);
+    }
+  }
+
+  EXPECT_TRUE(together == whole);
+}
+
+TEST_P(BatchLoading, GivesEmptyShardsWhereABatchHasFewerSamples) {
+  const std::vector<Seen> batches =
+      read_all(numbers(2).batch(8).prefetch(depth()), {.shards = 4, .first = 0, .end = 4});
+
+  EXPECT_THAT(batches.at(0).first_samples, ElementsAre(0, 0, 1, 1));
+  EXPECT_THAT(batches[0].targets, ElementsAre(Values{}, Values{0}, Values{}, Values{-1}));
+}
+
+TEST_P(BatchLoading, ResumedAtAnyCursorGivesWhatContinuingWouldHave) {
+  const Dataset dataset = numbers(10).shuffle().map(add_noise).batch(4).prefetch(depth());
+  const Part part{.shards = 3, .first = 1, .end = 3};
+  const std::vector<Seen> uninterrupted = read_all(dataset, part, {.end_epoch = 3});
+  ASSERT_EQ(uninterrupted.size(), 9U);
+
+  for (std::int64_t read = 0; read <= 9; ++read) {
+    const std::vector<Seen> rest = read_all(dataset, part, {.epoch = read / 3, .batch = read % 3, .end_epoch = 3});
+    EXPECT_TRUE(std::equal(rest.begin(), rest.end(), uninterrupted.begin() + read, uninterrupted.end())) << read;
+  }
+}
+
+TEST_P(BatchLoading, GoesOnWithTheNextEpochBehindTheLastBatch) {
+  const Dataset dataset = numbers(4).batch(2).prefetch(depth());
+
+  const std::vector<Seen> batches = read_all(dataset, {}, {.epoch = 0, .batch = 2, .end_epoch = 2});
+
+  ASSERT_EQ(batches.size(), 2U);
+  EXPECT_EQ(batches[0].epoch, 1);
+  EXPECT_EQ(batches[0].index, 0);
+}
+
+TEST_P(BatchLoading, IsOverForGood) {
+  BatchLoader loader(numbers(2).batch(2).prefetch(depth()), 7, 1, 0, 1, 0, 0, 1);
+
+  EXPECT_TRUE(loader.next().has_value());
+  EXPECT_FALSE(loader.next().has_value());
+  EXPECT_FALSE(loader.next().has_value());
+}
+
+TEST_P(BatchLoading, OfNothingIsOverAtOnce) {
+  EXPECT_TRUE(read_all(numbers(0).batch(2).prefetch(depth())).empty());
+  EXPECT_TRUE(read_all(numbers(3).batch(4, {.drop_remainder = true}).prefetch(depth())).empty());
+  EXPECT_TRUE(read_all(numbers(4).batch(4).prefetch(depth()), {}, {.epoch = 2, .end_epoch = 2}).empty());
+}
+
+TEST_P(BatchLoading, RethrowsWhatLoadingThrewWhenItsBatchIsDue) {
+  const Dataset dataset = numbers(6).map([](Sample sample, Random&) {
+    if (sample.features[0] == 5) throw std::runtime_error("sample 5 is odd");
+  });
+  BatchLoader loader(dataset.batch(2).prefetch(depth()), 7, 1, 0, 1, 0, 0, 1);
+
+  EXPECT_THAT(seen(*loader.next()).targets[0], ElementsAre(0, -1));
+  EXPECT_THAT(seen(*loader.next()).targets[0], ElementsAre(-2, -3));
+  EXPECT_THROW(loader.next(), std::runtime_error);
+  EXPECT_THROW(loader.next(), std::runtime_error);
+}
+
+TEST_P(BatchLoading, LoadsNoFurtherAheadThanAsked) {
+  std::atomic<int> loaded_samples = 0;
+  const Dataset dataset = numbers(40).map([&](Sample, Random&) { ++loaded_samples; });
+  BatchLoader loader(dataset.batch(2).prefetch(depth()), 7, 1, 0, 1, 0, 0, 1);
+
+  for (int batch = 1; loader.next().has_value(); ++batch) EXPECT_LE(loaded_samples, 2 * (batch + depth()));
+
+  EXPECT_EQ(loaded_samples, 40);
+}
+
+TEST_P(BatchLoading, CanBeLeftAtAnyTime) {
+  const Dataset dataset = numbers(1000).shuffle().batch(10).prefetch(depth());
+
+  for (int read = 0; read < 5; ++read) {
+    BatchLoader loader(dataset, 7, 2, 0, 2, 0, 0, 1000);
+    for (int i = 0; i < read; ++i) EXPECT_TRUE(loader.next().has_value());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, BatchLoading, testing::Values(0, 1, 2, 5));
+
+TEST(BatchLoader, LoadsAheadWhileABatchIsInUse) {
+  std::latch second_batch_is_loaded(4);
+  const Dataset dataset = numbers(4).map([&](Sample, Random&) { second_batch_is_loaded.count_down(); });
+  BatchLoader loader(dataset.batch(2).prefetch(1), 7, 1, 0, 1, 0, 0, 1);
+
+  const std::optional<Batch> first = loader.next();
+  second_batch_is_loaded.wait();
+
+  EXPECT_THAT(seen(*first).targets[0], ElementsAre(0, -1));
+}
+
+TEST(BatchLoader, NeedsABatchSize) {
+  try {
+    BatchLoader loader(numbers(4), 7, 1, 0, 1, 0, 0, 1);
+    FAIL() << "took a data set without batch()";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+    EXPECT_THAT(error.what(), HasSubstr("batch(samples)"));
+  }
+}
+
+TEST(BatchLoaderDeathTest, AssertsThatItsCursorAndShardsExist) {
+  const Dataset dataset = numbers(4).batch(2);
+
+  EXPECT_DEATH(BatchLoader(dataset, 7, 2, 1, 3, 0, 0, 1), "end_shard <= total_shards");
+  EXPECT_DEATH(BatchLoader(dataset, 7, 1, 0, 1, 0, 3, 1), "batch_index <= dataset_.batches");
+}
+
+}  // namespace
+}  // namespace holdfast

@@ -1,0 +1,34 @@
+#pragma once
+
+// IDX files for tests, whole or with whatever a test wants wrong with them.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace holdfast {
+
+// Removed with all it holds by the destructor.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  std::string path(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+using Bytes = std::vector<std::uint8_t>;
+
+// The bytes of an IDX file of unsigned bytes.
+Bytes idx_bytes(const std::vector<std::uint32_t>& extents, const Bytes& elements);
+
+void write_plain(const std::string& path, const Bytes& content);
+void write_gzip(const std::string& path, const Bytes& content);
+Bytes read_plain(const std::string& path);
+
+}  // namespace holdfast

@@ -1,0 +1,81 @@
+#include "unit/format/support/array_files.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <stdexcept>
+
+#include "user_block.h"
+
+namespace holdfast::format::testing {
+
+TemporaryFolder::TemporaryFolder()
+    : path_((std::filesystem::temp_directory_path() / "holdfast_format_XXXXXX").string()) {
+  if (::mkdtemp(path_.data()) == nullptr) throw std::runtime_error("no temporary folder");
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::filesystem::remove_all(path_);
+}
+
+Array make_array(const std::string& name, DType dtype, std::vector<std::uint64_t> shape) {
+  std::size_t bytes = size_bytes(dtype);
+  for (const std::uint64_t extent : shape) bytes *= extent;
+  Array array{.name = name, .dtype = dtype, .shape = std::move(shape), .bytes = std::vector<std::byte>(bytes)};
+  std::seed_seq seed(name.begin(), name.end());
+  std::mt19937 random(seed);
+  std::generate(array.bytes.begin(), array.bytes.end(), [&] { return static_cast<std::byte>(random()); });
+  return array;
+}
+
+std::vector<ArrayView> views(const std::vector<Array>& arrays) {
+  std::vector<ArrayView> result;
+  for (const Array& array : arrays) {
+    result.push_back({.name = array.name, .dtype = array.dtype, .shape = array.shape, .bytes = array.bytes});
+  }
+  return result;
+}
+
+std::vector<Array> small_arrays() {
+  return {make_array("model/conv/kernel", DType::f32, {3, 3, 1, 6}),
+          make_array("model/dense/kernel", DType::bf16, {70, 33}), make_array("model/dense/bias", DType::f32, {33}),
+          make_array("step", DType::u64, {})};
+}
+
+Digest write_arrays(const std::string& path, const std::vector<Array>& arrays, const std::string& metadata) {
+  return write_array_file(posix_file_system(), path, metadata, views(arrays));
+}
+
+std::vector<std::byte> read_bytes(const std::string& path) {
+  const std::unique_ptr<File> file = posix_file_system().open_for_reading(path);
+  std::vector<std::byte> bytes(file->size_bytes());
+  bytes.resize(file->read_at(0, bytes));
+  return bytes;
+}
+
+void write_bytes(const std::string& path, std::span<const std::byte> bytes) {
+  std::ofstream stream(path, std::ios::binary | std::ios::trunc);
+  stream.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+}
+
+void sign(std::vector<std::byte>& bytes) {
+  const auto block =
+      encode(UserBlock{.file_bytes = bytes.size(), .content = digest(std::span(bytes).subspan(kUserBlockBytes))});
+  std::copy(block.begin(), block.end(), bytes.begin());
+}
+
+Thrown thrown_by(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return {error.code(), error.what()};
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return {ErrorCode::unsupported, ""};
+}
+
+}  // namespace holdfast::format::testing

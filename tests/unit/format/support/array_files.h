@@ -1,0 +1,62 @@
+#pragma once
+
+// What the tests of array files share: a folder that goes away, arrays with content, and ways to damage files.
+
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "holdfast/base/error.h"
+#include "holdfast/format/array_file.h"
+
+namespace holdfast::format::testing {
+
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  const std::string& path() const { return path_; }
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+  std::vector<std::string> names() const { return posix_file_system().list(path_); }
+
+ private:
+  std::string path_;
+};
+
+struct Array {
+  std::string name;
+  DType dtype;
+  std::vector<std::uint64_t> shape;
+  std::vector<std::byte> bytes;
+};
+
+// With bytes that differ from array to array and hardly compress. `shape` must fit memory.
+Array make_array(const std::string& name, DType dtype, std::vector<std::uint64_t> shape);
+
+// Valid while `arrays` is.
+std::vector<ArrayView> views(const std::vector<Array>& arrays);
+
+// Of several element types, in compact and in chunked storage: about 12 KB as a file.
+std::vector<Array> small_arrays();
+
+Digest write_arrays(const std::string& path, const std::vector<Array>& arrays, const std::string& metadata = "{}");
+
+std::vector<std::byte> read_bytes(const std::string& path);
+void write_bytes(const std::string& path, std::span<const std::byte> bytes);
+
+// Makes the header of `bytes` fit its content again, as a hostile or faulty writer could.
+void sign(std::vector<std::byte>& bytes);
+
+struct Thrown {
+  ErrorCode code;
+  std::string sentence;
+};
+// Fails the test when nothing is thrown.
+Thrown thrown_by(const std::function<void()>& action);
+
+}  // namespace holdfast::format::testing

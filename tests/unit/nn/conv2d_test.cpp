@@ -1,0 +1,93 @@
+#include "holdfast/nn/conv2d.h"
+
+#include <gtest/gtest.h>
+
+#include "holdfast/base/error.h"
+#include "unit/nn/support/reference_check.h"
+
+namespace holdfast {
+namespace {
+
+using reference::Images;
+using reference::Sliding;
+using reference::Values;
+
+struct Case {
+  std::string name;
+  std::int64_t height, width, channels, filters;
+  Extent2D kernel;
+  Extent2D strides;
+  Padding padding;
+};
+
+Sliding sliding(const Case& c) {
+  return {c.kernel.height, c.kernel.width, c.strides.height, c.strides.width, c.padding == Padding::same};
+}
+
+class Conv2DCases : public testing::TestWithParam<Case> {};
+
+// A convolution of 1 x 1 stands before the one under test, so that the gradient of its input counts as well.
+TEST_P(Conv2DCases, OutputsAndGradientsAreThoseOfTheReference) {
+  const Case& c = GetParam();
+  constexpr std::int64_t kSamples = 2;
+  const Sequential model{Input{c.height, c.width, 2}, Conv2D{c.channels, 1},
+                         Conv2D{c.filters, c.kernel, {.strides = c.strides, .padding = c.padding}}};
+  const Images images = {kSamples, c.height, c.width, 2};
+  const auto reference = [&](const Values& x, const std::vector<Values>& p) {
+    const Values before = reference::convolution(x, images, p[0], p[1], c.channels, {});
+    const Images between = {kSamples, c.height, c.width, c.channels};
+    return reference::convolution(before, between, p[2], p[3], c.filters, sliding(c));
+  };
+
+  // A gradient of the first kernel sums over all elements of all windows and filters; one of the second over all
+  // positions and the 2 channels and bias before. A path sees as many roundings as the sums that it is in have terms.
+  const auto positions = static_cast<double>(kSamples * model.output_shape()[0] * model.output_shape()[1]);
+  const auto window = static_cast<double>(c.kernel.height * c.kernel.width);
+  const double paths = std::max(positions * window * static_cast<double>(c.filters), positions * 3);
+  const double roundings = positions + window * static_cast<double>(c.filters + c.channels) + 4;
+  reference::expect_training_matches(model, kSamples, reference, {.paths = paths, .roundings = roundings});
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, Conv2DCases,
+                         testing::Values(Case{"OneToSix", 8, 8, 1, 6, 5, 1, Padding::valid},
+                                         Case{"SixToSixteen", 6, 6, 6, 16, 5, 1, Padding::valid},
+                                         Case{"SamePadding", 5, 7, 3, 4, 3, 1, Padding::same},
+                                         Case{"SamePaddingEvenKernel", 6, 5, 2, 3, {4, 2}, 1, Padding::same},
+                                         Case{"StridesLeaveARest", 8, 7, 2, 3, 3, 2, Padding::valid},
+                                         Case{"StridesAndSamePadding", 7, 8, 2, 5, 3, 2, Padding::same},
+                                         Case{"UnevenStrides", 9, 8, 3, 2, {2, 3}, {3, 1}, Padding::same},
+                                         Case{"StrideBeyondTheKernel", 9, 9, 2, 2, 2, 4, Padding::same},
+                                         Case{"KernelAsLargeAsTheImage", 4, 3, 2, 7, {4, 3}, 1, Padding::valid},
+                                         Case{"KernelBeyondTheImage", 2, 3, 2, 3, 5, 1, Padding::same},
+                                         Case{"OneByOne", 3, 3, 5, 8, 1, 1, Padding::valid},
+                                         Case{"WideLayer", 5, 5, 16, 32, 3, 1, Padding::same}),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(Conv2D, AppliesItsActivationAndNeedsNoBias) {
+  const Sequential model{Input{5, 5, 2}, Conv2D{3, 3, {.activation = Activation::tanh, .use_bias = false}}};
+  const auto reference = [](const Values& x, const std::vector<Values>& p) {
+    const Values sums = reference::convolution(x, {2, 5, 5, 2}, p[0], {}, 3, {3, 3, 1, 1, false});
+    return reference::activation("tanh", sums, 3);
+  };
+
+  // 2 samples x 9 positions meet in a gradient; 18 terms in a sum, and some roundings in tanh. Slopes of tanh are at
+  // most 1, but an error of the sum's 18 paths comes through them.
+  reference::expect_training_matches(model, 2, reference, {.paths = 18 + 18, .roundings = 18 + 18 + 8});
+}
+
+TEST(Conv2D, KeepsKerasShapesOfKernelAndOutput) {
+  const Sequential model{Input{28, 28, 1}, Conv2D{6, {5, 3}, {.strides = 2, .padding = Padding::same}}};
+
+  EXPECT_EQ(model.parameters().entries()[0].shape, (Shape{5, 3, 1, 6}));
+  EXPECT_EQ(model.parameters().entries()[1].shape, (Shape{6}));
+  EXPECT_EQ(model.output_shape(), (Shape{14, 14, 6}));
+}
+
+TEST(Conv2D, RefusesNumbersThatMakeNoLayer) {
+  EXPECT_THROW((Conv2D{0, 3}), Error);
+  EXPECT_THROW((Conv2D{4, {3, 0}}), Error);
+  EXPECT_THROW((Conv2D{4, 3, {.strides = {1, 0}}}), Error);
+}
+
+}  // namespace
+}  // namespace holdfast

@@ -1,0 +1,125 @@
+#include "holdfast/optim/adam.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "holdfast/base/error.h"
+#include "unit/optim/support/training_run.h"
+
+namespace holdfast {
+namespace {
+
+using testing::ElementsAre;
+
+constexpr double kHalfUlp = 0x1p-24;  // relative error of one rounding in float
+
+// m and v of the first step are a tenth and a thousandth of g and g^2, and the bias corrections undo that: g / |g| is
+// left.
+TEST(Adam, MovesByTheLearningRateInItsFirstStep) {
+  std::vector<float> parameters = {10.0F, 10.0F, -3.0F};
+  std::vector<float> m(3);
+  std::vector<float> v(3);
+  const std::vector<std::span<float>> slots = {m, v};
+
+  Adam{0.1F}.update(1, parameters, std::vector<float>{10.0F, -0.01F, 5.0F}, slots);
+
+  // Epsilon against sqrt(v) = 0.01 * sqrt(0.001) is 3e-4 of the step; rounding of 10 is 5e-7.
+  EXPECT_NEAR(parameters[0], 9.9, 1e-6);
+  EXPECT_NEAR(parameters[1], 10.1, 0.1 * 4e-4);
+  EXPECT_NEAR(parameters[2], -3.1, 1e-6);
+}
+
+// Each step rounds the parameter (half an ulp of at most |w|) and a step of at most lr / sqrt(1 - beta_2) * (1 -
+// beta_1) = 3.2 lr (Kingma and Ba, section 2.1). The step itself is off by the errors of m, at most 10 roundings' worth
+// of three operations on |g| <= 1 against sqrt(v) > 0.1 behind the first steps, those of v, half as much, and five
+// operations more: less than 500 roundings.
+TEST(Adam, FollowsItsFormulaForAHundredSteps) {
+  constexpr AdamOptions kOptions{.learning_rate = 0.01F};
+
+  const Deviation deviation =
+      largest_deviation(Adam{kOptions}, [&](std::int64_t step, double gradient, ReferenceElement& element) {
+        double& m = element.slots[0];
+        double& v = element.slots[1];
+        const auto t = static_cast<double>(step);
+        m += (gradient - m) * (1.0 - kOptions.beta_1);
+        v += (gradient * gradient - v) * (1.0 - kOptions.beta_2);
+        const double rate = kOptions.learning_rate * std::sqrt(1.0 - std::pow(kOptions.beta_2, t)) /
+                            (1.0 - std::pow(kOptions.beta_1, t));
+        element.parameter -= m * rate / (std::sqrt(v) + kOptions.epsilon);
+      });
+
+  EXPECT_LT(deviation.parameter,
+            100 * kHalfUlp * (deviation.largest_parameter + 500 * 3.2 * static_cast<double>(kOptions.learning_rate)));
+}
+
+TEST(Adam, StaysFiniteAtAGradientOfZero) {
+  std::vector<float> parameters = {1.0F};
+  std::vector<float> m(1);
+  std::vector<float> v(1);
+  const std::vector<std::span<float>> slots = {m, v};
+
+  Adam{}.update(1, parameters, std::vector<float>{0.0F}, slots);
+
+  EXPECT_EQ(parameters[0], 1.0F);
+}
+
+TEST(Adam, StillMovesAfterManySteps) {
+  std::vector<float> parameters = {1.0F};
+  std::vector<float> m = {1.0F};
+  std::vector<float> v = {1.0F};
+  const std::vector<std::span<float>> slots = {m, v};
+
+  Adam{0.25F}.update(std::int64_t{1} << 40, parameters, std::vector<float>{1.0F}, slots);
+
+  EXPECT_NEAR(parameters[0], 0.75, 1e-6);  // no bias is left: 0.25 / (1 + 1e-7)
+}
+
+TEST(Adam, KeepsTwoSlots) {
+  EXPECT_THAT(Adam{}.slot_names(), ElementsAre("m", "v"));
+}
+
+TEST(Adam, HasTheDefaultsOfKeras) {
+  EXPECT_EQ(Adam{}.configuration(),
+            R"({"kind":"adam","learning_rate":0.001,"beta_1":0.9,"beta_2":0.999,"epsilon":1e-07})");
+}
+
+TEST(Adam, TakesALearningRateOrOptions) {
+  EXPECT_EQ(Adam{1e-2F}.configuration(), Adam{{.learning_rate = 1e-2F}}.configuration());
+}
+
+TEST(Adam, RefusesOptionsOutOfTheirRange) {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  for (const AdamOptions options :
+       {AdamOptions{.learning_rate = -1e-3F}, AdamOptions{.learning_rate = kNan}, AdamOptions{.beta_1 = 1.0F},
+        AdamOptions{.beta_1 = -0.1F}, AdamOptions{.beta_1 = kNan}, AdamOptions{.beta_2 = 1.0F},
+        AdamOptions{.beta_2 = -0.1F}, AdamOptions{.beta_2 = kNan}, AdamOptions{.epsilon = 0},
+        AdamOptions{.epsilon = -1e-7F}, AdamOptions{.epsilon = kNan}}) {
+    try {
+      const Adam adam{options};
+      ADD_FAILURE() << "took " << adam.configuration();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+    }
+  }
+}
+
+TEST(AdamDeathTest, AssertsThatStepsCountFromOne) {
+  std::vector<float> values(1);
+  const std::vector<std::span<float>> slots = {values, values};
+
+  EXPECT_DEATH(Adam{}.update(0, values, values, slots), "step >= 1");
+}
+
+TEST(AdamDeathTest, AssertsThatRangesHaveOneLength) {
+  std::vector<float> one(1);
+  std::vector<float> two(2);
+  const std::vector<std::span<float>> slots = {one, two};
+
+  EXPECT_DEATH(Adam{}.update(1, one, one, slots), "size");
+}
+
+}  // namespace
+}  // namespace holdfast

@@ -1,0 +1,104 @@
+#include "holdfast/optim/adamw.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "holdfast/base/error.h"
+#include "holdfast/optim/adam.h"
+#include "unit/optim/support/training_run.h"
+
+namespace holdfast {
+namespace {
+
+using testing::ElementsAre;
+
+constexpr double kHalfUlp = 0x1p-24;  // relative error of one rounding in float
+
+TEST(AdamW, ShrinksParametersThatHaveNoGradient) {
+  std::vector<float> parameters = {8.0F, -4.0F};
+  std::vector<float> m(2);
+  std::vector<float> v(2);
+  const std::vector<std::span<float>> slots = {m, v};
+
+  AdamW{{.learning_rate = 0.5F, .weight_decay = 0.25F}}.update(1, parameters, std::vector<float>(2), slots);
+
+  EXPECT_THAT(parameters, ElementsAre(7.0F, -3.5F));  // times 1 - 0.5 * 0.25
+}
+
+TEST(AdamW, KeepsTheDecayOutOfItsMoments) {
+  std::vector<float> adam_parameters = {8.0F};
+  std::vector<float> adamw_parameters = {8.0F};
+  std::vector<float> adam_m(1), adam_v(1), adamw_m(1), adamw_v(1);
+
+  Adam{0.01F}.update(1, adam_parameters, std::vector<float>{0.5F}, std::vector<std::span<float>>{adam_m, adam_v});
+  AdamW{0.01F}.update(1, adamw_parameters, std::vector<float>{0.5F}, std::vector<std::span<float>>{adamw_m, adamw_v});
+
+  EXPECT_EQ(adam_m, adamw_m);
+  EXPECT_EQ(adam_v, adamw_v);
+  EXPECT_LT(adamw_parameters[0], adam_parameters[0]);
+}
+
+TEST(AdamW, WithoutDecayGivesTheBitsOfAdam) {
+  std::vector<float> adam_parameters = {0.3F, -0.7F};
+  std::vector<float> adamw_parameters = adam_parameters;
+  std::vector<float> adam_m(2), adam_v(2), adamw_m(2), adamw_v(2);
+  const std::vector<float> gradients = {0.1F, -0.2F};
+
+  Adam{}.update(1, adam_parameters, gradients, std::vector<std::span<float>>{adam_m, adam_v});
+  AdamW{{.weight_decay = 0}}.update(1, adamw_parameters, gradients, std::vector<std::span<float>>{adamw_m, adamw_v});
+
+  EXPECT_EQ(adam_parameters, adamw_parameters);
+}
+
+// As for Adam, and one more rounding of the parameter a step: the product with what the decay leaves. That factor, near
+// 1, is itself rounded once.
+TEST(AdamW, FollowsItsFormulaForAHundredSteps) {
+  constexpr AdamWOptions kOptions{.learning_rate = 0.01F, .weight_decay = 0.1F};
+
+  const Deviation deviation =
+      largest_deviation(AdamW{kOptions}, [&](std::int64_t step, double gradient, ReferenceElement& element) {
+        double& m = element.slots[0];
+        double& v = element.slots[1];
+        const auto t = static_cast<double>(step);
+        element.parameter -= element.parameter * kOptions.weight_decay * kOptions.learning_rate;
+        m += (gradient - m) * (1.0 - kOptions.beta_1);
+        v += (gradient * gradient - v) * (1.0 - kOptions.beta_2);
+        const double rate = kOptions.learning_rate * std::sqrt(1.0 - std::pow(kOptions.beta_2, t)) /
+                            (1.0 - std::pow(kOptions.beta_1, t));
+        element.parameter -= m * rate / (std::sqrt(v) + kOptions.epsilon);
+      });
+
+  EXPECT_LT(
+      deviation.parameter,
+      100 * kHalfUlp * (3 * deviation.largest_parameter + 500 * 3.2 * static_cast<double>(kOptions.learning_rate)));
+}
+
+TEST(AdamW, HasTheDefaultsOfKeras) {
+  EXPECT_EQ(
+      AdamW{}.configuration(),
+      R"({"kind":"adamw","learning_rate":0.001,"weight_decay":0.004,"beta_1":0.9,"beta_2":0.999,"epsilon":1e-07})");
+}
+
+TEST(AdamW, TakesALearningRateOrOptions) {
+  EXPECT_EQ(AdamW{1e-2F}.configuration(), AdamW{{.learning_rate = 1e-2F}}.configuration());
+}
+
+TEST(AdamW, RefusesOptionsOutOfTheirRange) {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  for (const AdamWOptions options :
+       {AdamWOptions{.learning_rate = -1e-3F}, AdamWOptions{.weight_decay = -0.1F}, AdamWOptions{.weight_decay = kNan},
+        AdamWOptions{.beta_1 = 1.0F}, AdamWOptions{.beta_2 = kNan}, AdamWOptions{.epsilon = 0}}) {
+    try {
+      const AdamW adamw{options};
+      ADD_FAILURE() << "took " << adamw.configuration();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace holdfast

@@ -1,0 +1,125 @@
+#include "arena_exchange.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <thread>
+
+#include "holdfast/base/error.h"
+#include "holdfast/base/signal_word.h"
+#include "messages.h"
+
+namespace holdfast::recovery {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+constexpr std::size_t kBytes = 4096;
+constexpr std::chrono::seconds kPatience(30);
+
+SharedMemory take_read_only(ArenaExchange::Reply& reply, std::size_t owner) {
+  return SharedMemory::map_read_only(std::move(reply.message.descriptors.at(owner)), kBytes);
+}
+
+SharedMemory take_writable(ArenaExchange::Reply& reply, std::size_t owner) {
+  return SharedMemory::map_writable(std::move(reply.message.descriptors.at(owner)), kBytes);
+}
+
+const SignalWord& signal_of(const SharedMemory& memory) {
+  return *reinterpret_cast<const SignalWord*>(memory.readable().data());
+}
+
+ErrorCode refusal(const std::vector<ArenaExchange::Reply>& replies, const std::string& part) {
+  try {
+    check_arena_reply(replies.at(0).message.body);
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr(part));
+    return error.code();
+  }
+  ADD_FAILURE() << "not refused";
+  return ErrorCode::unsupported;
+}
+
+TEST(ArenaExchange, WaitsUntilAllRanksHaveAsked) {
+  ArenaExchange exchange(0, 3);
+
+  EXPECT_TRUE(exchange.request(2, 0, kBytes).empty());
+  EXPECT_TRUE(exchange.request(0, 0, kBytes).empty());
+  EXPECT_EQ(exchange.request(1, 0, kBytes).size(), 3U);
+}
+
+TEST(ArenaExchange, KeepsExchangesApart) {
+  ArenaExchange exchange(0, 2);
+
+  EXPECT_TRUE(exchange.request(0, 0, kBytes).empty());
+  EXPECT_TRUE(exchange.request(0, 1, 2 * kBytes).empty());
+  EXPECT_EQ(exchange.request(1, 0, kBytes).size(), 2U);
+  EXPECT_EQ(exchange.request(1, 1, 2 * kBytes).size(), 2U);
+}
+
+TEST(ArenaExchange, ShowsPeersWhatTheOwnerWrites) {
+  ArenaExchange exchange(0, 2);
+  exchange.request(0, 0, kBytes);
+  std::vector<ArenaExchange::Reply> replies = exchange.request(1, 0, kBytes);
+  SharedMemory own = take_writable(replies.at(1), 1);
+  const SharedMemory seen_by_peer = take_read_only(replies.at(0), 1);
+
+  std::memcpy(own.writable().data() + 100, "abc", 4);
+
+  EXPECT_STREQ(reinterpret_cast<const char*>(seen_by_peer.readable().data() + 100), "abc");
+}
+
+TEST(ArenaExchange, GivesPeersNoWritableMemory) {
+  ArenaExchange exchange(0, 2);
+  exchange.request(0, 0, kBytes);
+  std::vector<ArenaExchange::Reply> replies = exchange.request(1, 0, kBytes);
+
+  EXPECT_THROW(take_writable(replies.at(0), 1), Error);
+  EXPECT_THROW(take_writable(replies.at(1), 0), Error);
+}
+
+TEST(ArenaExchange, EndsWaitsAtOnceWhenItIsCancelled) {
+  ArenaExchange exchange(0, 2);
+  exchange.request(0, 0, kBytes);
+  std::vector<ArenaExchange::Reply> replies = exchange.request(1, 0, kBytes);
+  const SharedMemory peer = take_read_only(replies.at(0), 1);
+  SignalWord::Outcome outcome = SignalWord::Outcome::reached;
+  std::thread waiter([&] { outcome = signal_of(peer).wait_until(1, Deadline::after(kPatience)); });
+
+  exchange.cancel();
+  waiter.join();
+
+  EXPECT_EQ(outcome, SignalWord::Outcome::cancelled);
+}
+
+TEST(ArenaExchange, NamesTheSizesThatDiffer) {
+  ArenaExchange exchange(0, 2);
+  exchange.request(0, 0, 4096);
+
+  const auto replies = exchange.request(1, 0, 8192);
+
+  EXPECT_EQ(replies.size(), 2U);
+  EXPECT_EQ(refusal(replies, "rank 0: 4096, rank 1: 8192"), ErrorCode::incompatible);
+}
+
+TEST(ArenaExchange, RefusesMemoryWithoutRoomForASignalWord) {
+  ArenaExchange exchange(0, 1);
+
+  EXPECT_EQ(refusal(exchange.request(0, 0, 3), "3 bytes"), ErrorCode::invalid_argument);
+  EXPECT_EQ(refusal(exchange.request(0, 1, 0), "0 bytes"), ErrorCode::invalid_argument);
+}
+
+TEST(ArenaExchange, TellsThatThereIsNotSoMuchMemory) {
+  ArenaExchange exchange(0, 1);
+  const std::size_t bytes = std::numeric_limits<std::int64_t>::max();
+
+  EXPECT_THROW(check_arena_reply(exchange.request(0, 0, bytes).at(0).message.body), Error);
+}
+
+}  // namespace
+}  // namespace holdfast::recovery

@@ -1,0 +1,122 @@
+#include "life_page.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <future>
+#include <thread>
+
+namespace holdfast::recovery {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::chrono::seconds kPatience(30);
+
+TEST(LifePage, StartsBeforeItsFirstStep) {
+  SharedMemory memory = SharedMemory::create("life", LifePage::kBytes);
+  LifePage::make(memory);
+
+  const LifePage& page = LifePage::find(memory);
+
+  EXPECT_EQ(page.phase.load(), Phase::starting);
+  EXPECT_EQ(page.step.load(), -1);
+  EXPECT_EQ(page.progress.load(), 0U);
+}
+
+TEST(LifePage, TellsProgressThroughAnotherMapping) {
+  SharedMemory watchdogs = SharedMemory::create("life", LifePage::kBytes);
+  const LifePage& seen = LifePage::make(watchdogs);
+  SharedMemory workers = SharedMemory::map_writable(FileDescriptor(::dup(watchdogs.descriptor())), LifePage::kBytes);
+  LifePage& page = LifePage::find(workers);
+
+  page.enter(Phase::saving, 12);
+  page.beat();
+
+  EXPECT_EQ(seen.phase.load(), Phase::saving);
+  EXPECT_EQ(seen.step.load(), 12);
+  EXPECT_EQ(seen.progress.load(), 2U);
+}
+
+TEST(DeathWatch, NoticesTheDeathOfAProcess) {
+  SharedMemory memory = SharedMemory::create("life", LifePage::kBytes);
+  LifePage& page = LifePage::make(memory);
+  int ready[2] = {-1, -1};
+  ASSERT_EQ(::pipe(ready), 0);
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    page.hold();
+    [[maybe_unused]] const ssize_t written = ::write(ready[1], "x", 1);
+    while (true) ::pause();
+  }
+  char byte = 0;
+  ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+  std::promise<void> death;
+
+  {
+    const DeathWatch watch(page, [&death] { death.set_value(); });
+    ::kill(pid, SIGKILL);
+
+    EXPECT_EQ(death.get_future().wait_for(kPatience), std::future_status::ready);
+  }
+  ::waitpid(pid, nullptr, 0);
+  ::close(ready[0]);
+  ::close(ready[1]);
+}
+
+// Holds the page from a thread of this process until told to let go.
+class Holder {
+ public:
+  explicit Holder(LifePage& page)
+      : thread_([this, &page] {
+          page.hold();
+          holds_.set_value();
+          release_.get_future().wait();
+          page.let_go();
+        }) {
+    holds_.get_future().wait();
+  }
+  void let_go() {
+    release_.set_value();
+    thread_.join();
+  }
+
+ private:
+  std::promise<void> holds_;
+  std::promise<void> release_;
+  std::thread thread_;
+};
+
+TEST(DeathWatch, TakesAnOrderlyLeaveForNoDeath) {
+  SharedMemory memory = SharedMemory::create("life", LifePage::kBytes);
+  LifePage& page = LifePage::make(memory);
+  Holder holder(page);
+  bool has_died = false;
+
+  {
+    const DeathWatch watch(page, [&has_died] { has_died = true; });
+    holder.let_go();
+  }
+
+  EXPECT_FALSE(has_died);
+}
+
+TEST(DeathWatch, EndsWhileTheHolderLives) {
+  SharedMemory memory = SharedMemory::create("life", LifePage::kBytes);
+  LifePage& page = LifePage::make(memory);
+  Holder holder(page);
+  bool has_died = false;
+
+  {
+    const DeathWatch watch(page, [&has_died] { has_died = true; });
+  }
+
+  EXPECT_FALSE(has_died);
+  holder.let_go();
+}
+
+}  // namespace
+}  // namespace holdfast::recovery

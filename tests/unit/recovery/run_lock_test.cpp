@@ -1,0 +1,65 @@
+#include "run_lock.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+
+#include "holdfast/base/error.h"
+#include "temporary_directory.h"
+
+namespace holdfast::recovery {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+TEST(RunLock, CreatesTheDirectoryWithItsParents) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path() + "/runs/today";
+
+  const FileDescriptor lock = lock_run_directory(path, Deadline::after(0s));
+
+  EXPECT_TRUE(lock.is_open());
+  EXPECT_TRUE(std::filesystem::is_directory(path));
+}
+
+TEST(RunLock, NamesDirectoryAndOwnerWhenItIsTaken) {
+  const TemporaryDirectory directory;
+  const FileDescriptor lock = lock_run_directory(directory.path(), Deadline::after(0s));
+
+  try {
+    lock_run_directory(directory.path(), Deadline::after(0s));
+    FAIL() << "locked twice";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::already_running);
+    EXPECT_THAT(error.what(), HasSubstr(directory.path()));
+    EXPECT_THAT(error.what(), HasSubstr(std::to_string(::getpid())));
+  }
+}
+
+TEST(RunLock, HoldsUntilTheLastCopyOfItsDescriptorIsClosed) {
+  const TemporaryDirectory directory;
+  FileDescriptor lock = lock_run_directory(directory.path(), Deadline::after(0s));
+  FileDescriptor copy(::dup(lock.value()));
+  lock.reset();
+  EXPECT_THROW(lock_run_directory(directory.path(), Deadline::after(0s)), Error);
+
+  copy.reset();
+
+  EXPECT_TRUE(lock_run_directory(directory.path(), Deadline::after(0s)).is_open());
+}
+
+TEST(RunLock, NamesADirectoryThatCannotBeMade) {
+  try {
+    lock_run_directory("/dev/null/run", Deadline::after(0s));
+    FAIL() << "locked";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("/dev/null/run"));
+  }
+}
+
+}  // namespace
+}  // namespace holdfast::recovery

@@ -1,0 +1,305 @@
+#include "holdfast/train/trainer.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <mutex>
+
+#include "holdfast/base/error.h"
+#include "holdfast/holdfast.h"
+#include "support/program.h"
+#include "support/thread_replica.h"
+#include "train/resume.h"
+
+namespace holdfast {
+namespace {
+
+// Everything whose bits could depend on the number of replicas: dropout, batch statistics, a last batch that is short.
+Sequential small_model() {
+  return Sequential{Input{6, 6, 1},
+                    Conv2D{3, 3, {.activation = Activation::relu}},
+                    BatchNormalization{},
+                    MaxPooling2D{2},
+                    Flatten{},
+                    Dropout{0.25F},
+                    Dense{8, {.activation = Activation::gelu}},
+                    Dense{3}};
+}
+
+Dataset small_data(std::int64_t samples = 53) {
+  Tensor features(Shape{samples, 6, 6, 1});
+  Tensor targets(Shape{samples});
+  for (std::int64_t i = 0; i < samples; ++i) {
+    Random random(9, Purpose::user, 0, static_cast<std::uint64_t>(i));
+    const auto label = static_cast<float>(random.below(3));
+    targets.values()[static_cast<std::size_t>(i)] = label;
+    for (float& value : features.sample(i)) value = random.normal() + label;
+  }
+  return from_tensors(std::move(features), std::move(targets));
+}
+
+struct Outcome {
+  std::string digest;
+  std::int64_t step = 0;
+  Logs results;
+  Logs evaluation;
+  std::vector<Logs> history;
+};
+
+Outcome train_small(Replica& replica, std::vector<CallbackHandle> callbacks = {}, std::int64_t epochs = 2) {
+  Trainer trainer(replica, small_model(), Adam(0.01F), SparseCategoricalCrossentropy({.from_logits = true}),
+                  {SparseCategoricalAccuracy({.name = "accuracy"})});
+  const FitResult fit =
+      trainer.fit(small_data().shuffle().batch(10).prefetch(1),
+                  {.epochs = epochs, .validation = small_data(20).batch(7), .callbacks = std::move(callbacks)});
+  return {trainer.weights_digest().hex(), trainer.step(), fit.results, trainer.evaluate(small_data(31).batch(8)),
+          fit.history};
+}
+
+std::vector<Outcome> outcomes_of(const ThreadRun& run, const std::function<Outcome(Replica&)>& train) {
+  std::vector<Outcome> outcomes(static_cast<std::size_t>(run.replicas));
+  train_on_threads(run, [&](Replica& replica) { outcomes[static_cast<std::size_t>(replica.rank())] = train(replica); });
+  return outcomes;
+}
+
+Outcome outcome_of(const ThreadRun& run, std::vector<CallbackHandle> callbacks = {}) {
+  return outcomes_of(run, [&](Replica& replica) { return train_small(replica, callbacks); })[0];
+}
+
+void expect_equal(const Outcome& left, const Outcome& right) {
+  EXPECT_EQ(left.digest, right.digest);
+  EXPECT_EQ(left.step, right.step);
+  EXPECT_EQ(left.results, right.results);
+  EXPECT_EQ(left.evaluation, right.evaluation);
+  EXPECT_EQ(left.history, right.history);
+}
+
+// Ends training at a step as a failure would.
+class FailAt final : public Callback {
+ public:
+  explicit FailAt(std::int64_t step) : step_(step) {}
+  std::string name() const override { return "fail_at"; }
+  void on_step_end(TrainingContext& context, const Logs&) override {
+    if (context.step() == step_) throw std::runtime_error("failed as asked");
+  }
+
+ private:
+  std::int64_t step_;
+};
+
+// Adds up what it sees; its sum survives only through its declared state.
+class SumOfLosses final : public Callback {
+ public:
+  std::string name() const override { return "sum_of_losses"; }
+  CallbackState state() const override { return {{"sum", sum}, {"epochs", epochs}}; }
+  void restore(const CallbackState& state) override {
+    sum = std::get<double>(state.at("sum"));
+    epochs = std::get<std::int64_t>(state.at("epochs"));
+  }
+  void on_step_end(TrainingContext&, const Logs& logs) override { sum += logs.at("loss"); }
+  void on_epoch_end(TrainingContext&, const Logs&) override { ++epochs; }
+
+  double sum = 0;
+  std::int64_t epochs = 0;
+};
+
+std::vector<std::string> savepoint_files(const std::string& folder) {
+  return list_savepoints(posix_file_system(), folder);
+}
+
+}  // namespace
+
+TEST(Trainer, GivesTheSameBitsOnAnyNumberOfReplicas) {
+  const Outcome expected = outcome_of({.replicas = 1});
+  for (int replicas = 2; replicas <= 4; ++replicas) {
+    for (const Outcome& outcome : outcomes_of({.replicas = replicas}, [](Replica& r) { return train_small(r); })) {
+      SCOPED_TRACE(std::to_string(replicas) + " replicas");
+      expect_equal(outcome, expected);
+    }
+  }
+}
+
+TEST(Trainer, GivesTheSameBitsWithAnyNumberOfWorkers) {
+  const Outcome expected = outcome_of({.replicas = 1});
+
+  expect_equal(outcome_of({.replicas = 1, .workers = 3}), expected);
+  expect_equal(outcome_of({.replicas = 2, .workers = 2}), expected);
+}
+
+TEST(Trainer, DependsOnTheSeed) {
+  EXPECT_NE(outcome_of({.seed = 3}).digest, outcome_of({.seed = 4}).digest);
+}
+
+TEST(Trainer, GoesOnFromTheNewestSavepointWithTheSameBits) {
+  const Outcome expected = outcome_of({.replicas = 2});
+  // Before any savepoint, behind one of an epoch's middle, at an epoch's end, in the second epoch.
+  for (const std::int64_t step : {1, 4, 6, 9}) {
+    for (const int replicas : {1, 3}) {
+      SCOPED_TRACE("failure at step " + std::to_string(step) + ", going on with " + std::to_string(replicas));
+      const TemporaryFolder folder;
+      const std::vector<CallbackHandle> failing = {ModelCheckpoint({.every_steps = 2}), FailAt(step)};
+      EXPECT_THROW(outcome_of({.replicas = 2, .run_directory = folder.path()}, failing), std::runtime_error);
+
+      expect_equal(
+          outcome_of({.replicas = replicas, .run_directory = folder.path()}, {ModelCheckpoint({.every_steps = 2})}),
+          expected);
+    }
+  }
+}
+
+TEST(Trainer, BringsBackTheDeclaredStateOfCallbacks) {
+  const auto undisturbed = std::make_shared<SumOfLosses>();
+  outcome_of({}, {undisturbed});
+  const TemporaryFolder folder;
+  const std::vector<CallbackHandle> failing = {ModelCheckpoint({.every_steps = 3}), SumOfLosses(), FailAt(8)};
+  EXPECT_THROW(outcome_of({.run_directory = folder.path()}, failing), std::runtime_error);
+
+  const auto recovered = std::make_shared<SumOfLosses>();
+  outcome_of({.run_directory = folder.path()}, {ModelCheckpoint({.every_steps = 3}), recovered});
+
+  EXPECT_EQ(recovered->sum, undisturbed->sum);
+  EXPECT_EQ(recovered->epochs, undisturbed->epochs);
+}
+
+TEST(Trainer, ReturnsTheRecordedResultsOfAFinishedRun) {
+  const TemporaryFolder folder;
+  const Outcome first = outcome_of({.run_directory = folder.path()}, {ModelCheckpoint()});
+  const std::vector<std::string> files = savepoint_files(folder.path());
+
+  const Outcome second = outcome_of({.run_directory = folder.path()}, {ModelCheckpoint(), FailAt(1)});
+
+  expect_equal(second, first);
+  EXPECT_EQ(savepoint_files(folder.path()), files);
+}
+
+TEST(Trainer, PassesFinishedCallsAndJoinsTheRunningOne) {
+  const auto two_fits = [](Replica& replica, std::vector<CallbackHandle> callbacks) {
+    Trainer trainer(replica, small_model(), SGD(0.01F), SparseCategoricalCrossentropy({.from_logits = true}));
+    const FitResult first = trainer.fit(small_data().batch(10), {.epochs = 1, .callbacks = {ModelCheckpoint()}});
+    const Logs between = trainer.evaluate(small_data(30).batch(10));
+    const FitResult second =
+        trainer.fit(small_data().shuffle().batch(20), {.epochs = 2, .callbacks = std::move(callbacks)});
+    return Outcome{trainer.weights_digest().hex(), trainer.step(), first.results, between, second.history};
+  };
+  const Outcome expected = outcomes_of({}, [&](Replica& r) { return two_fits(r, {ModelCheckpoint()}); })[0];
+  const TemporaryFolder folder;
+  EXPECT_THROW(outcomes_of({.run_directory = folder.path()},
+                           [&](Replica& r) {
+                             return two_fits(r, {ModelCheckpoint({.every_steps = 1}), FailAt(8)});
+                           }),
+               std::runtime_error);
+
+  const Outcome outcome =
+      outcomes_of({.run_directory = folder.path()}, [&](Replica& r) { return two_fits(r, {ModelCheckpoint()}); })[0];
+
+  expect_equal(outcome, expected);
+}
+
+TEST(Trainer, SavesALoadedStateAsTheSameFile) {
+  const TemporaryFolder folder;
+  outcome_of({.replicas = 2, .run_directory = folder.path()}, {ModelCheckpoint()});
+  const std::string path = folder / savepoint_files(folder.path()).back();
+  const std::string original = read_file(path);
+
+  for (int round = 0; round < 100; ++round) {
+    const Snapshot snapshot = read_savepoint(posix_file_system(), path);
+    std::filesystem::remove(path);
+    write_savepoint(posix_file_system(), path, snapshot);
+    ASSERT_EQ(read_file(path) == original, true) << "round " << round;
+  }
+}
+
+TEST(Trainer, WritesTheSameFileOnAnyNumberOfReplicas) {
+  std::vector<std::string> files;
+  for (int replicas = 1; replicas <= 3; ++replicas) {
+    const TemporaryFolder folder;
+    outcome_of({.replicas = replicas, .run_directory = folder.path()}, {ModelCheckpoint()});
+    files.push_back(read_file(folder / savepoint_files(folder.path()).back()));
+  }
+
+  EXPECT_EQ(files[1] == files[0], true);
+  EXPECT_EQ(files[2] == files[0], true);
+}
+
+TEST(Trainer, LoadsTheBaseModelAndItsOutputs) {
+  const TemporaryFolder folder;
+  Tensor expected;
+  train_on_threads({.replicas = 2, .run_directory = folder.path()}, [&](Replica& replica) {
+    Trainer trainer(replica, small_model(), Adam(0.01F), SparseCategoricalCrossentropy({.from_logits = true}));
+    trainer.fit(small_data().batch(10), {.callbacks = {ModelCheckpoint()}});
+    if (replica.is_primary()) expected = trainer.predict(Tensor(Shape{2, 6, 6, 1}, std::vector<float>(72, 0.5F)));
+  });
+
+  const Sequential model = load_model(folder / savepoint_files(folder.path()).back());
+  const Tensor outputs = model.predict(Tensor(Shape{2, 6, 6, 1}, std::vector<float>(72, 0.5F)));
+
+  ASSERT_EQ(outputs.shape(), expected.shape());
+  EXPECT_TRUE(std::equal(outputs.values().begin(), outputs.values().end(), expected.values().begin()));
+}
+
+TEST(Trainer, StartsFromTheWeightsOfAGivenModel) {
+  const TemporaryFolder folder;
+  outcome_of({.run_directory = folder.path()}, {ModelCheckpoint()});
+  const Sequential model = load_model(folder / savepoint_files(folder.path()).back());
+
+  Replica replica = Replica::alone({.seed = 77});
+  Trainer trainer(replica, model, Adam(0.01F), SparseCategoricalCrossentropy({.from_logits = true}));
+
+  EXPECT_EQ(trainer.weights_digest(), model.parameters().digest(model.parameter_values()));
+}
+
+TEST(Trainer, TakesTheSavepointBeforeADamagedOneAndSetsThatAside) {
+  const Outcome expected = outcome_of({});
+  const TemporaryFolder folder;
+  const std::vector<CallbackHandle> failing = {ModelCheckpoint({.every_steps = 2}), FailAt(9)};
+  EXPECT_THROW(outcome_of({.run_directory = folder.path()}, failing), std::runtime_error);
+  const std::string newest = folder / savepoint_files(folder.path()).back();
+  std::filesystem::resize_file(newest, std::filesystem::file_size(newest) / 2);
+
+  expect_equal(outcome_of({.run_directory = folder.path()}, {ModelCheckpoint({.every_steps = 2})}), expected);
+
+  EXPECT_TRUE(std::filesystem::exists(newest + ".damaged"));
+}
+
+TEST(Trainer, RefusesASecondTrainerInOneRun) {
+  Replica replica = Replica::alone();
+  Trainer first(replica, small_model(), SGD(0.1F), SparseCategoricalCrossentropy({.from_logits = true}));
+
+  EXPECT_THROW(Trainer(replica, small_model(), SGD(0.1F), SparseCategoricalCrossentropy({.from_logits = true})), Error);
+}
+
+TEST(Trainer, SaysWhatIsWrongWithADataSet) {
+  Replica replica = Replica::alone();
+  Trainer trainer(replica, small_model(), SGD(0.1F), SparseCategoricalCrossentropy({.from_logits = true}));
+
+  EXPECT_THROW(trainer.fit(small_data()), Error);
+  EXPECT_THROW(trainer.fit(small_data(5).batch(10, {.drop_remainder = true})), Error);
+  EXPECT_THROW(trainer.fit(from_tensors(Tensor(Shape{4, 7}), Tensor(Shape{4})).batch(2)), Error);
+  EXPECT_THROW(trainer.fit(from_tensors(Tensor(Shape{4, 6, 6, 1}), Tensor(Shape{4, 2})).batch(2)), Error);
+  EXPECT_THROW(trainer.fit(small_data().batch(10), {.epochs = 0}), Error);
+  EXPECT_THROW(trainer.predict(Tensor(Shape{2, 5})), Error);
+}
+
+TEST(Trainer, RefusesCallbacksOfOneName) {
+  Replica replica = Replica::alone();
+  Trainer trainer(replica, small_model(), SGD(0.1F), SparseCategoricalCrossentropy({.from_logits = true}));
+
+  EXPECT_THROW(trainer.fit(small_data().batch(10), {.callbacks = {SumOfLosses(), SumOfLosses()}}), Error);
+}
+
+TEST(Trainer, WorksOnMoreShardsThanABatchHasSamples) {
+  const auto train = [](Replica& replica) {
+    Trainer trainer(replica, small_model(), SGD(0.01F), SparseCategoricalCrossentropy({.from_logits = true}));
+    trainer.fit(small_data(11).batch(4));
+    return Outcome{trainer.weights_digest().hex(), trainer.step(), {}, {}, {}};
+  };
+
+  const Outcome alone = outcomes_of({.replicas = 1, .shards = 7}, train)[0];
+  const Outcome mirrored = outcomes_of({.replicas = 5, .shards = 7}, train)[4];
+
+  EXPECT_EQ(mirrored.digest, alone.digest);
+  EXPECT_EQ(alone.step, 3);
+}
+
+}  // namespace holdfast

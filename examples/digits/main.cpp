@@ -50,7 +50,7 @@ void write_report(const std::string& path, const holdfast::Replica& replica, con
                         {"rank", restart.rank},
                         {"step", restart.step},
                         {"generation", restart.generation},
-                        {"detected_unix_seconds", restart.detected_unix_seconds}});
+                        {"times", {{"detected_unix_seconds", restart.detected_unix_seconds}}}});
   }
   const nlohmann::json report = {{"steps", trainer.step()},
                                  {"test_accuracy", accuracy},

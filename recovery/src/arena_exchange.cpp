@@ -29,6 +29,12 @@ std::string list(const std::vector<std::optional<std::size_t>>& sizes) {
 ArenaExchange::ArenaExchange(int generation, int replicas) : generation_(generation), replicas_(replicas) {}
 
 std::vector<ArenaExchange::Reply> ArenaExchange::request(int rank, int number, std::size_t bytes) {
+  if (is_cancelled_) {
+    const std::string sentence = "generation " + std::to_string(generation_) + " was ended";
+    std::vector<Reply> replies(1);
+    replies[0] = {rank, {.body = arena_refusal(number, ErrorCode::cancelled, sentence)}};
+    return replies;
+  }
   Sizes& sizes = wanted_[number];
   sizes.resize(static_cast<std::size_t>(replicas_));
   sizes.at(rank) = bytes;
@@ -79,6 +85,7 @@ std::vector<ArenaExchange::Reply> ArenaExchange::refuse(int number, ErrorCode co
 }
 
 void ArenaExchange::cancel() {
+  is_cancelled_ = true;
   for (SharedMemory& arena : arenas_) signal_of(arena).cancel();
 }
 

@@ -26,7 +26,7 @@ class ArenaExchange {
   // error.
   std::vector<Reply> request(int rank, int number, std::size_t bytes);
 
-  // Ends every wait on the first word of every arena.
+  // Ends every wait on the first word of every arena; a request that comes later is refused with Error{cancelled}.
   void cancel();
 
  private:
@@ -37,6 +37,7 @@ class ArenaExchange {
 
   int generation_;
   int replicas_;
+  bool is_cancelled_ = false;
   std::map<int, Sizes> wanted_;
   std::vector<SharedMemory> arenas_;
 };

@@ -392,6 +392,21 @@ TEST(Watchdog, AsksReplicasToLeaveWhenItIsStopped) {
   EXPECT_EQ(directory.events("left in order").size(), 2U);
 }
 
+TEST(Watchdog, LeavesAHangupIgnoredWhenItWasStartedSo) {
+  const RunDirectory directory;
+  const auto before = ::signal(SIGHUP, SIG_IGN);
+  Program program(directory, 1, {"until_stop"});
+  ::signal(SIGHUP, before);
+  ASSERT_TRUE(all_work(directory, 1));
+
+  program.signal(SIGHUP);
+  const int status = program.kill(SIGTERM);
+
+  ASSERT_TRUE(WIFEXITED(status));
+  ASSERT_EQ(directory.events("stop_requested").size(), 1U);
+  EXPECT_EQ(directory.events("stop_requested")[0].at("signal"), SIGTERM);
+}
+
 TEST(Watchdog, KillsReplicasThatIgnoreTheFirstSignalAtTheSecond) {
   const RunDirectory directory;
   Program program(directory, 2, {"ignore_stop"});

@@ -80,6 +80,7 @@ FitResult Trainer::Session::fit(const Dataset& data, const FitOptions& options) 
   CallRecord& record = join_call("fit", data, options.epochs);
   if (record.is_finished) {
     if (place_->rank == 0) log(LogLevel::info, "this run's fit() had finished at step " + std::to_string(state_.step));
+    trainable_.on_fit_end();
     return {record.results, record.history};
   }
 
@@ -113,6 +114,7 @@ FitResult Trainer::Session::fit(const Dataset& data, const FitOptions& options) 
   }
   running_fit_ = nullptr;
   if (place_->rank == 0) flush_savepoints();
+  trainable_.on_fit_end();
   return {record.results, record.history};
 }
 

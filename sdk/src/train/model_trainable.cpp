@@ -21,6 +21,7 @@ void append_spans(const ArenaLayout& layout, std::span<float> arena, const std::
 ModelTrainable::ModelTrainable(const Sequential& model, const Optimizer& optimizer, const Loss& loss,
                                std::vector<std::shared_ptr<const Metric>> metrics)
     : model_(model),
+      has_given_weights_(model.has_weights()),
       optimizer_(optimizer.clone()),
       loss_(loss.clone()),
       metrics_(std::move(metrics)),
@@ -36,7 +37,7 @@ std::string ModelTrainable::configuration() const {
   return nlohmann::json{{"optimizer", nlohmann::json::parse(optimizer_->configuration())},
                         {"loss", nlohmann::json::parse(loss_->configuration())},
                         {"metrics", metrics},
-                        {"initial_weights", model_.has_weights() ? "given" : "drawn"}}
+                        {"initial_weights", has_given_weights_ ? "given" : "drawn"}}
       .dump();
 }
 
@@ -54,7 +55,7 @@ void ModelTrainable::prepare(const Workers& workers) {
 
 void ModelTrainable::initialize(std::uint64_t seed) {
   for (std::vector<float>& slot : slots_) std::fill(slot.begin(), slot.end(), 0.0F);
-  if (model_.has_weights()) {
+  if (has_given_weights_) {
     std::copy(model_.parameter_values().begin(), model_.parameter_values().end(), parameters_.begin());
     std::copy(model_.buffer_values().begin(), model_.buffer_values().end(), buffers_.begin());
   } else {
@@ -128,5 +129,7 @@ void ModelTrainable::apply_update(const Update& update) {
   optimizer_->update(update.step, parameters_, update.gradients.first(parameters_.size()), slots);
   workers_.front().program->update_buffers(update.gradients.subspan(parameters_.size()), buffers_);
 }
+
+void ModelTrainable::on_fit_end() { model_.set_weights(parameters_, buffers_); }
 
 }  // namespace holdfast

@@ -36,6 +36,7 @@ class ModelTrainable final : public Trainable {
   void compute_sums(const ShardBatch& batch, std::span<float> sums) override;
   void predict(const ShardBatch& batch, std::span<float> outputs) override;
   void apply_update(const Update& update) override;
+  void on_fit_end() override;
 
  private:
   struct WorkerState {
@@ -46,7 +47,8 @@ class ModelTrainable final : public Trainable {
   WorkerState& worker(const ShardBatch& batch);
   void add_metrics(std::span<const float> outputs, const ShardBatch& batch, std::span<float> sums) const;
 
-  const Sequential model_;
+  Sequential model_;
+  const bool has_given_weights_;
   const std::unique_ptr<Optimizer> optimizer_;
   const std::unique_ptr<Loss> loss_;
   const std::vector<std::shared_ptr<const Metric>> metrics_;

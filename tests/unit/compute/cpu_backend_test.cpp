@@ -3,6 +3,7 @@
 
 #include <omp.h>
 
+#include <functional>
 #include <thread>
 
 #include "compute/backend.h"
@@ -95,7 +96,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, Convolutions,
                                          ConvolutionCase{"Unpadded", {1, 7, 6, 1, 6, 5, 5, 1, 1, Padding::valid, true}},
                                          ConvolutionCase{"WideInTheLibrarysOwnLayout",
                                                          {1, 3, 3, 16, 16, 2, 2, 1, 1, Padding::same, true}}),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& instance) { return instance.param.name; });
 
 TEST(CpuDense, GradientsAreTransposesOfTheForwardPass) {
   const auto backend = make_cpu_backend(1);

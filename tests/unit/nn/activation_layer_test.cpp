@@ -44,7 +44,7 @@ TEST_P(Activations, TwoInARowDoNotOverwriteWhatTheBackwardPassNeeds) {
 INSTANTIATE_TEST_SUITE_P(All, Activations,
                          testing::Values(Activation::linear, Activation::relu, Activation::tanh, Activation::sigmoid,
                                          Activation::softmax, Activation::gelu),
-                         [](const auto& info) { return std::string(name(info.param)); });
+                         [](const auto& instance) { return std::string(name(instance.param)); });
 
 TEST(Activation, SoftmaxStandsLargeArguments) {
   Sequential model{Input{3}, ActivationLayer{Activation::softmax}};

@@ -51,7 +51,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, AveragePooling2DCases,
                                          Case{"UnevenWindow", 6, 7, 1, {1, 3}, {2, 1}, Padding::same},
                                          Case{"WindowAsLargeAsTheImage", 4, 5, 9, {4, 5}, 1, Padding::valid},
                                          Case{"StrideBeyondTheWindow", 8, 8, 4, 2, 3, Padding::valid}),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& instance) { return instance.param.name; });
 
 TEST(AveragePooling2D, StridesAreThoseOfTheWindowByDefault) {
   const Sequential model{Input{9, 10, 4}, AveragePooling2D{{3, 2}}};

@@ -61,7 +61,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, Conv2DCases,
                                          Case{"KernelBeyondTheImage", 2, 3, 2, 3, 5, 1, Padding::same},
                                          Case{"OneByOne", 3, 3, 5, 8, 1, 1, Padding::valid},
                                          Case{"WideLayer", 5, 5, 16, 32, 3, 1, Padding::same}),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& instance) { return instance.param.name; });
 
 TEST(Conv2D, AppliesItsActivationAndNeedsNoBias) {
   const Sequential model{Input{5, 5, 2}, Conv2D{3, 3, {.activation = Activation::tanh, .use_bias = false}}};

@@ -97,6 +97,18 @@ TEST(ArenaExchange, EndsWaitsAtOnceWhenItIsCancelled) {
   EXPECT_EQ(outcome, SignalWord::Outcome::cancelled);
 }
 
+TEST(ArenaExchange, RefusesRequestsOfAGenerationThatWasEnded) {
+  ArenaExchange exchange(3, 2);
+  exchange.request(0, 0, kBytes);
+  exchange.cancel();
+
+  const auto replies = exchange.request(1, 0, kBytes);
+
+  ASSERT_EQ(replies.size(), 1U);
+  EXPECT_EQ(replies[0].rank, 1);
+  EXPECT_EQ(refusal(replies, "generation 3"), ErrorCode::cancelled);
+}
+
 TEST(ArenaExchange, NamesTheSizesThatDiffer) {
   ArenaExchange exchange(0, 2);
   exchange.request(0, 0, 4096);

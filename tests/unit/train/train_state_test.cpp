@@ -70,7 +70,7 @@ TEST(TrainState, RefusesTextThatItDidNotWrite) {
     EXPECT_THROW(train_state_from_json(text, "a test"), Error) << text;
   }
   std::string broken = to_json(example());
-  broken.replace(broken.find("\"integer\""), 9, "\"intager\"");
+  broken.replace(broken.find("\"reals\": ["), 7, "\"royal\"");
   EXPECT_THROW(train_state_from_json(broken, "a test"), Error);
 }
 

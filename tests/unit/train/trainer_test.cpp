@@ -182,7 +182,9 @@ TEST(Trainer, PassesFinishedCallsAndJoinsTheRunningOne) {
         trainer.fit(small_data().shuffle().batch(20), {.epochs = 2, .callbacks = std::move(callbacks)});
     return Outcome{trainer.weights_digest().hex(), trainer.step(), first.results, between, second.history};
   };
-  const Outcome expected = outcomes_of({}, [&](Replica& r) { return two_fits(r, {ModelCheckpoint()}); })[0];
+  const TemporaryFolder undisturbed;
+  const Outcome expected =
+      outcomes_of({.run_directory = undisturbed.path()}, [&](Replica& r) { return two_fits(r, {ModelCheckpoint()}); })[0];
   const TemporaryFolder folder;
   EXPECT_THROW(outcomes_of({.run_directory = folder.path()},
                            [&](Replica& r) {
@@ -236,6 +238,16 @@ TEST(Trainer, LoadsTheBaseModelAndItsOutputs) {
 
   ASSERT_EQ(outputs.shape(), expected.shape());
   EXPECT_TRUE(std::equal(outputs.values().begin(), outputs.values().end(), expected.values().begin()));
+}
+
+TEST(Trainer, HandsTheTrainedWeightsToTheModel) {
+  const Sequential model = small_model();
+  Replica replica = Replica::alone();
+  Trainer trainer(replica, model, SGD(0.1F), SparseCategoricalCrossentropy({.from_logits = true}));
+
+  trainer.fit(small_data().batch(10));
+
+  EXPECT_EQ(model.parameters().digest(model.parameter_values()), trainer.weights_digest());
 }
 
 TEST(Trainer, StartsFromTheWeightsOfAGivenModel) {

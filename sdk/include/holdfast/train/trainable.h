@@ -108,6 +108,9 @@ class Trainable {
   virtual void predict(const ShardBatch& batch, std::span<float> outputs) = 0;
 
   virtual void apply_update(const Update& update) = 0;
+
+  // Called on every rank when a fit() is over, also one that had finished in an earlier start: for a model that hands its weights out.
+  virtual void on_fit_end() {}
 };
 
 }  // namespace holdfast

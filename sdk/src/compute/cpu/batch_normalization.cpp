@@ -27,8 +27,12 @@ class CpuBatchNormalization : public BatchNormalizationOperation {
 
   void backward(const float* input, const float* gamma, const float* output_gradient, float* input_gradient,
                 float* gamma_gradient, float* beta_gradient) override {
+    // oneDNN 2.6.3 refuses to run without the shift, of which no gradient depends: it is handed an array of the same
+    // size. This may go when the pass runs without.
+    const float* const any_shift = gamma;
     backward_->run({{DNNL_ARG_SRC, input},
                     {DNNL_ARG_SCALE, gamma},
+                    {DNNL_ARG_SHIFT, any_shift},
                     {DNNL_ARG_MEAN, mean_.data()},
                     {DNNL_ARG_VARIANCE, variance_.data()},
                     {DNNL_ARG_DIFF_DST, output_gradient},
@@ -68,6 +72,7 @@ class CpuBatchNormalization : public BatchNormalizationOperation {
     backward_ = Primitive::make<Backward>(context, operation, backward,
                                           {{DNNL_ARG_SRC, array, array},
                                            {DNNL_ARG_SCALE, channels, channels},
+                                           {DNNL_ARG_SHIFT, channels, channels},
                                            {DNNL_ARG_MEAN, channels, channels},
                                            {DNNL_ARG_VARIANCE, channels, channels},
                                            {DNNL_ARG_DIFF_DST, array, array},

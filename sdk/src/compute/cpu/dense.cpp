@@ -33,45 +33,58 @@ static std::string describe(const std::string& pass, const DenseShape& shape) {
          std::to_string(shape.inputs) + ", " + std::to_string(shape.outputs) + "]";
 }
 
-// left x right = result, each stored row-major or, with Tag::ba, transposed.
-static Primitive make_product(CpuContext& context, const std::string& operation, const MemoryDesc& left,
-                              const MemoryDesc& right, const MemoryDesc& result, const MemoryDesc& bias) {
-  std::optional<Primitive> product;
+namespace {
+
+struct Matrix {
+  MemoryDesc desc() const { return float_desc({rows, columns}, tag); }
+
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  Tag tag = Tag::ab;  // row-major; Tag::ba reads a row-major array as its transpose
+};
+
+// left x right, with a bias of one element a column added where asked for.
+struct Product {
+  Matrix left;
+  Matrix right;
+  bool has_bias = false;
+};
+
+Primitive make_product(CpuContext& context, const std::string& operation, const Product& product) {
+  std::optional<Primitive> primitive;
   with_named_errors(operation, [&] {
-    const auto desc =
-        bias.is_zero() ? dnnl::matmul::desc(left, right, result) : dnnl::matmul::desc(left, right, bias, result);
+    const MemoryDesc left = product.left.desc();
+    const MemoryDesc right = product.right.desc();
+    const MemoryDesc result = Matrix{product.left.rows, product.right.columns}.desc();
     std::vector<Operand> operands = {
         {DNNL_ARG_SRC, left, left},
         {DNNL_ARG_WEIGHTS, right, right},
         {DNNL_ARG_DST, result, result, Operand::Role::output},
     };
-    if (!bias.is_zero()) operands.push_back({DNNL_ARG_BIAS, bias, bias});
-    product = Primitive::make<dnnl::matmul>(
-        context, operation, dnnl::matmul::primitive_desc(desc, scratch_attributes(), context.engine()), operands);
+    MemoryDesc bias;
+    if (product.has_bias) {
+      bias = Matrix{1, product.right.columns}.desc();
+      operands.push_back({DNNL_ARG_BIAS, bias, bias});
+    }
+    const dnnl::matmul::primitive_desc desc({left, right, bias, result}, scratch_attributes(), context.engine());
+    primitive = Primitive::make<dnnl::matmul>(context, operation, desc, operands);
   });
-  return *std::move(product);
+  return *std::move(primitive);
 }
-
-namespace {
 
 class CpuDense : public DenseOperation {
  public:
   CpuDense(CpuContext& context, const DenseShape& shape, Use use) : shape_(shape) {
-    const Dims input = {shape.rows, shape.inputs};
-    const Dims kernel = {shape.inputs, shape.outputs};
-    const Dims output = {shape.rows, shape.outputs};
-    const MemoryDesc bias = shape.has_bias ? float_desc({1, shape.outputs}, Tag::ab) : MemoryDesc();
-    forward_ = make_product(context, describe("the forward pass", shape), float_desc(input, Tag::ab),
-                            float_desc(kernel, Tag::ab), float_desc(output, Tag::ab), bias);
+    const std::int64_t rows = shape.rows, inputs = shape.inputs, outputs = shape.outputs;
+    forward_ = make_product(context, describe("the forward pass", shape),
+                            {.left = {rows, inputs}, .right = {inputs, outputs}, .has_bias = shape.has_bias});
     if (use.input_gradient) {
-      backward_input_ =
-          make_product(context, describe("the gradient of the input", shape), float_desc(output, Tag::ab),
-                       float_desc({shape.outputs, shape.inputs}, Tag::ba), float_desc(input, Tag::ab), MemoryDesc());
+      backward_input_ = make_product(context, describe("the gradient of the input", shape),
+                                     {.left = {rows, outputs}, .right = {outputs, inputs, Tag::ba}});
     }
     if (use.training) {
       backward_weights_ = make_product(context, describe("the gradient of the weights", shape),
-                                       float_desc({shape.inputs, shape.rows}, Tag::ba), float_desc(output, Tag::ab),
-                                       float_desc(kernel, Tag::ab), MemoryDesc());
+                                       {.left = {inputs, rows, Tag::ba}, .right = {rows, outputs}});
     }
   }
 

@@ -1,0 +1,48 @@
+// Steps of LeNet-5 (batch 128, Adam) in one process, through fit(), data loading included.
+
+#include <benchmark/benchmark.h>
+
+#include "holdfast/holdfast.h"
+
+namespace holdfast {
+namespace {
+
+constexpr std::int64_t kBatch = 128;
+constexpr std::int64_t kSteps = 40;
+
+Dataset noise() {
+  Tensor features(Shape{kBatch * kSteps, 28, 28, 1});
+  Tensor targets(Shape{kBatch * kSteps});
+  Random random(1, Purpose::synthetic_data, 0, 0);
+  for (float& value : features.values()) value = random.uniform();
+  for (float& value : targets.values()) value = static_cast<float>(random.below(10));
+  return from_tensors(std::move(features), std::move(targets));
+}
+
+Sequential lenet5() {
+  return Sequential{Input{28, 28, 1},
+                    Conv2D{6, 5, {.padding = Padding::same, .activation = Activation::relu}},
+                    MaxPooling2D{2},
+                    Conv2D{16, 5, {.activation = Activation::relu}},
+                    MaxPooling2D{2},
+                    Flatten{},
+                    Dense{120, {.activation = Activation::relu}},
+                    Dense{84, {.activation = Activation::relu}},
+                    Dense{10}};
+}
+
+// Argument: threads of the one shard.
+void Lenet5Epoch(benchmark::State& state) {
+  const Dataset data = noise().batch(kBatch).prefetch(2);
+  Replica replica = Replica::alone({.threads_per_shard = static_cast<int>(state.range(0))});
+  Trainer trainer(replica, lenet5(), Adam(1e-3F), SparseCategoricalCrossentropy({.from_logits = true}));
+  trainer.fit(data);
+  for (auto _ : state) trainer.fit(data);
+  state.SetItemsProcessed(state.iterations() * kBatch * kSteps);
+  state.counters["ms_per_step"] = benchmark::Counter(static_cast<double>(state.iterations() * kSteps) / 1e3,
+                                                     benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+}
+BENCHMARK(Lenet5Epoch)->Arg(1)->Arg(2)->Unit(benchmark::kMillisecond)->MeasureProcessCPUTime()->UseRealTime();
+
+}  // namespace
+}  // namespace holdfast

@@ -1,0 +1,114 @@
+#include "train/snapshot.h"
+
+#include <gtest/gtest.h>
+
+#include "holdfast/base/error.h"
+#include "holdfast/format/array_file.h"
+#include "holdfast/train/trainer.h"
+#include "support/program.h"
+
+namespace holdfast {
+namespace {
+
+// Two arrays, and nothing to compute with them.
+class TwoArrays final : public Trainable {
+ public:
+  std::string graph() const override { return R"({"class_name":"TwoArrays"})"; }
+  std::string configuration() const override { return "{}"; }
+  std::string arithmetic() const override { return "none"; }
+  Shape feature_shape() const override { return {1}; }
+  Shape target_shape() const override { return {1}; }
+  Shape output_shape() const override { return {1}; }
+  void prepare(const Workers&) override {}
+  void initialize(std::uint64_t) override {}
+  std::vector<StateSpan> state() override {
+    return {{"model/z", StateKind::parameter, Shape{3}, z}, {"model/a", StateKind::buffer, Shape{2, 1}, a}};
+  }
+  std::vector<std::string> sum_names() const override { return {"loss"}; }
+  std::size_t gradient_count() const override { return 1; }
+  void compute_gradients(const ShardBatch&, GradientSink&, std::span<float>) override {}
+  void compute_sums(const ShardBatch&, std::span<float>) override {}
+  void predict(const ShardBatch&, std::span<float>) override {}
+  void apply_update(const Update&) override {}
+
+  std::vector<float> z = {1, 2, 3};
+  std::vector<float> a = {4, 5};
+};
+
+TrainState some_state() {
+  TrainState state;
+  state.graph = R"({"class_name":"TwoArrays"})";
+  state.configuration = "{}";
+  state.step = 5;
+  return state;
+}
+
+std::string refusal(const Snapshot& snapshot, Trainable& trainable) {
+  try {
+    restore_arrays(snapshot, trainable, "that savepoint");
+  } catch (const Error& failure) {
+    EXPECT_EQ(failure.code(), ErrorCode::incompatible);
+    return failure.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST(Snapshot, IsACopyThatComesBackThroughAFile) {
+  const TemporaryFolder folder;
+  TwoArrays model;
+  const Snapshot taken = take_snapshot(some_state(), model);
+  model.z = {0, 0, 0};
+  model.a = {0, 0};
+  write_savepoint(posix_file_system(), folder / "file.h5", taken);
+
+  const Snapshot read = read_savepoint(posix_file_system(), folder / "file.h5");
+  restore_arrays(read, model, "the file");
+
+  EXPECT_EQ(read.state.step, 5);
+  EXPECT_EQ(model.z, (std::vector<float>{1, 2, 3}));
+  EXPECT_EQ(model.a, (std::vector<float>{4, 5}));
+}
+
+TEST(Snapshot, RefusesAnotherModelAndChangesNothing) {
+  TwoArrays model;
+  const Snapshot whole = take_snapshot(some_state(), model);
+  model.z = {7, 7, 7};
+
+  Snapshot missing = whole;
+  missing.arrays.pop_back();
+  Snapshot reshaped = whole;
+  reshaped.arrays[1].shape = Shape{1, 2};
+  Snapshot more = whole;
+  more.arrays.push_back({"model/b", Shape{1}, {0}});
+
+  EXPECT_NE(refusal(missing, model).find("model/a"), std::string::npos);
+  EXPECT_NE(refusal(reshaped, model).find("[1, 2]"), std::string::npos);
+  EXPECT_NE(refusal(more, model).find("3 arrays"), std::string::npos);
+  EXPECT_EQ(model.z, (std::vector<float>{7, 7, 7}));
+}
+
+TEST(Snapshot, RefusesAnArrayOfAnotherType) {
+  const TemporaryFolder folder;
+  const std::vector<double> values = {1, 2};
+  const format::ArrayView view{"model/z", DType::f64, {2}, std::as_bytes(std::span(values))};
+  format::write_array_file(posix_file_system(), folder / "file.h5", to_json(some_state()), std::span(&view, 1));
+
+  EXPECT_THROW(read_savepoint(posix_file_system(), folder / "file.h5"), Error);
+}
+
+TEST(Snapshot, OfAnApplicationsOwnModelCannotBeLoadedAsSequential) {
+  const TemporaryFolder folder;
+  TwoArrays model;
+  write_savepoint(posix_file_system(), folder / "file.h5", take_snapshot(some_state(), model));
+
+  try {
+    load_model(folder / "file.h5");
+    FAIL() << "it is no Sequential";
+  } catch (const Error& failure) {
+    EXPECT_EQ(failure.code(), ErrorCode::unsupported) << failure.what();
+  }
+}
+
+}  // namespace holdfast

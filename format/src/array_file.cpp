@@ -101,6 +101,17 @@ void check_arguments(const std::string& path, std::string_view metadata_json, st
   check_names(path, arrays);
 }
 
+std::vector<std::byte> compose(const std::string& path, std::string_view metadata_json,
+                               std::span<const ArrayView> arrays, const WriteOptions& options) {
+  std::vector<ArrayView> sorted(arrays.begin(), arrays.end());
+  std::sort(sorted.begin(), sorted.end(), [](const ArrayView& a, const ArrayView& b) { return a.name < b.name; });
+  try {
+    return compose_hdf5(path, metadata_json, sorted, options);
+  } catch (const std::bad_alloc&) {
+    throw Error(ErrorCode::out_of_memory, "no memory to compose " + path + "; free some memory and try again");
+  }
+}
+
 // Returns the digest of what follows the header. The header goes last: a file without it is no file yet.
 Digest write_pieces(File& file, std::span<const std::byte> image) {
   DigestBuilder builder;
@@ -145,9 +156,7 @@ std::uint64_t size_bytes(const ArrayInfo& array) {
 Digest write_array_file(FileSystem& files, const std::string& path, std::string_view metadata_json,
                         std::span<const ArrayView> arrays, const WriteOptions& options) {
   check_arguments(path, metadata_json, arrays, options);
-  std::vector<ArrayView> sorted(arrays.begin(), arrays.end());
-  std::sort(sorted.begin(), sorted.end(), [](const ArrayView& a, const ArrayView& b) { return a.name < b.name; });
-  const std::vector<std::byte> image = compose_hdf5(path, metadata_json, sorted, options);
+  const std::vector<std::byte> image = compose(path, metadata_json, arrays, options);
 
   const std::string temporary = temporary_path(path);
   std::unique_ptr<File> file = files.create(temporary);

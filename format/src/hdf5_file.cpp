@@ -87,8 +87,9 @@ std::string hdf5_message() {
 // Names the file and what to do in the errors of one pass through it.
 class Checker {
  public:
+  // Arguments were checked and no disk is involved: what can still be wanting is memory.
   static Checker of_writing(const std::string& path) {
-    return {ErrorCode::input_output, "cannot compose " + path + ": ", "; free some memory and try again"};
+    return {ErrorCode::out_of_memory, "cannot compose " + path + ": ", "; free some memory and try again"};
   }
   static Checker of_reading(const std::string& path) {
     return {ErrorCode::invalid_file, path + " is undamaged but not what the format allows: ",
@@ -439,7 +440,8 @@ class Parser {
         const std::string path = group.empty() ? link.name : group + "/" + link.name;
         check_.require(link.is_hard, path + " is a soft or external link");
         H5O_info_t info;
-        check_.succeeded(H5Oget_info_by_name(file_, path.c_str(), &info, H5P_DEFAULT), "cannot look at " + path);
+        check_.succeeded(H5Oget_info_by_name2(file_, path.c_str(), &info, H5O_INFO_BASIC, H5P_DEFAULT),
+                         "cannot look at " + path);
         check_.require(seen.insert(info.addr).second, path + " is a second name of another object");
         check_.require(info.type == H5O_TYPE_GROUP || info.type == H5O_TYPE_DATASET, path + " is no group or dataset");
         check_.require(path.size() <= kMaxNameBytes,
@@ -670,6 +672,11 @@ bool multiply_shape(std::span<const std::uint64_t> shape, std::size_t element_by
 std::vector<std::byte> compose_hdf5(const std::string& path, std::string_view metadata_json,
                                     std::span<const ArrayView> arrays, const WriteOptions& options) {
   std::vector<std::byte> image;
+  std::size_t bytes = metadata_json.size();
+  for (const ArrayView& array : arrays) bytes += array.bytes.size();
+  // Growing step by step would copy the image again and again. What compression saves is never touched, and so takes no
+  // memory.
+  image.reserve(bytes);
   const Session session;
   Composer composer(path, image);
   ChunkEncoder encoder(options.zstd_level);

@@ -78,6 +78,7 @@ std::vector<ArenaExchange::Reply> ArenaExchange::create(int number, std::size_t 
 
 std::vector<ArenaExchange::Reply> ArenaExchange::refuse(int number, ErrorCode code, const std::string& sentence) const {
   std::vector<Reply> replies;
+  replies.reserve(static_cast<std::size_t>(replicas_));
   for (int rank = 0; rank < replicas_; ++rank) {
     replies.push_back({rank, {.body = arena_refusal(number, code, sentence)}});
   }

@@ -19,7 +19,7 @@ namespace holdfast::recovery {
 namespace {
 
 // A packet must fit into the socket's buffer, of which Linux grants about 200 KiB unless told otherwise.
-constexpr std::size_t kMaxTextInPacket = 32 * 1024;
+constexpr std::size_t kMaxTextInPacket = std::size_t{32} * 1024;
 // SCM_MAX_FD of the kernel.
 constexpr std::size_t kMaxDescriptors = 253;
 

@@ -22,7 +22,7 @@ struct Message {
 
 class Channel {
  public:
-  static constexpr std::size_t kMaxMessageBytes = 16 * 1024 * 1024;
+  static constexpr std::size_t kMaxMessageBytes = std::size_t{16} * 1024 * 1024;
 
   static std::pair<Channel, Channel> create();
   explicit Channel(FileDescriptor socket);

@@ -31,7 +31,7 @@ std::shared_ptr<ReplicaProcess> ReplicaProcess::start(asio::io_context& io, cons
                                     .variable = variable,
                                     .inherited = {channel_to_inherit.value(), life_to_inherit.value(), program.lock}},
                                    Deadline::after(kSpawnTimeout));
-  const std::shared_ptr<ReplicaProcess> replica(
+  std::shared_ptr<ReplicaProcess> replica(
       new ReplicaProcess(io, std::move(handlers), std::move(own_end), std::move(life), std::move(process)));
   replica->wait_for_messages();
   replica->wait_for_exit();

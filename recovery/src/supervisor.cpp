@@ -73,7 +73,6 @@ class Decider {
       case EventKind::finished:
         return on_finished();
       case EventKind::failure_reported:
-        return on_failure(event_.what, true);
       case EventKind::hang_detected:
         return on_failure(event_.what, true);
       case EventKind::died:

@@ -130,6 +130,8 @@ void ModelTrainable::apply_update(const Update& update) {
   workers_.front().program->update_buffers(update.gradients.subspan(parameters_.size()), buffers_);
 }
 
-void ModelTrainable::on_fit_end() { model_.set_weights(parameters_, buffers_); }
+void ModelTrainable::on_fit_end() {
+  model_.set_weights(parameters_, buffers_);
+}
 
 }  // namespace holdfast

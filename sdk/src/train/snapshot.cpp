@@ -112,7 +112,8 @@ Sequential load_model(const std::string& path) {
   const Snapshot snapshot = read_savepoint(posix_file_system(), path);
   const nlohmann::json graph = nlohmann::json::parse(snapshot.state.graph);
   if (!graph.is_object() || graph.value("format", nlohmann::json()) != "holdfast.sequential") {
-    throw Error(ErrorCode::unsupported, path + " holds an application's own model, no Sequential: load it through a Trainer of that model");
+    throw Error(ErrorCode::unsupported,
+                path + " holds an application's own model, no Sequential: load it through a Trainer of that model");
   }
   Sequential model = Sequential::from_graph(snapshot.state.graph);
   model.set_weights(collect(snapshot, model.parameters(), "model/", path),

@@ -66,7 +66,8 @@ json callback_value(const CallbackValue& value) {
 CallbackValue callback_value_from(const json& object) {
   if (!object.is_object() || object.size() != 1)
     throw json::other_error::create(501, "a callback's value is no single value", nullptr);
-  const auto& [kind, value] = *object.items().begin();
+  const std::string& kind = object.begin().key();
+  const json& value = object.begin().value();
   if (kind == "integer") return value.get<std::int64_t>();
   if (kind == "real") return number_from(value);
   if (kind == "text") return value.get<std::string>();

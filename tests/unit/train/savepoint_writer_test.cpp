@@ -99,7 +99,8 @@ TEST(SavepointWriter, ReportsAFailedWriteOnceAndLeavesNothingBehind) {
     if (operation.name == "write" && is_full) throw system_error(ENOSPC, "cannot write " + operation.path);
   });
   SavepointWriter writer(*files);
-  writer.submit({folder / "a", snapshot_of(1), {}, [](const Digest&) { FAIL() << "it is not durable"; }}, Deadline::after(30s));
+  writer.submit({folder / "a", snapshot_of(1), {}, [](const Digest&) { FAIL() << "it is not durable"; }},
+                Deadline::after(30s));
 
   try {
     writer.flush(Deadline::after(30s));

@@ -63,8 +63,21 @@ std::vector<Outcome> outcomes_of(const ThreadRun& run, const std::function<Outco
   return outcomes;
 }
 
-Outcome outcome_of(const ThreadRun& run, std::vector<CallbackHandle> callbacks = {}) {
-  return outcomes_of(run, [&](Replica& replica) { return train_small(replica, callbacks); })[0];
+// Each rank has callbacks of its own, as processes do.
+using MakeCallbacks = std::function<std::vector<CallbackHandle>()>;
+
+std::vector<CallbackHandle> no_callbacks() {
+  return {};
+}
+std::vector<CallbackHandle> checkpoint() {
+  return {ModelCheckpoint()};
+}
+std::vector<CallbackHandle> checkpoint_every_two() {
+  return {ModelCheckpoint({.every_steps = 2})};
+}
+
+Outcome outcome_of(const ThreadRun& run, const MakeCallbacks& callbacks = no_callbacks) {
+  return outcomes_of(run, [&](Replica& replica) { return train_small(replica, callbacks()); })[0];
 }
 
 void expect_equal(const Outcome& left, const Outcome& right) {
@@ -138,25 +151,29 @@ TEST(Trainer, GoesOnFromTheNewestSavepointWithTheSameBits) {
     for (const int replicas : {1, 3}) {
       SCOPED_TRACE("failure at step " + std::to_string(step) + ", going on with " + std::to_string(replicas));
       const TemporaryFolder folder;
-      const std::vector<CallbackHandle> failing = {ModelCheckpoint({.every_steps = 2}), FailAt(step)};
+      const MakeCallbacks failing = [&]() -> std::vector<CallbackHandle> {
+        return {ModelCheckpoint({.every_steps = 2}), FailAt(step)};
+      };
       EXPECT_THROW(outcome_of({.replicas = 2, .run_directory = folder.path()}, failing), std::runtime_error);
 
-      expect_equal(
-          outcome_of({.replicas = replicas, .run_directory = folder.path()}, {ModelCheckpoint({.every_steps = 2})}),
-          expected);
+      expect_equal(outcome_of({.replicas = replicas, .run_directory = folder.path()}, checkpoint_every_two), expected);
     }
   }
 }
 
 TEST(Trainer, BringsBackTheDeclaredStateOfCallbacks) {
   const auto undisturbed = std::make_shared<SumOfLosses>();
-  outcome_of({}, {undisturbed});
+  outcome_of({}, [&]() -> std::vector<CallbackHandle> { return {undisturbed}; });
   const TemporaryFolder folder;
-  const std::vector<CallbackHandle> failing = {ModelCheckpoint({.every_steps = 3}), SumOfLosses(), FailAt(8)};
+  const MakeCallbacks failing = [&]() -> std::vector<CallbackHandle> {
+    return {ModelCheckpoint({.every_steps = 3}), SumOfLosses(), FailAt(8)};
+  };
   EXPECT_THROW(outcome_of({.run_directory = folder.path()}, failing), std::runtime_error);
 
   const auto recovered = std::make_shared<SumOfLosses>();
-  outcome_of({.run_directory = folder.path()}, {ModelCheckpoint({.every_steps = 3}), recovered});
+  outcome_of({.run_directory = folder.path()}, [&]() -> std::vector<CallbackHandle> {
+    return {ModelCheckpoint({.every_steps = 3}), recovered};
+  });
 
   EXPECT_EQ(recovered->sum, undisturbed->sum);
   EXPECT_EQ(recovered->epochs, undisturbed->epochs);
@@ -164,10 +181,12 @@ TEST(Trainer, BringsBackTheDeclaredStateOfCallbacks) {
 
 TEST(Trainer, ReturnsTheRecordedResultsOfAFinishedRun) {
   const TemporaryFolder folder;
-  const Outcome first = outcome_of({.run_directory = folder.path()}, {ModelCheckpoint()});
+  const Outcome first = outcome_of({.run_directory = folder.path()}, checkpoint);
   const std::vector<std::string> files = savepoint_files(folder.path());
 
-  const Outcome second = outcome_of({.run_directory = folder.path()}, {ModelCheckpoint(), FailAt(1)});
+  const Outcome second = outcome_of({.run_directory = folder.path()}, []() -> std::vector<CallbackHandle> {
+    return {ModelCheckpoint(), FailAt(1)};
+  });
 
   expect_equal(second, first);
   EXPECT_EQ(savepoint_files(folder.path()), files);
@@ -183,8 +202,8 @@ TEST(Trainer, PassesFinishedCallsAndJoinsTheRunningOne) {
     return Outcome{trainer.weights_digest().hex(), trainer.step(), first.results, between, second.history};
   };
   const TemporaryFolder undisturbed;
-  const Outcome expected =
-      outcomes_of({.run_directory = undisturbed.path()}, [&](Replica& r) { return two_fits(r, {ModelCheckpoint()}); })[0];
+  const Outcome expected = outcomes_of({.run_directory = undisturbed.path()},
+                                       [&](Replica& r) { return two_fits(r, {ModelCheckpoint()}); })[0];
   const TemporaryFolder folder;
   EXPECT_THROW(outcomes_of({.run_directory = folder.path()},
                            [&](Replica& r) {
@@ -200,7 +219,7 @@ TEST(Trainer, PassesFinishedCallsAndJoinsTheRunningOne) {
 
 TEST(Trainer, SavesALoadedStateAsTheSameFile) {
   const TemporaryFolder folder;
-  outcome_of({.replicas = 2, .run_directory = folder.path()}, {ModelCheckpoint()});
+  outcome_of({.replicas = 2, .run_directory = folder.path()}, checkpoint);
   const std::string path = folder / savepoint_files(folder.path()).back();
   const std::string original = read_file(path);
 
@@ -216,7 +235,7 @@ TEST(Trainer, WritesTheSameFileOnAnyNumberOfReplicas) {
   std::vector<std::string> files;
   for (int replicas = 1; replicas <= 3; ++replicas) {
     const TemporaryFolder folder;
-    outcome_of({.replicas = replicas, .run_directory = folder.path()}, {ModelCheckpoint()});
+    outcome_of({.replicas = replicas, .run_directory = folder.path()}, checkpoint);
     files.push_back(read_file(folder / savepoint_files(folder.path()).back()));
   }
 
@@ -252,7 +271,7 @@ TEST(Trainer, HandsTheTrainedWeightsToTheModel) {
 
 TEST(Trainer, StartsFromTheWeightsOfAGivenModel) {
   const TemporaryFolder folder;
-  outcome_of({.run_directory = folder.path()}, {ModelCheckpoint()});
+  outcome_of({.run_directory = folder.path()}, checkpoint);
   const Sequential model = load_model(folder / savepoint_files(folder.path()).back());
 
   Replica replica = Replica::alone({.seed = 77});
@@ -264,12 +283,14 @@ TEST(Trainer, StartsFromTheWeightsOfAGivenModel) {
 TEST(Trainer, TakesTheSavepointBeforeADamagedOneAndSetsThatAside) {
   const Outcome expected = outcome_of({});
   const TemporaryFolder folder;
-  const std::vector<CallbackHandle> failing = {ModelCheckpoint({.every_steps = 2}), FailAt(9)};
+  const MakeCallbacks failing = [&]() -> std::vector<CallbackHandle> {
+    return {ModelCheckpoint({.every_steps = 2}), FailAt(9)};
+  };
   EXPECT_THROW(outcome_of({.run_directory = folder.path()}, failing), std::runtime_error);
   const std::string newest = folder / savepoint_files(folder.path()).back();
   std::filesystem::resize_file(newest, std::filesystem::file_size(newest) / 2);
 
-  expect_equal(outcome_of({.run_directory = folder.path()}, {ModelCheckpoint({.every_steps = 2})}), expected);
+  expect_equal(outcome_of({.run_directory = folder.path()}, checkpoint_every_two), expected);
 
   EXPECT_TRUE(std::filesystem::exists(newest + ".damaged"));
 }

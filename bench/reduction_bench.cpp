@@ -19,7 +19,8 @@ void ReduceOnTwoRanks(benchmark::State& state) {
     ThreadGroup group(kRanks);
     double seconds = 0;
     run_ranks(kRanks, group, [&](int rank) {
-      const auto communicator = group.connect({.rank = rank, .size = kRanks, .shards = kRanks, .slots = 1, .float_count = floats});
+      const auto communicator =
+          group.connect({.rank = rank, .size = kRanks, .shards = kRanks, .slots = 1, .float_count = floats});
       const int slot = 0;
       const Deadline deadline = Deadline::after(std::chrono::minutes(1));
       // The first round pays for the pages.
@@ -32,7 +33,12 @@ void ReduceOnTwoRanks(benchmark::State& state) {
   }
   state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(floats * sizeof(float)));
 }
-BENCHMARK(ReduceOnTwoRanks)->Arg(1 << 10)->Arg(1 << 18)->Arg(41'157'104)->UseManualTime()->Unit(benchmark::kMicrosecond);
+BENCHMARK(ReduceOnTwoRanks)
+    ->Arg(1 << 10)
+    ->Arg(1 << 18)
+    ->Arg(41'157'104)
+    ->UseManualTime()
+    ->Unit(benchmark::kMicrosecond);
 
 void Memcpy(benchmark::State& state) {
   const auto floats = static_cast<std::size_t>(state.range(0));

@@ -1,4 +1,5 @@
-// Writing and reading an array file of normal numbers in a temporary folder, beside plain writes of the same bytes with fsync.
+// Writing and reading an array file of normal numbers in a temporary folder, beside plain writes of the same bytes with
+// fsync.
 
 #include <benchmark/benchmark.h>
 

@@ -8,8 +8,10 @@
 #include <cstring>
 #include <limits>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <set>
+#include <type_traits>
 #include <utility>
 
 #include "chunk.h"
@@ -21,8 +23,6 @@ namespace holdfast::format {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "arrays go between memory and file without conversion");
-
-// ---- HDF5's library -------------------------------------------------------------------------------------------------
 
 // Held by every function that calls HDF5, for as long as it has any handle. The settings that it changes belong to the
 // whole process (or thread), and an application may use HDF5 too: they are put back.
@@ -119,8 +119,6 @@ class Checker {
   std::string tail_;
 };
 
-// ---- The file driver: files are blocks of memory --------------------------------------------------------------------
-
 // Exactly one of the two is used.
 struct MemoryImage {
   std::vector<std::byte>* growing = nullptr;  // being written
@@ -132,6 +130,7 @@ struct MemoryFile {
   MemoryImage image;
   haddr_t end_of_addresses;  // how far HDF5 has handed out space
 };
+static_assert(std::is_standard_layout_v<MemoryFile>, "a pointer to the whole is a pointer to its first member");
 
 MemoryFile& memory_file(H5FD_t* file) {
   return *reinterpret_cast<MemoryFile*>(file);
@@ -230,8 +229,6 @@ Handle access_list(const Checker& check, const MemoryImage& image) {
   return list;
 }
 
-// ---- Types ----------------------------------------------------------------------------------------------------------
-
 // IEEE binary16, which HDF5 1.10 has no name for: 1 sign bit, 5 exponent bits with bias 15, 10 mantissa bits.
 Handle half_type(const Checker& check) {
   Handle type = check.opened(H5Tcopy(H5T_IEEE_F32LE), H5Tclose, "no half type");
@@ -289,8 +286,6 @@ Handle string_type(const Checker& check, std::size_t bytes) {
   check.succeeded(H5Tset_strpad(type, H5T_STR_NULLPAD), "no string type");
   return type;
 }
-
-// ---- Writing --------------------------------------------------------------------------------------------------------
 
 class Composer {
  public:
@@ -415,8 +410,6 @@ class Composer {
   Handle file_;
   std::set<std::string> groups_;  // that exist
 };
-
-// ---- Reading --------------------------------------------------------------------------------------------------------
 
 struct Dimensions {
   std::vector<std::uint64_t> shape;

@@ -33,10 +33,11 @@ TEST(Mlp, ShowsItsParameters) {
 
 TEST(CustomTrainable, IsMirroredKilledAndRecoveredWithTheSameBits) {
   std::vector<std::string> lines;
-  const std::vector<std::vector<std::string>> runs = {{"--replicas", "1"},
-                                                      {"--replicas", "3"},
-                                                      {"--replicas", "2", "--inject", "rank=1,step=30,fault=kill"},
-                                                      {"--replicas", "2", "--inject", "rank=0,step=57,fault=kill,phase=update"}};
+  const std::vector<std::vector<std::string>> runs = {
+      {"--replicas", "1"},
+      {"--replicas", "3"},
+      {"--replicas", "2", "--inject", "rank=1,step=30,fault=kill"},
+      {"--replicas", "2", "--inject", "rank=0,step=57,fault=kill,phase=update"}};
   for (std::vector<std::string> arguments : runs) {
     const TemporaryFolder folder;
     arguments.insert(arguments.end(), {"--run-dir", folder / "run"});
@@ -58,9 +59,9 @@ TEST(Digits, LearnsRealHandwritingOnOneAndTwoReplicas) {
     const TemporaryFolder folder;
     const ProgramResult result =
         run_program(built_program("digits"),
-                    {"--images", data + "/t10k-images-idx3-ubyte.gz", "--labels", data + "/t10k-labels-idx1-ubyte.gz", "--replicas",
-                     std::to_string(replicas), "--shards", "2", "--epochs", "10", "--seed", "1", "--run-dir", folder / "run", "--report",
-                     folder / "report.json"},
+                    {"--images", data + "/t10k-images-idx3-ubyte.gz", "--labels", data + "/t10k-labels-idx1-ubyte.gz",
+                     "--replicas", std::to_string(replicas), "--shards", "2", "--epochs", "10", "--seed", "1",
+                     "--run-dir", folder / "run", "--report", folder / "report.json"},
                     std::chrono::minutes(10));
     ASSERT_EQ(result.exit_code, 0) << result.output;
 

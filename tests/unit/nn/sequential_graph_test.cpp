@@ -189,13 +189,13 @@ TEST(SequentialGraph, RefusesTextThatIsNoJson) {
 }
 
 TEST(SequentialGraph, SurvivesTextsMadeToExhaustIt) {
-  // Nesting that would overflow a stack, more text than any model needs, a million keys, and more layers than a model
+  // Nesting that would overflow a stack, more text than any model needs, very many keys, and more layers than a model
   // has.
-  EXPECT_EQ(code_of(std::string(4'000'000, '[')), ErrorCode::invalid_file);
-  EXPECT_EQ(code_of(std::string(2'000'000, '[') + std::string(2'000'000, ']')), ErrorCode::invalid_file);
+  EXPECT_EQ(code_of(std::string(400'000, '[')), ErrorCode::invalid_file);
+  EXPECT_EQ(code_of(std::string(200'000, '[') + std::string(200'000, ']')), ErrorCode::invalid_file);
   EXPECT_EQ(code_of(std::string(10'000'000, ' ')), ErrorCode::invalid_file);
   std::string keys = "{";
-  for (int key = 0; key < 300'000; ++key) keys += "\"" + std::to_string(key) + "\":0,";
+  for (int key = 0; key < 100'000; ++key) keys += "\"" + std::to_string(key) + "\":0,";
   EXPECT_EQ(code_of(keys + "\"last\":0}"), ErrorCode::invalid_file);
   Json json = Json::parse(Sequential{Input{2}, Flatten{}}.graph());
   json["layers"] = std::vector<Json>(Sequential::kMaximumLayers + 1, json["layers"][0]);

@@ -109,7 +109,8 @@ class Trainable {
 
   virtual void apply_update(const Update& update) = 0;
 
-  // Called on every rank when a fit() is over, also one that had finished in an earlier start: for a model that hands its weights out.
+  // Called on every rank when a fit() is over, also one that had finished in an earlier start: for a model that hands
+  // its weights out.
   virtual void on_fit_end() {}
 };
 

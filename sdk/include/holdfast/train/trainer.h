@@ -57,8 +57,8 @@ class Trainer {
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
-  // `data` must be batched. Blocks until training is over; its savepoints are durable then, and `model` and its copies have the trained
-  // weights.
+  // `data` must be batched. Blocks until training is over; its savepoints are durable then, and `model` and its copies
+  // have the trained weights.
   FitResult fit(const Dataset& data, const FitOptions& options = {});
 
   // Means over the data set by name. `data` must be batched.

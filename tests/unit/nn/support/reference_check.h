@@ -13,9 +13,11 @@ namespace holdfast::reference {
 using Model = std::function<Values(const Values& features, const std::vector<Values>& parameters)>;
 
 // How far f32 may be off. A value (output or gradient) is a sum over paths through the model, each a product of
-// factors; rounding changes each path by at most `roundings` times 2^-24 of itself (Higham, "Accuracy and Stability of
-// Numerical Algorithms", 2002, section 3.1, to first order). Features, weights and the gradient of the outputs are
-// drawn from [-1, 1), so that no path is larger than `largest_path`.
+// factors. Features, weights and the gradient of the outputs are drawn evenly from [-1, 1), so that no path is larger
+// than `largest_path` and signs are random. Rounding changes a path by up to `roundings` independent errors of at most
+// 2^-24 of itself; independent errors add up as the root of their number (Higham and Mary, "A New Approach to
+// Probabilistic Rounding Error Analysis", 2019), over roundings and over paths. Allowed are eight times what that
+// gives.
 struct Rounding {
   double paths = 1;
   double roundings = 1;

@@ -4,7 +4,9 @@ add_library(holdfast_options INTERFACE)
 target_compile_options(holdfast_options INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor
   # Contraction into fused multiply-add is a choice of the compiler's version: bits must not depend on it.
-  -ffp-contract=off)
+  -ffp-contract=off
+  # Nobody reads errno after a square root, and g++ vectorises none that might set it.
+  -fno-math-errno)
 if(HOLDFAST_WARNINGS_AS_ERRORS)
   target_compile_options(holdfast_options INTERFACE -Werror)
 endif()

@@ -26,6 +26,7 @@
 #include "holdfast/base/deadline.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/shared_memory.h"
+#include "support/temporary_folder.h"
 
 namespace holdfast::recovery {
 namespace {
@@ -40,21 +41,11 @@ constexpr std::chrono::seconds kPatience(60);
 
 const std::string kProgram = std::string(HOLDFAST_BINARY_DIR) + "/recovery_worker";
 
-class RunDirectory {
+class RunDirectory : public TemporaryFolder {
  public:
-  RunDirectory() {
-    std::string name = testing::TempDir() + "holdfast-run-XXXXXX";
-    path_ = ::mkdtemp(name.data());
-  }
-  ~RunDirectory() { std::filesystem::remove_all(path_); }
-  RunDirectory(const RunDirectory&) = delete;
-  RunDirectory& operator=(const RunDirectory&) = delete;
-
-  const std::string& path() const { return path_; }
-
   std::vector<json> journal() const {
     std::vector<json> lines;
-    std::ifstream file(path_ + "/journal.jsonl");
+    std::ifstream file(path() + "/journal.jsonl");
     for (std::string text; std::getline(file, text);) lines.push_back(json::parse(text));
     return lines;
   }
@@ -72,9 +63,6 @@ class RunDirectory {
     for (const json& line : events("restart")) causes.push_back(line.at("restart").at("cause"));
     return causes;
   }
-
- private:
-  std::string path_;
 };
 
 WatchdogOptions options_for(const RunDirectory& directory, int replicas, const std::vector<std::string>& script) {

@@ -12,6 +12,7 @@
 #include <functional>
 
 #include "holdfast/base/error.h"
+#include "support/temporary_folder.h"
 
 namespace holdfast {
 namespace {
@@ -42,21 +43,14 @@ std::string sentence_thrown_by(const std::function<void()>& action) {
 
 class PosixFileSystem : public testing::Test {
  protected:
-  PosixFileSystem() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "holdfast_files_XXXXXX").string();
-    if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary folder");
-    folder_ = pattern;
-  }
-  ~PosixFileSystem() override { std::filesystem::remove_all(folder_); }
-
-  std::string path(const std::string& name) const { return folder_ + "/" + name; }
+  std::string path(const std::string& name) const { return folder_ / name; }
   void write(const std::string& name, const std::string& text) const { std::ofstream(path(name)) << text; }
   std::string read(const std::string& name) const {
     std::ifstream stream(path(name));
     return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
   }
 
-  std::string folder_;
+  const TemporaryFolder folder_;
   FileSystem& files_ = posix_file_system();
 };
 
@@ -133,7 +127,7 @@ TEST_F(PosixFileSystem, ReplacesInOneStepWhenRenaming) {
   write("b", "old");
 
   files_.rename(path("a"), path("b"));
-  files_.sync_folder(folder_);
+  files_.sync_folder(folder_.path());
 
   EXPECT_EQ(read("b"), "new");
   EXPECT_FALSE(files_.exists(path("a")));
@@ -154,7 +148,7 @@ TEST_F(PosixFileSystem, ListsNamesInOrder) {
   for (const char* name : {"b", "a", ".hidden", "c"}) write(name, "x");
   std::filesystem::create_directory(path("folder"));
 
-  EXPECT_EQ(files_.list(folder_), (std::vector<std::string>{".hidden", "a", "b", "c", "folder"}));
+  EXPECT_EQ(files_.list(folder_.path()), (std::vector<std::string>{".hidden", "a", "b", "c", "folder"}));
   EXPECT_TRUE(files_.list(path("folder")).empty());
   EXPECT_EQ(code_thrown_by([&] { files_.list(path("a")); }), ErrorCode::input_output);
 }
@@ -163,7 +157,7 @@ TEST_F(PosixFileSystem, FindsFilesAndFolders) {
   write("a", "x");
 
   EXPECT_TRUE(files_.exists(path("a")));
-  EXPECT_TRUE(files_.exists(folder_));
+  EXPECT_TRUE(files_.exists(folder_.path()));
   EXPECT_FALSE(files_.exists(path("b")));
   EXPECT_FALSE(files_.exists(path("a/b")));
 }
@@ -205,12 +199,12 @@ TEST_F(WatchedFileSystem, TellsEveryOperationBeforeItHappens) {
   std::vector<std::byte> out(4);
   watched->open_for_reading(path("a"))->read_at(1, out);
   watched->rename(path("a"), path("b"));
-  watched->sync_folder(folder_);
-  static_cast<void>(watched->list(folder_));
+  watched->sync_folder(folder_.path());
+  static_cast<void>(watched->list(folder_.path()));
   static_cast<void>(watched->exists(path("b")));
   watched->remove(path("b"));
 
-  const std::string folder = std::filesystem::path(folder_).filename().string();
+  const std::string folder = std::filesystem::path(folder_.path()).filename().string();
   EXPECT_EQ(lines,
             (std::vector<std::string>{"create_folders f 0 0", "create a 0 0", "write a 2 3", "sync a 0 0", "open a 0 0",
                                       "read a 1 4", "rename a 0 0", "sync_folder " + folder + " 0 0",
@@ -226,7 +220,7 @@ TEST_F(WatchedFileSystem, DoesNothingWhenTheWatcherThrows) {
   EXPECT_EQ(code_thrown_by([&] { full->create(path("b")); }), ErrorCode::disk_full);
   EXPECT_EQ(code_thrown_by([&] { full->remove(path("a")); }), ErrorCode::disk_full);
   EXPECT_EQ(code_thrown_by([&] { full->rename(path("a"), path("c")); }), ErrorCode::disk_full);
-  EXPECT_EQ(files_.list(folder_), std::vector<std::string>{"a"});
+  EXPECT_EQ(files_.list(folder_.path()), std::vector<std::string>{"a"});
 }
 
 TEST_F(WatchedFileSystem, WritesNothingWhenTheDiskFillsInTheMiddle) {

@@ -38,7 +38,7 @@ class Idx : public testing::Test {
     }
   }
 
-  std::string path(const std::string& name) const { return folder_.path(name); }
+  std::string path(const std::string& name) const { return folder_ / name; }
 
   // Three images of two rows and three columns, and their labels.
   void write_digits() {

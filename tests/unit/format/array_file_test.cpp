@@ -44,7 +44,7 @@ class ArrayFileTest : public ::testing::Test {
     }
   }
 
-  testing::TemporaryFolder folder_;
+  TemporaryFolder folder_;
   std::string path_ = folder_ / "a.h5";
 };
 

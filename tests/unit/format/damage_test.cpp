@@ -79,7 +79,7 @@ class DamagedFile : public ::testing::Test {
     EXPECT_THAT(thrown.sentence, HasSubstr(part));
   }
 
-  testing::TemporaryFolder folder_;
+  TemporaryFolder folder_;
   std::vector<std::byte> bytes_;
 };
 

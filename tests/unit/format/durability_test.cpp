@@ -43,7 +43,7 @@ class Writer : public ::testing::Test {
     EXPECT_TRUE(read_bytes(path_) == old_bytes_);
   }
 
-  testing::TemporaryFolder folder_;
+  TemporaryFolder folder_;
   std::string path_ = folder_ / "a.h5";
   std::vector<std::byte> old_bytes_;
 };
@@ -148,7 +148,7 @@ TEST_F(Writer, NamesTheFolderThatIsMissing) {
 }
 
 TEST(Reader, PassesOnWhatTheDiskReports) {
-  testing::TemporaryFolder folder;
+  TemporaryFolder folder;
   write_arrays(folder / "a.h5", {make_array("large", DType::f32, {600, 1000})});
   for (const std::uint64_t failing : {0, 512, 512 + (1 << 20)}) {
     const auto files = watched_file_system(posix_file_system(), [&](const FileOperation& operation) {

@@ -23,7 +23,7 @@ TEST(TemporaryPath, IsATemporaryName) {
 }
 
 TEST(RemoveTemporaryFiles, LeavesForeignFilesAlone) {
-  testing::TemporaryFolder folder;
+  TemporaryFolder folder;
   const std::vector<std::string> ours = {"a.h5.tmp-0123456789abcdef", "b.tmp-ffffffffffffffff"};
   const std::vector<std::string> foreign = {".tmp-0123456789abcdef",
                                             "a.h5",
@@ -44,7 +44,7 @@ TEST(RemoveTemporaryFiles, LeavesForeignFilesAlone) {
 }
 
 TEST(RemoveTemporaryFiles, ReportsAFolderThatIsMissing) {
-  testing::TemporaryFolder folder;
+  TemporaryFolder folder;
 
   EXPECT_EQ(testing::thrown_by([&] { remove_temporary_files(posix_file_system(), folder / "none"); }).code,
             ErrorCode::not_found);

@@ -8,7 +8,7 @@
 #include <stdexcept>
 
 #include "holdfast/base/error.h"
-#include "temporary_directory.h"
+#include "support/temporary_folder.h"
 
 namespace holdfast::recovery {
 namespace {
@@ -77,7 +77,7 @@ TEST(ParseFault, RefusesWhatIsIncompleteOrMalformed) {
 }
 
 TEST(Faults, FireAtTheirRankStepAndPhaseOnly) {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   const std::vector<std::string> specifications{"rank=1,step=5,fault=throw,phase=update"};
   const Faults elsewhere = faults_of(specifications, {.rank = 0, .run_directory = directory.path()});
   const Faults here = faults_of(specifications, {.rank = 1, .run_directory = directory.path()});
@@ -89,7 +89,7 @@ TEST(Faults, FireAtTheirRankStepAndPhaseOnly) {
 }
 
 TEST(Faults, FireOnceEvenAfterARestart) {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   const std::vector<std::string> specifications{"rank=0,step=5,fault=throw"};
   const Faults first = faults_of(specifications, {.generation = 0, .run_directory = directory.path()});
   EXPECT_THROW(first.reach(FaultPhase::compute, 5), std::runtime_error);
@@ -101,7 +101,7 @@ TEST(Faults, FireOnceEvenAfterARestart) {
 }
 
 TEST(Faults, FireAsOftenAsTheyAreListed) {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   const std::string fault = "rank=0,step=5,fault=throw";
   const Faults faults = faults_of({fault, fault}, {.run_directory = directory.path()});
 
@@ -111,7 +111,7 @@ TEST(Faults, FireAsOftenAsTheyAreListed) {
 }
 
 TEST(Faults, FireInTheirGenerationOnly) {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   const std::vector<std::string> specifications{"rank=0,step=5,fault=throw,generation=1"};
   const Faults before = faults_of(specifications, {.generation = 0, .run_directory = directory.path()});
   const Faults then = faults_of(specifications, {.generation = 1, .run_directory = directory.path()});
@@ -121,7 +121,7 @@ TEST(Faults, FireInTheirGenerationOnly) {
 }
 
 TEST(Faults, SayThatTheyAreInjected) {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   const Faults faults = faults_of({"rank=0,step=5,fault=throw"}, {.run_directory = directory.path()});
   std::string what;
 
@@ -141,7 +141,7 @@ TEST(Faults, DoNotFireWhenTheyCannotBeMarked) {
 }
 
 TEST(FaultsDeathTest, EndTheProcessAsTheirKindSays) {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   const Faults faults =
       faults_of({"rank=0,step=1,fault=kill", "rank=0,step=2,fault=exit"}, {.run_directory = directory.path()});
 

@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "holdfast/base/error.h"
-#include "temporary_directory.h"
+#include "support/temporary_folder.h"
 
 namespace holdfast::recovery {
 namespace {
@@ -22,7 +22,7 @@ std::vector<std::string> lines_of(const std::string& path) {
 
 class JournalTest : public testing::Test {
  protected:
-  TemporaryDirectory directory_;
+  TemporaryFolder directory_;
   std::string path_ = directory_.path() + "/journal.jsonl";
 };
 

@@ -16,7 +16,7 @@
 
 #include "descriptors.h"
 #include "holdfast/base/error.h"
-#include "temporary_directory.h"
+#include "support/temporary_folder.h"
 
 namespace holdfast::recovery {
 namespace {
@@ -68,7 +68,7 @@ TEST(Process, SaysWhatCannotBeExecuted) {
 }
 
 TEST(Process, HasAGroupOfItsOwnAndItsVariable) {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   const std::string path = directory.path() + "/out";
   Process process = shell("echo $GREETING $(cut -d' ' -f5 /proc/$$/stat) $$ > " + path);
   wait_for(process);

@@ -8,7 +8,7 @@
 #include <filesystem>
 
 #include "holdfast/base/error.h"
-#include "temporary_directory.h"
+#include "support/temporary_folder.h"
 
 namespace holdfast::recovery {
 namespace {
@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 using testing::HasSubstr;
 
 TEST(RunLock, CreatesTheDirectoryWithItsParents) {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   const std::string path = directory.path() + "/runs/today";
 
   const FileDescriptor lock = lock_run_directory(path, Deadline::after(0s));
@@ -27,7 +27,7 @@ TEST(RunLock, CreatesTheDirectoryWithItsParents) {
 }
 
 TEST(RunLock, NamesDirectoryAndOwnerWhenItIsTaken) {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   const FileDescriptor lock = lock_run_directory(directory.path(), Deadline::after(0s));
 
   try {
@@ -41,7 +41,7 @@ TEST(RunLock, NamesDirectoryAndOwnerWhenItIsTaken) {
 }
 
 TEST(RunLock, HoldsUntilTheLastCopyOfItsDescriptorIsClosed) {
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   FileDescriptor lock = lock_run_directory(directory.path(), Deadline::after(0s));
   FileDescriptor copy(::dup(lock.value()));
   lock.reset();

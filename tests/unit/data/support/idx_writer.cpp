@@ -1,23 +1,12 @@
 #include "unit/data/support/idx_writer.h"
 
-#include <stdlib.h>
 #include <zlib.h>
 
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
 
 namespace holdfast {
-
-TemporaryFolder::TemporaryFolder() : path_(std::filesystem::temp_directory_path() / "holdfast_data_XXXXXX") {
-  if (mkdtemp(path_.data()) == nullptr) throw std::runtime_error("cannot make the temporary folder " + path_);
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
 
 Bytes idx_bytes(const std::vector<std::uint32_t>& extents, const Bytes& elements) {
   Bytes bytes = {0, 0, 0x08, static_cast<std::uint8_t>(extents.size())};

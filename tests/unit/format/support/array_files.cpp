@@ -1,10 +1,8 @@
 #include "unit/format/support/array_files.h"
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 #include <random>
 #include <stdexcept>
@@ -12,15 +10,6 @@
 #include "user_block.h"
 
 namespace holdfast::format::testing {
-
-TemporaryFolder::TemporaryFolder()
-    : path_((std::filesystem::temp_directory_path() / "holdfast_format_XXXXXX").string()) {
-  if (::mkdtemp(path_.data()) == nullptr) throw std::runtime_error("no temporary folder");
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::filesystem::remove_all(path_);
-}
 
 Array make_array(const std::string& name, DType dtype, std::vector<std::uint64_t> shape) {
   std::size_t bytes = size_bytes(dtype);

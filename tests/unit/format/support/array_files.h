@@ -10,23 +10,9 @@
 
 #include "holdfast/base/error.h"
 #include "holdfast/format/array_file.h"
+#include "support/temporary_folder.h"
 
 namespace holdfast::format::testing {
-
-class TemporaryFolder {
- public:
-  TemporaryFolder();
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
-  const std::string& path() const { return path_; }
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-  std::vector<std::string> names() const { return posix_file_system().list(path_); }
-
- private:
-  std::string path_;
-};
 
 struct Array {
   std::string name;

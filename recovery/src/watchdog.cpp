@@ -85,6 +85,7 @@ class Watchdog {
   }
 
   RunOutcome run() {
+    if (options_.when_owned) options_.when_owned();
     journal_.append({{"event", "watchdog_started"},
                      {"pid", ::getpid()},
                      {"replicas", options_.replicas},

@@ -60,7 +60,12 @@ int replica_count(const SuperviseOptions& options) {
   return options.replicas == 0 ? core_count() : options.replicas;
 }
 
-void require_same(const char* name, std::uint64_t recorded, std::uint64_t asked, const std::string& path) {
+std::string choices_path(const SuperviseOptions& options) {
+  return options.run_directory + "/run.json";
+}
+
+template <class Number>
+void require_same(const char* name, Number recorded, Number asked, const std::string& path) {
   if (recorded == asked) return;
   throw Error(ErrorCode::incompatible, "the run was started with " + std::string(name) + " " +
                                            std::to_string(recorded) + " (" + path + "), and its bits depend on it; " +
@@ -79,34 +84,33 @@ RunChoices recorded_choices(const std::string& path) {
   }
 }
 
-// Those of the first start; options that contradict them are refused.
-RunChoices settle_choices(const SuperviseOptions& options, int replicas) {
-  FileSystem& files = posix_file_system();
-  files.create_folders(options.run_directory);
-  const std::string path = options.run_directory + "/run.json";
-  if (files.exists(path)) {
-    const RunChoices recorded = recorded_choices(path);
-    require_same("seed", recorded.seed, options.seed, path);
-    require_same("threads_per_shard", static_cast<std::uint64_t>(recorded.threads_per_shard),
-                 static_cast<std::uint64_t>(options.threads_per_shard), path);
-    if (options.shards != 0) {
-      require_same("shards", static_cast<std::uint64_t>(recorded.shards), static_cast<std::uint64_t>(options.shards),
-                   path);
-    }
-    return recorded;
-  }
-  return {.seed = options.seed,
-          .shards = options.shards == 0 ? replicas : options.shards,
-          .threads_per_shard = options.threads_per_shard};
+void require_same_choices(const RunChoices& recorded, const RunChoices& asked, const std::string& path) {
+  require_same("seed", recorded.seed, asked.seed, path);
+  require_same("shards", recorded.shards, asked.shards, path);
+  require_same("threads_per_shard", recorded.threads_per_shard, asked.threads_per_shard, path);
 }
 
+// Those of the first start; options that contradict them are refused.
+RunChoices settle_choices(const SuperviseOptions& options, int replicas) {
+  RunChoices choices{.seed = options.seed, .shards = options.shards, .threads_per_shard = options.threads_per_shard};
+  const std::string path = choices_path(options);
+  if (posix_file_system().exists(path)) {
+    const RunChoices recorded = recorded_choices(path);
+    if (choices.shards == 0) choices.shards = recorded.shards;
+    require_same_choices(recorded, choices, path);
+  }
+  if (choices.shards == 0) choices.shards = replicas;
+  return choices;
+}
+
+// To be called by the owner of the run directory: another program may have begun a run there since the choices were
+// settled.
 void record_choices(const SuperviseOptions& options, const RunChoices& choices) {
-  const std::string path = options.run_directory + "/run.json";
-  if (posix_file_system().exists(path)) return;
-  const std::string text =
-      json{{"seed", choices.seed}, {"shards", choices.shards}, {"threads_per_shard", choices.threads_per_shard}}.dump(
-          1) +
-      "\n";
+  const std::string path = choices_path(options);
+  if (posix_file_system().exists(path)) return require_same_choices(recorded_choices(path), choices, path);
+  const json object = {
+      {"seed", choices.seed}, {"shards", choices.shards}, {"threads_per_shard", choices.threads_per_shard}};
+  const std::string text = object.dump(1) + "\n";
   write_whole_file(posix_file_system(), path, std::as_bytes(std::span(text)));
 }
 
@@ -134,7 +138,6 @@ recovery::RunOutcome watch(int argc, char** argv, const SuperviseOptions& option
   const RunChoices choices = settle_choices(options, replicas);
   check_numbers(choices, replicas);
   for (const std::string& fault : options.faults) recovery::parse_fault(fault, replicas);
-  record_choices(options, choices);
   const json config = {{"seed", choices.seed},
                        {"shards", choices.shards},
                        {"threads_per_shard", choices.threads_per_shard},
@@ -151,7 +154,8 @@ recovery::RunOutcome watch(int argc, char** argv, const SuperviseOptions& option
                                  .hang_after = options.hang_after,
                                  .start_timeout = options.start_timeout,
                                  .stop_grace = options.stop_grace,
-                                 .faults = options.faults});
+                                 .faults = options.faults,
+                                 .when_owned = [&] { record_choices(options, choices); }});
 }
 
 recovery::Phase to_recovery(TrainingPhase phase) {

@@ -7,6 +7,7 @@
 // RUN_DIRECTORY/journal.jsonl tells everything that it saw and decided, one JSON object a line.
 
 #include <chrono>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,8 @@ struct WatchdogOptions {
   std::chrono::milliseconds start_timeout = std::chrono::seconds(120);  // the same, while a worker starts
   std::chrono::milliseconds stop_grace = std::chrono::seconds(8);       // between a request to stop and a kill
   std::vector<std::string> faults{};                                    // see faults.h
+  // Called once when the run directory is owned and no replica runs yet. What it throws ends the run before it begins.
+  std::function<void()> when_owned{};
 };
 
 inline constexpr int kMaxReplicas = 64;

@@ -5,6 +5,7 @@
 #include <iomanip>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <utility>
 #include <vector>
 
 #include "exit_code.h"
@@ -37,16 +38,15 @@ std::uint64_t total_bytes(const ArrayFile& file) {
 }
 
 std::string describe_metadata(const ArrayFile& file) {
-  const std::string size = std::to_string(file.metadata().size()) + " bytes";
+  std::string text = std::to_string(file.metadata().size()) + " bytes";
   const auto metadata = nlohmann::ordered_json::parse(file.metadata(), nullptr, false);
-  if (!metadata.is_object()) return size;
-  std::string position;
+  if (!metadata.is_object() || metadata.empty()) return text;
   for (const char* key : {"step", "epoch"}) {
-    if (metadata.contains(key)) position += std::string(", ") + key + " " + metadata[key].dump();
+    if (metadata.contains(key)) text += std::string(", ") + key + " " + metadata[key].dump();
   }
-  std::string keys;
-  for (const auto& item : metadata.items()) keys += (keys.empty() ? "" : ", ") + item.key();
-  return size + position + (keys.empty() ? "" : "; keys: " + keys);
+  const char* separator = "; keys: ";
+  for (const auto& item : metadata.items()) text += std::exchange(separator, ", ") + item.key();
+  return text;
 }
 
 using Row = std::array<std::string, 6>;

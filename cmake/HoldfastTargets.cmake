@@ -54,5 +54,6 @@ function(holdfast_test name folder)
     add_dependencies(unit_tests ${name})
   endif()
   add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES LABELS "${argument_LABELS}" TIMEOUT 900)
+  set_tests_properties(${name} PROPERTIES LABELS "${argument_LABELS}" TIMEOUT 900
+                       ENVIRONMENT "TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/tsan.supp")
 endfunction()

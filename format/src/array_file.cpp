@@ -16,7 +16,7 @@ namespace holdfast::format {
 namespace {
 
 // Files go to and from the disk in pieces of this size.
-constexpr std::size_t kPieceBytes = 1024 * 1024;
+constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
 
 [[noreturn]] void refuse(const std::string& path, const std::string& problem) {
   throw Error(ErrorCode::invalid_argument, "cannot write " + path + ": " + problem);

@@ -90,7 +90,7 @@ ChunkGrid::Piece ChunkGrid::piece(std::uint64_t index) const {
 }
 
 std::uint64_t min_frame_bytes(std::size_t chunk_bytes) {
-  constexpr std::uint64_t kBlock = 128 * 1024;
+  constexpr std::uint64_t kBlock = std::uint64_t{128} * 1024;
   return 13 + 4 * ((chunk_bytes + kBlock - 1) / kBlock);
 }
 

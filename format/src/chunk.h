@@ -13,7 +13,7 @@
 
 namespace holdfast::format {
 
-inline constexpr std::size_t kMaxChunkBytes = 1024 * 1024;
+inline constexpr std::size_t kMaxChunkBytes = std::size_t{1} << 20;
 // Arrays up to here are stored as they are: an index of chunks (2 KiB) costs more than compression gains.
 inline constexpr std::size_t kMaxCompactBytes = 4096;
 

@@ -35,7 +35,7 @@ std::vector<std::string> remove_temporary_files(FileSystem& files, const std::st
   std::vector<std::string> removed;
   for (const std::string& name : files.list(folder)) {
     if (!is_temporary_name(name)) continue;
-    files.remove(folder + "/" + name);
+    files.remove(std::string(folder).append("/").append(name));
     removed.push_back(name);
   }
   return removed;

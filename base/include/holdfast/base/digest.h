@@ -34,7 +34,7 @@ struct Digest {
 // Takes the bytes in pieces of any size; equal to digest() of all of them. Not for several threads at once.
 class DigestBuilder {
  public:
-  static constexpr std::size_t kLeafBytes = 64 * 1024;
+  static constexpr std::size_t kLeafBytes = std::size_t{64} * 1024;
 
   DigestBuilder();
   ~DigestBuilder();

@@ -1,6 +1,6 @@
 #pragma once
 
-// Keeps the mean of the elements of each window, per channel. Padding counts neither as value nor as element.
+// Takes the mean of the elements of each window, per channel. Padding counts neither as value nor as element.
 // Input [height, width, channels].
 
 #include <memory>

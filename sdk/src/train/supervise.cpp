@@ -289,7 +289,8 @@ int supervise(int argc, char** argv, const SuperviseOptions& options, const std:
   if (is_replica_process()) return train_as_worker(train);
   try {
     const recovery::RunOutcome outcome = watch(argc, argv, options);
-    if (outcome.exit_code != 0) log(LogLevel::error, outcome.sentence);
+    const bool was_stopped = outcome.exit_code == kExitStopped;
+    if (outcome.exit_code != 0) log(was_stopped ? LogLevel::info : LogLevel::error, outcome.sentence);
     return outcome.exit_code;
   } catch (const std::exception& failure) {
     log(LogLevel::error, failure.what());

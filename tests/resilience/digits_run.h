@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -42,6 +43,14 @@ inline std::vector<std::string> digits_arguments(const DigitsRun& run, const Tem
 
 inline nlohmann::json report_of(const TemporaryFolder& folder) {
   return nlohmann::json::parse(read_file(folder / "report.json"));
+}
+
+// Its lines, oldest first.
+inline std::vector<nlohmann::json> journal_of(const TemporaryFolder& folder) {
+  std::vector<nlohmann::json> lines;
+  std::ifstream file(folder / "run/journal.jsonl");
+  for (std::string line; std::getline(file, line);) lines.push_back(nlohmann::json::parse(line));
+  return lines;
 }
 
 // The report of a run that must succeed.

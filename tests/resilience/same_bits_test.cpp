@@ -24,10 +24,8 @@ std::string fault(int rank, int step, const std::string& rest) {
 
 // Lines of the journal with this event.
 int count_events(const TemporaryFolder& folder, const std::string& event) {
-  std::ifstream journal(folder / "run/journal.jsonl");
   int count = 0;
-  for (std::string line; std::getline(journal, line);)
-    count += nlohmann::json::parse(line).at("event") == event ? 1 : 0;
+  for (const nlohmann::json& line : journal_of(folder)) count += line.at("event") == event ? 1 : 0;
   return count;
 }
 

@@ -7,7 +7,7 @@
 #include <set>
 #include <utility>
 
-#include "hdf5_file.h"
+#include "hdf5/hdf5_file.h"
 #include "holdfast/base/error.h"
 #include "temporary_files.h"
 #include "user_block.h"

@@ -1,4 +1,4 @@
-#include "hdf5_file.h"
+#include "hdf5/hdf5_file.h"
 
 #include <hdf5.h>
 

@@ -94,9 +94,9 @@ std::uint64_t min_frame_bytes(std::size_t chunk_bytes) {
   return 13 + 4 * ((chunk_bytes + kBlock - 1) / kBlock);
 }
 
-ChunkEncoder::ChunkEncoder(int level) : context_(ZSTD_createCCtx(), ZSTD_freeCCtx) {
+ChunkEncoder::ChunkEncoder(std::optional<int> level) : context_(ZSTD_createCCtx(), ZSTD_freeCCtx) {
   if (context_ == nullptr) throw std::bad_alloc();
-  HOLDFAST_ASSERT(!ZSTD_isError(ZSTD_CCtx_setParameter(context_.get(), ZSTD_c_compressionLevel, level)));
+  HOLDFAST_ASSERT(!ZSTD_isError(ZSTD_CCtx_setParameter(context_.get(), ZSTD_c_compressionLevel, level.value_or(1))));
   HOLDFAST_ASSERT(!ZSTD_isError(ZSTD_CCtx_setParameter(context_.get(), ZSTD_c_checksumFlag, 1)));
 }
 
@@ -118,7 +118,7 @@ std::span<const std::byte> ChunkEncoder::encode(std::span<const std::byte> bytes
   return std::span(frame_).first(size);
 }
 
-ChunkDecoder::ChunkDecoder() : context_(ZSTD_createDCtx(), ZSTD_freeDCtx) {
+ChunkDecoder::ChunkDecoder(const DecodeOptions&) : context_(ZSTD_createDCtx(), ZSTD_freeDCtx) {
   if (context_ == nullptr) throw std::bad_alloc();
 }
 

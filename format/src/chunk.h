@@ -8,15 +8,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 namespace holdfast::format {
 
 inline constexpr std::size_t kMaxChunkBytes = std::size_t{1} << 20;
-// Arrays up to here are stored as they are: an index of chunks (2 KiB) costs more than compression gains.
-inline constexpr std::size_t kMaxCompactBytes = 4096;
-
 // A chunk is the largest part of at most kMaxChunkBytes that is one range of the row-major bytes: as many whole rows
 // (or, where a row is larger, parts of one) as fit. Chunks at the end of the axis that is cut are padded with zeros to
 // full size.
@@ -56,7 +54,7 @@ std::uint64_t min_frame_bytes(std::size_t chunk_bytes);
 class ChunkEncoder {
  public:
   // `level` must lie within zstd's bounds.
-  explicit ChunkEncoder(int level);
+  explicit ChunkEncoder(std::optional<int> level);
 
   // `bytes` padded with zeros to `chunk_bytes`, encoded. The result is valid until the next call.
   std::span<const std::byte> encode(std::span<const std::byte> bytes, std::size_t chunk_bytes,
@@ -69,10 +67,14 @@ class ChunkEncoder {
   std::vector<std::byte> frame_;
 };
 
+struct DecodeOptions {
+  bool skip_checksum = false;
+};
+
 // The way back. Not for several threads at once.
 class ChunkDecoder {
  public:
-  ChunkDecoder();
+  explicit ChunkDecoder(const DecodeOptions& = {});
 
   // Fills `out` from the beginning of the chunk. False, with `out` undefined, unless `frame` is exactly one undamaged
   // zstd frame of `chunk_bytes`.

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "chunk.h"
+#include "chunk_codec.h"
 #include "holdfast/base/digest.h"
 #include "holdfast/base/error.h"
 #include "user_block.h"

@@ -5,6 +5,7 @@
 
 #include "byte_order.h"
 #include "chunk.h"
+#include "chunk_codec.h"
 #include "holdfast/base/error.h"
 #include "names.h"
 

@@ -78,13 +78,11 @@ std::pair<std::size_t, std::size_t> PieceEncoder::leaves_of(const PlannedPiece& 
 }
 
 std::span<const std::byte> PieceEncoder::encode(const Run& run, Workspace& workspace) {
+  // Large pieces go to the file from where they are.
+  if (run.piece_count == 1) return encode_piece(pieces_[run.first_piece], workspace.chunk_encoder);
   workspace.bytes.clear();
   for (std::size_t i = 0; i < run.piece_count; ++i) {
     const std::span<const std::byte> stored = encode_piece(pieces_[run.first_piece + i], workspace.chunk_encoder);
-    // Large uncompressed pieces go to the file from where they are.
-    if (run.piece_count == 1 && stored.size() % kAlignment == 0 &&
-        arrays_[pieces_[run.first_piece].array].storage == Storage::contiguous)
-      return stored;
     workspace.bytes.insert(workspace.bytes.end(), stored.begin(), stored.end());
     workspace.bytes.resize(aligned(workspace.bytes.size()));
   }

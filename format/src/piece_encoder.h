@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "chunk.h"
+#include "chunk_codec.h"
 #include "holdfast/format/array_file.h"
 #include "index.h"
 
@@ -37,8 +38,9 @@ class PieceEncoder {
     ChunkEncoder chunk_encoder;
     std::vector<std::byte> bytes;
   };
-  // The run's bytes in the file, a multiple of kAlignment. Valid until the workspace is used again. Different runs may
-  // be encoded in different threads.
+  // The run's bytes in the file; what follows up to the next multiple of kAlignment is zero, as it is in a new file
+  // where nothing was written. Valid until the workspace is used again. Different runs may be encoded in different
+  // threads.
   std::span<const std::byte> encode(const Run& run, Workspace& workspace);
 
   // What a run left behind, for the one that puts the index together from runs of several processes.

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "chunk.h"
+#include "chunk_codec.h"
 #include "holdfast/base/digest.h"
 #include "holdfast/base/error.h"
 #include "parallel.h"

@@ -1,20 +1,15 @@
 #include "hdf5/hdf5_file.h"
 
-#include <hdf5.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstring>
-#include <limits>
-#include <mutex>
-#include <new>
 #include <optional>
 #include <set>
-#include <type_traits>
 #include <utility>
 
 #include "chunk.h"
+#include "hdf5/hdf5_session.h"
+#include "hdf5/memory_driver.h"
 #include "holdfast/base/digest.h"
 #include "holdfast/base/error.h"
 #include "user_block.h"
@@ -24,251 +19,9 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "arrays go between memory and file without conversion");
 
-// Held by every function that calls HDF5, for as long as it has any handle. The settings that it changes belong to the
-// whole process (or thread), and an application may use HDF5 too: they are put back.
-class Session {
- public:
-  Session() : lock_(mutex()) {
-    H5Eget_auto2(H5E_DEFAULT, &print_, &print_data_);
-    H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
-    H5PLget_loading_state(&plugins_);
-    H5PLset_loading_state(0);
-  }
-  ~Session() {
-    H5PLset_loading_state(plugins_);
-    H5Eclear2(H5E_DEFAULT);
-    H5Eset_auto2(H5E_DEFAULT, print_, print_data_);
-  }
-  Session(const Session&) = delete;
-  Session& operator=(const Session&) = delete;
-
- private:
-  static std::mutex& mutex() {
-    static std::mutex instance;
-    return instance;
-  }
-
-  std::lock_guard<std::mutex> lock_;
-  H5E_auto2_t print_ = nullptr;
-  void* print_data_ = nullptr;
-  unsigned plugins_ = 0;
-};
-
-// One of HDF5's objects, closed by the function that HDF5 has for its kind.
-class Handle {
- public:
-  Handle(hid_t id, herr_t (*close)(hid_t)) : id_(id), close_(close) {}
-  ~Handle() { reset(); }
-  Handle(Handle&& other) noexcept : id_(std::exchange(other.id_, H5I_INVALID_HID)), close_(other.close_) {}
-  Handle& operator=(Handle&&) = delete;
-
-  operator hid_t() const { return id_; }
-  // Negative when HDF5 failed to close, which for a file means to write it.
-  herr_t reset() { return id_ < 0 ? 0 : close_(std::exchange(id_, H5I_INVALID_HID)); }
-
- private:
-  hid_t id_;
-  herr_t (*close_)(hid_t);
-};
-
-// What HDF5 says of its latest failure; the innermost entry names the cause.
-std::string hdf5_message() {
-  const auto keep_first = [](unsigned index, const H5E_error2_t* entry, void* text) -> herr_t {
-    if (index == 0 && entry->desc != nullptr) {
-      std::strncpy(static_cast<char*>(text), entry->desc, 255);  // 256 zero bytes: stays terminated
-    }
-    return 0;
-  };
-  std::array<char, 256> text{};
-  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, keep_first, text.data());
-  return text[0] == '\0' ? "" : " (HDF5: " + std::string(text.data()) + ")";
-}
-
-// Names the file and what to do in the errors of one pass through it.
-class Checker {
- public:
-  // Arguments were checked and no disk is involved: what can still be wanting is memory.
-  static Checker of_writing(const std::string& path) {
-    return {ErrorCode::out_of_memory, "cannot compose " + path + ": ", "; free some memory and try again"};
-  }
-  static Checker of_reading(const std::string& path) {
-    return {ErrorCode::invalid_file, path + " is undamaged but not what the format allows: ",
-            "; write it again with Holdfast, or use another file"};
-  }
-
-  [[noreturn]] void fail(const std::string& problem) const { throw Error(code_, head_ + problem + tail_); }
-  void require(bool condition, const std::string& problem) const {
-    if (!condition) fail(problem);
-  }
-  // Of a call that returns something negative when it fails.
-  template <typename Result>
-  Result succeeded(Result result, const std::string& problem) const {
-    if (result < 0) fail(problem + hdf5_message());
-    return result;
-  }
-  Handle opened(hid_t id, herr_t (*close)(hid_t), const std::string& problem) const {
-    return {succeeded(id, problem), close};
-  }
-
- private:
-  Checker(ErrorCode code, std::string head, std::string tail)
-      : code_(code), head_(std::move(head)), tail_(std::move(tail)) {}
-
-  ErrorCode code_;
-  std::string head_;
-  std::string tail_;
-};
-
-// Exactly one of the two is used.
-struct MemoryImage {
-  std::vector<std::byte>* growing = nullptr;  // being written
-  std::span<const std::byte> fixed;           // being read
-};
-
-struct MemoryFile {
-  H5FD_t base;  // first: HDF5 takes the whole for its own part
-  MemoryImage image;
-  haddr_t end_of_addresses;  // how far HDF5 has handed out space
-};
-static_assert(std::is_standard_layout_v<MemoryFile>, "a pointer to the whole is a pointer to its first member");
-
-MemoryFile& memory_file(H5FD_t* file) {
-  return *reinterpret_cast<MemoryFile*>(file);
-}
-const MemoryFile& memory_file(const H5FD_t* file) {
-  return *reinterpret_cast<const MemoryFile*>(file);
-}
-
-std::size_t image_bytes(const MemoryFile& file) {
-  return file.image.growing != nullptr ? file.image.growing->size() : file.image.fixed.size();
-}
-
-bool resize_image(MemoryFile& file, std::size_t bytes) {
-  try {
-    file.image.growing->resize(bytes);
-    return true;
-  } catch (const std::exception&) {
-    return false;  // HDF5 is C: no exception may pass through it
-  }
-}
-
-H5FD_t* driver_open(const char*, unsigned, hid_t access_list, haddr_t) {
-  const auto* image = static_cast<const MemoryImage*>(H5Pget_driver_info(access_list));
-  auto* file =
-      image == nullptr ? nullptr : new (std::nothrow) MemoryFile{.base = {}, .image = *image, .end_of_addresses = 0};
-  return file == nullptr ? nullptr : &file->base;
-}
-
-herr_t driver_close(H5FD_t* file) {
-  delete &memory_file(file);
-  return 0;
-}
-
-haddr_t driver_end_of_addresses(const H5FD_t* file, H5FD_mem_t) {
-  return memory_file(file).end_of_addresses;
-}
-
-herr_t driver_set_end_of_addresses(H5FD_t* file, H5FD_mem_t, haddr_t address) {
-  memory_file(file).end_of_addresses = address;
-  return 0;
-}
-
-haddr_t driver_end_of_file(const H5FD_t* file, H5FD_mem_t) {
-  return image_bytes(memory_file(file));
-}
-
-herr_t driver_read(H5FD_t* base, H5FD_mem_t, hid_t, haddr_t address, std::size_t size, void* out) {
-  const MemoryFile& file = memory_file(base);
-  const std::span<const std::byte> bytes = file.image.growing != nullptr ? *file.image.growing : file.image.fixed;
-  if (address > bytes.size() || size > bytes.size() - address) return -1;
-  std::copy_n(bytes.data() + address, size, static_cast<std::byte*>(out));
-  return 0;
-}
-
-herr_t driver_write(H5FD_t* base, H5FD_mem_t, hid_t, haddr_t address, std::size_t size, const void* in) {
-  MemoryFile& file = memory_file(base);
-  if (file.image.growing == nullptr) return -1;
-  if (address + size > image_bytes(file) && !resize_image(file, address + size)) return -1;
-  std::copy_n(static_cast<const std::byte*>(in), size, file.image.growing->data() + address);
-  return 0;
-}
-
-// Called when a file is closed: what HDF5 did not hand out in the end does not belong to the file.
-herr_t driver_truncate(H5FD_t* base, hid_t, hbool_t) {
-  MemoryFile& file = memory_file(base);
-  if (file.image.growing == nullptr) return 0;
-  return resize_image(file, file.end_of_addresses) ? 0 : -1;
-}
-
-hid_t register_driver() {
-  H5FD_class_t driver{};
-  driver.name = "holdfast_memory";
-  driver.maxaddr = std::numeric_limits<std::int64_t>::max();
-  driver.fc_degree = H5F_CLOSE_STRONG;
-  driver.fapl_size = sizeof(MemoryImage);
-  driver.open = driver_open;
-  driver.close = driver_close;
-  driver.get_eoa = driver_end_of_addresses;
-  driver.set_eoa = driver_set_end_of_addresses;
-  driver.get_eof = driver_end_of_file;
-  driver.read = driver_read;
-  driver.write = driver_write;
-  driver.truncate = driver_truncate;
-  return H5FDregister(&driver);
-}
-
-Handle access_list(const Checker& check, const MemoryImage& image) {
-  static const hid_t driver = register_driver();  // guarded by the session
-  check.succeeded(driver, "HDF5 does not take our file driver");
-  Handle list = check.opened(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "no file access list");
-  check.succeeded(H5Pset_driver(list, driver, &image), "HDF5 does not take our file driver");
-  // 1.8's structures are compact and have no limit of 64 KiB on attributes; later ones mark a file as open for writing,
-  // which outlives a writer that died.
-  check.succeeded(H5Pset_libver_bounds(list, H5F_LIBVER_V18, H5F_LIBVER_V110), "HDF5 does not take the format bounds");
-  check.succeeded(H5Pset_fclose_degree(list, H5F_CLOSE_STRONG), "HDF5 does not take the close degree");
-  return list;
-}
-
-// IEEE binary16, which HDF5 1.10 has no name for: 1 sign bit, 5 exponent bits with bias 15, 10 mantissa bits.
-Handle half_type(const Checker& check) {
-  Handle type = check.opened(H5Tcopy(H5T_IEEE_F32LE), H5Tclose, "no half type");
-  check.succeeded(H5Tset_fields(type, 15, 10, 5, 0, 10), "no half type");
-  check.succeeded(H5Tset_size(type, 2), "no half type");
-  check.succeeded(H5Tset_ebias(type, 15), "no half type");
-  return type;
-}
-
-Handle hdf5_type(const Checker& check, DType dtype) {
-  const auto copy = [&](hid_t type) { return check.opened(H5Tcopy(type), H5Tclose, "no element type"); };
-  switch (dtype) {
-    case DType::f64:
-      return copy(H5T_IEEE_F64LE);
-    case DType::f32:
-      return copy(H5T_IEEE_F32LE);
-    case DType::f16:
-      return half_type(check);
-    case DType::bf16:
-      return copy(H5T_STD_U16LE);
-    case DType::i8:
-      return copy(H5T_STD_I8LE);
-    case DType::i16:
-      return copy(H5T_STD_I16LE);
-    case DType::i32:
-      return copy(H5T_STD_I32LE);
-    case DType::i64:
-      return copy(H5T_STD_I64LE);
-    case DType::u8:
-      return copy(H5T_STD_U8LE);
-    case DType::u16:
-      return copy(H5T_STD_U16LE);
-    case DType::u32:
-      return copy(H5T_STD_U32LE);
-    case DType::u64:
-      return copy(H5T_STD_U64LE);
-    case DType::boolean:
-      return copy(H5T_STD_U8LE);
-  }
-  check.fail("no element type");
+Checker checker_of_reading(const std::string& path) {
+  return {ErrorCode::invalid_file, path + " is undamaged but not what the format allows: ",
+          "; write it again with Holdfast, or use another file"};
 }
 
 // Types that HDF5 does not have are stored as another one, and an attribute names them.
@@ -296,16 +49,16 @@ class Composer {
   void write_metadata(std::string_view json) {
     const Handle type = string_type(check_, json.size());
     const Handle space = check_.opened(H5Screate(H5S_SCALAR), H5Sclose, "no space for the metadata");
-    const Handle creation = untimed(H5P_DATASET_CREATE);
+    const Handle creation = untimed_list(check_, H5P_DATASET_CREATE);
     const Handle dataset = create_dataset(std::string(kMetadataName), type, space, creation);
     check_.succeeded(H5Dwrite(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, json.data()), "cannot write the metadata");
   }
 
   void write_array(const ArrayView& array, ChunkEncoder& encoder, int zstd_level) {
     create_groups_of(array.name);
-    const Handle type = hdf5_type(check_, array.dtype);
+    const Handle type = element_type(check_, array.dtype);
     const Handle space = create_space(array);
-    const Handle creation = untimed(H5P_DATASET_CREATE);
+    const Handle creation = untimed_list(check_, H5P_DATASET_CREATE);
     if (array.bytes.size() <= kMaxCompactBytes) {
       check_.succeeded(H5Pset_layout(creation, H5D_COMPACT), "no compact layout");
       const Handle dataset = create_dataset(array.name, type, space, creation);
@@ -323,13 +76,6 @@ class Composer {
   void finish() { check_.succeeded(file_.reset(), "cannot close it"); }
 
  private:
-  // Times would make the bytes of equal states differ.
-  Handle untimed(hid_t kind) const {
-    Handle list = check_.opened(H5Pcreate(kind), H5Pclose, "no creation list");
-    check_.succeeded(H5Pset_obj_track_times(list, false), "cannot leave out times");
-    return list;
-  }
-
   Handle make_link_list() const {
     Handle list = check_.opened(H5Pcreate(H5P_LINK_CREATE), H5Pclose, "no link creation list");
     check_.succeeded(H5Pset_char_encoding(list, H5T_CSET_UTF8), "cannot set UTF-8 names");
@@ -337,9 +83,9 @@ class Composer {
   }
 
   Handle create_file(std::vector<std::byte>& image) const {
-    const Handle creation = untimed(H5P_FILE_CREATE);
+    const Handle creation = untimed_list(check_, H5P_FILE_CREATE);
     check_.succeeded(H5Pset_userblock(creation, kUserBlockBytes), "cannot reserve the header");
-    const Handle access = access_list(check_, {.growing = &image, .fixed = {}});
+    const Handle access = memory_access_list(check_, {.growing = &image, .fixed = {}});
     return check_.opened(H5Fcreate("holdfast", H5F_ACC_TRUNC, creation, access), H5Fclose, "HDF5 cannot create a file");
   }
 
@@ -347,8 +93,8 @@ class Composer {
     for (std::size_t slash = name.find('/'); slash != std::string::npos; slash = name.find('/', slash + 1)) {
       const std::string group = name.substr(0, slash);
       if (!groups_.insert(group).second) continue;
-      check_.opened(H5Gcreate2(file_, group.c_str(), link_list_, untimed(H5P_GROUP_CREATE), H5P_DEFAULT), H5Gclose,
-                    "cannot create group " + group);
+      check_.opened(H5Gcreate2(file_, group.c_str(), link_list_, untimed_list(check_, H5P_GROUP_CREATE), H5P_DEFAULT),
+                    H5Gclose, "cannot create group " + group);
     }
   }
 
@@ -480,7 +226,7 @@ class Parser {
     const Handle dataset = open_dataset(array.name);
     if (out.size() > kMaxCompactBytes) return read_chunks(dataset, array, out);
     if (out.empty()) return;
-    const Handle type = hdf5_type(check_, array.dtype);
+    const Handle type = element_type(check_, array.dtype);
     check_.succeeded(H5Dread(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, out.data()),
                      "cannot read array " + array.name);
   }
@@ -541,7 +287,7 @@ class Parser {
                                  DType::i64, DType::u8,  DType::u16, DType::u32,  DType::u64, DType::boolean};
     for (const DType dtype : kAll) {
       const bool is_named = needs_dtype_attribute(dtype) ? attribute == name(dtype) : !attribute.has_value();
-      if (is_named && H5Tequal(type, hdf5_type(check_, dtype)) > 0) return dtype;
+      if (is_named && H5Tequal(type, element_type(check_, dtype)) > 0) return dtype;
     }
     check_.fail(array + " has an element type that the format does not have");
   }
@@ -686,7 +432,7 @@ struct Hdf5Reader::State {
   std::string metadata;
   std::vector<ArrayInfo> arrays;
 
-  Parser parser() const { return {Checker::of_reading(path), *file, bytes.size()}; }
+  Parser parser() const { return {checker_of_reading(path), *file, bytes.size()}; }
 };
 
 Hdf5Reader::Hdf5Reader(std::string path, std::vector<std::byte> bytes) {
@@ -694,8 +440,8 @@ Hdf5Reader::Hdf5Reader(std::string path, std::vector<std::byte> bytes) {
   auto state = std::make_unique<State>();
   state->path = std::move(path);
   state->bytes = std::move(bytes);
-  const Checker check = Checker::of_reading(state->path);
-  const Handle access = access_list(check, {.growing = nullptr, .fixed = state->bytes});
+  const Checker check = checker_of_reading(state->path);
+  const Handle access = memory_access_list(check, {.growing = nullptr, .fixed = state->bytes});
   state->file.emplace(check.opened(H5Fopen("holdfast", H5F_ACC_RDONLY, access), H5Fclose, "HDF5 cannot open it"));
   const Parser parser = state->parser();
   bool has_metadata = false;

@@ -401,13 +401,6 @@ class Parser {
 
 }  // namespace
 
-bool multiply_shape(std::span<const std::uint64_t> shape, std::size_t element_bytes, std::uint64_t& bytes) {
-  bytes = element_bytes;
-  if (std::find(shape.begin(), shape.end(), 0U) != shape.end()) bytes = 0;
-  return std::none_of(shape.begin(), shape.end(),
-                      [&](std::uint64_t extent) { return __builtin_mul_overflow(bytes, extent, &bytes); });
-}
-
 std::vector<std::byte> compose_hdf5(const std::string& path, std::string_view metadata_json,
                                     std::span<const ArrayView> arrays, const WriteOptions& options) {
   std::vector<std::byte> image;

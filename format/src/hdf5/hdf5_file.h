@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "holdfast/format/array_file.h"
+#include "shape_bytes.h"
 
 namespace holdfast::format {
 
@@ -24,14 +25,9 @@ inline constexpr int kZstdFilter = 32015;
 // The deepest nesting of groups that is written or read.
 inline constexpr std::size_t kMaxNameParts = 32;
 inline constexpr std::size_t kMaxNameBytes = 1024;
-inline constexpr std::size_t kMaxAxes = 32;
 
 // The dataset that holds the metadata; no array may have this name.
 inline constexpr std::string_view kMetadataName = "metadata";
-
-// The bytes that `shape` takes. False when 64 bits cannot hold the number.
-[[nodiscard]] bool multiply_shape(std::span<const std::uint64_t> shape, std::size_t element_bytes,
-                                  std::uint64_t& bytes);
 
 // Composes the whole file, its first kUserBlockBytes zero. `arrays` are sorted by name and fit the format: the caller
 // has checked them. `path` is named in errors.

@@ -132,6 +132,7 @@ class Parser {
       for (const Link& link : list_links(group)) {
         const std::string path = group.empty() ? link.name : group + "/" + link.name;
         check_link(link, path);
+        note_head_bytes(300 + path.size());
         const H5O_info_t info = object_info(path);
         note_address(info, path);
         const bool is_group = info.type == H5O_TYPE_GROUP;
@@ -392,17 +393,22 @@ class Parser {
       check_.require(!name.empty() && name.size() <= kMaxTreePathBytes && is_utf8(name),
                      "an attribute of " + owner + " has no valid name");
       attributes.push_back(read_attribute(object, name, owner));
-      attribute_bytes_ += name.size() + size_of(attributes.back());
-      check_.require(attribute_bytes_ <= max_attribute_bytes(file_bytes_),
-                     "its attributes are larger than the file can hold");
+      note_head_bytes(16 + name.size() + size_of(attributes.back()));
     }
     std::sort(attributes.begin(), attributes.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
     return attributes;
   }
 
+  void note_head_bytes(std::uint64_t bytes) {
+    head_bytes_ += bytes;
+    check_.require(head_bytes_ <= max_head_bytes(file_bytes_),
+                   "its names and attributes are larger than the file can hold");
+  }
+
   static std::uint64_t size_of(const Hdf5Attribute& attribute) {
     if (const auto* text = std::get_if<std::string>(&attribute.value)) return text->size();
-    if (const auto* array = std::get_if<NamedArray>(&attribute.value)) return array->bytes.size();
+    if (const auto* array = std::get_if<NamedArray>(&attribute.value))
+      return 8 * array->shape.size() + array->bytes.size();
     std::uint64_t bytes = 0;
     for (const std::string& text : std::get<std::vector<std::string>>(attribute.value)) bytes += 16 + text.size();
     return bytes;
@@ -523,7 +529,7 @@ class Parser {
   std::set<haddr_t> addresses_;
   std::uint64_t declared_bytes_ = 0;
   std::uint64_t stored_bytes_ = 0;
-  std::uint64_t attribute_bytes_ = 0;
+  std::uint64_t head_bytes_ = 0;  // names and attributes
 };
 
 }  // namespace
@@ -532,13 +538,18 @@ std::uint64_t max_declared_bytes(std::uint64_t file_bytes, const TreeLimits& lim
   return std::min(limits.max_array_bytes, std::max(kAlwaysAllowedBytes, multiply_or_max(file_bytes, kMaxRatio)));
 }
 
-std::uint64_t max_attribute_bytes(std::uint64_t file_bytes) {
-  return 2 * std::min(file_bytes, std::numeric_limits<std::uint64_t>::max() / 4) + kMiB;
+std::uint64_t max_head_bytes(std::uint64_t file_bytes) {
+  return 4 * std::min(file_bytes, std::numeric_limits<std::uint64_t>::max() / 8) + kMiB;
+}
+
+bool prepare_hdf5() {
+  if (H5dont_atexit() < 0 || H5open() < 0) return false;
+  const Session session;
+  return register_zstd_filter();
 }
 
 void parse_hdf5_tree(std::span<const std::byte> file, const TreeLimits& limits, TreeSink& sink) {
   const Session session;
-  if (!register_zstd_filter()) throw Error(ErrorCode::unavailable, "HDF5 takes no filter for zstd");
   Parser(file, limits).parse(sink);
 }
 

@@ -24,11 +24,15 @@ class TreeSink {
 
 // What the datasets of a file of `file_bytes` may declare together: what no honest compression goes beyond.
 std::uint64_t max_declared_bytes(std::uint64_t file_bytes, const TreeLimits& limits);
-// What the attributes may hold together: they are not compressed.
-std::uint64_t max_attribute_bytes(std::uint64_t file_bytes);
+// What the names and attributes of a file of `file_bytes` may take together: they are not compressed.
+std::uint64_t max_head_bytes(std::uint64_t file_bytes);
 
-// Throws Error{invalid_file} with the problem alone: the caller names the file. Registers zstd with HDF5 for the whole
-// process. Takes memory for a few pieces, not for the whole.
+// Sets HDF5 up for this process, with zstd among its filters: what it does once, before the process is locked in. False
+// when HDF5 refuses.
+bool prepare_hdf5();
+
+// Throws Error{invalid_file} with the problem alone: the caller names the file. prepare_hdf5 was called. Takes
+// memory for a few pieces, not for the whole.
 void parse_hdf5_tree(std::span<const std::byte> file, const TreeLimits& limits, TreeSink& sink);
 
 }  // namespace holdfast::format

@@ -110,7 +110,8 @@ class Parser {
 
   Handle open(std::span<const std::byte> file) const {
     const Handle access = memory_access_list(check_, {.growing = nullptr, .fixed = file});
-    return check_.opened(H5Fopen("file", H5F_ACC_RDONLY, access), H5Fclose, "HDF5 cannot open it");
+    // An absolute name, so that HDF5 does not ask for the working directory.
+    return check_.opened(H5Fopen("/file", H5F_ACC_RDONLY, access), H5Fclose, "HDF5 cannot open it");
   }
 
   Handle open_object(const std::string& path, H5I_type_t kind) const {

@@ -2,10 +2,14 @@
 
 // The content of an HDF5 file that is not ours, as plain values: groups, datasets and their attributes. HDF5's own
 // parser has faults on crafted files, so a tree is read in a child process that may do nothing but read this one file,
-// and only after a look at the file's structure (read_hdf5_tree); see foreign_reader.
+// and only after a look at the file's structure (read_hdf5_tree).
+//
+// Not everything that HDF5 can hold has a place here; what has none is refused by name, never left out.
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -16,7 +20,8 @@
 
 namespace holdfast::format {
 
-// A string, an array of strings (of any fixed or variable length in the file), or numbers.
+// A string, an array of strings (in the file: one axis, of any fixed or variable length), or numbers. An empty list of
+// names comes as numbers of shape (0) where h5py wrote it, which has no empty array of strings.
 struct Hdf5Attribute {
   std::string name;
   std::variant<std::string, std::vector<std::string>, NamedArray> value;  // the array's name is empty
@@ -33,7 +38,7 @@ struct Hdf5Dataset {
 };
 
 struct Hdf5Tree {
-  std::vector<Hdf5Group> groups;      // sorted by path, parents first; the root is always there
+  std::vector<Hdf5Group> groups;      // sorted by path (as bytes), so parents come first; the root is always there
   std::vector<Hdf5Dataset> datasets;  // sorted by path
 
   const Hdf5Group* find_group(std::string_view path) const;
@@ -43,6 +48,10 @@ struct Hdf5Tree {
 // Null when there is none of that name.
 const Hdf5Attribute* find_attribute(const std::vector<Hdf5Attribute>& attributes, std::string_view name);
 
+// What no file goes beyond, read or written.
+inline constexpr std::size_t kMaxTreePathBytes = 4096;
+inline constexpr std::size_t kMaxTreePathParts = 128;
+
 struct TreeLimits {
   std::uint64_t max_array_bytes = std::uint64_t{64} << 30;  // of all datasets together
   std::uint64_t max_objects = 1'000'000;
@@ -50,14 +59,33 @@ struct TreeLimits {
 };
 
 // Every dataset's elements, whatever its storage (contiguous, compact, chunked with shuffle, deflate, fletcher32,
-// zstd). bfloat16 as Keras stores it (opaque of 2 bytes with attribute `dtype` = "bfloat16") becomes DType::bf16,
-// HDF5's enumeration of FALSE and TRUE (h5py's bool) DType::boolean. Throws Error{invalid_file} for what is damaged,
-// hostile or uses what a stranger's file may not (soft, external or user-defined links, virtual or external storage,
-// other filters, references, compound types), naming the object; nothing of the file has run as code then.
+// zstd), from little- or big-endian. bfloat16 as Keras stores it (opaque of 2 bytes with attribute `dtype` =
+// "bfloat16", which is not listed then) and as newer HDF5 has it (a float of 8 exponent and 7 mantissa bits) becomes
+// DType::bf16; HDF5's enumeration of FALSE and TRUE (h5py's bool) becomes DType::boolean. All names and strings are
+// UTF-8 without NUL; an attribute without a value (HDF5's null space) is an empty string or numbers of shape (0).
+// Attributes are sorted by name.
+//
+// Takes memory for the file and for its arrays. Throws Error{not_found, input_output} of the file system;
+// Error{invalid_file} for what is damaged, hostile or uses what a stranger's file may not: soft, external or
+// user-defined links, an object with two names, virtual or external storage, other filters, named types, and datasets
+// or attributes of references, compounds, times, other enumerations and opaque types, strings (datasets), arrays of
+// strings with several axes (attributes), naming the object; nothing of the file has run as code then.
 Hdf5Tree read_hdf5_tree(FileSystem& files, const std::string& path, const TreeLimits& limits = {});
 
+// The same of a file in memory, such as a member of an archive. `label` stands for the path in errors.
+Hdf5Tree read_hdf5_tree(std::span<const std::byte> file, const std::string& label, const TreeLimits& limits = {});
+
 // A plain HDF5 file that stock h5py and Keras read: contiguous datasets, hard links only, no times. bf16 is stored as
-// Keras does, boolean as h5py does. Whole or not at all, durable on return.
+// Keras does, boolean as h5py does, strings as UTF-8 of variable length. Groups that paths imply need not be listed;
+// nothing needs to be sorted. The same tree gives the same bytes, in whatever order it lists its objects and
+// attributes. Throws Error{invalid_argument} for what such a file cannot hold: names and strings that are not UTF-8 or
+// hold NUL, two objects of one path, an attribute of bf16, an attribute `dtype` of a bf16 dataset, numbers whose bytes
+// do not fit their shape.
+//
+// Whole or not at all, durable on return.
 void write_hdf5_tree(FileSystem& files, const std::string& path, const Hdf5Tree& tree);
+
+// The bytes of the file that write_hdf5_tree writes. `label` stands for the path in errors.
+std::vector<std::byte> compose_hdf5_tree(const std::string& label, const Hdf5Tree& tree);
 
 }  // namespace holdfast::format

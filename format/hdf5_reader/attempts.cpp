@@ -1,0 +1,84 @@
+#include "attempts.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+
+#include "sandbox.h"
+
+namespace holdfast::hdf5_reader {
+namespace {
+
+constexpr int kNotStopped = 1;
+constexpr int kMemoryRefused = 42;
+
+void* map(int protection, int flags, int descriptor) {
+  return ::mmap(nullptr, 4096, protection, flags, descriptor, 0);
+}
+
+// Asks for more than the limit, and touches it.
+int take_memory() {
+  constexpr std::size_t kBytes = std::size_t{4} << 30;
+  void* memory = std::malloc(kBytes);
+  if (memory == nullptr) return kMemoryRefused;
+  std::memset(memory, 1, kBytes);
+  return kNotStopped;
+}
+
+int compute() {
+  void* memory = std::malloc(std::size_t{64} << 20);
+  if (memory == nullptr) return kNotStopped;
+  std::memset(memory, 1, std::size_t{64} << 20);
+  memory = std::realloc(memory, std::size_t{128} << 20);
+  std::free(memory);
+  return ::write(STDOUT_FILENO, "done", 4) == 4 ? 0 : kNotStopped;
+}
+
+void take_processor() {
+  for (;;) __asm__ volatile("");
+}
+
+// Through the 32-bit interface the numbers mean other calls.
+void call_by_other_interface() {
+#if defined(__x86_64__)
+  long result = 20;  // getpid of i386
+  __asm__ volatile("int $0x80" : "+a"(result) : : "memory");
+#else
+  ::syscall(SYS_getpid);
+#endif
+}
+
+}  // namespace
+
+int attempt(std::string_view action) {
+  const int file = ::open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+  void* page = map(PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+  char* arguments[] = {nullptr};
+  char byte = 0;
+  if (!lock_in({.memory_bytes = std::uint64_t{1} << 30, .cpu_seconds = 1, .output = STDOUT_FILENO})) return 3;
+
+  if (action == "compute") return compute();
+  if (action == "memory") return take_memory();
+  if (action == "cpu") take_processor();
+  if (action == "open") ::syscall(SYS_openat, AT_FDCWD, "/etc/passwd", O_RDONLY);
+  if (action == "read") ::syscall(SYS_read, file, &byte, 1);
+  if (action == "write-other") ::syscall(SYS_write, STDERR_FILENO, &byte, 1);
+  if (action == "socket") ::syscall(SYS_socket, AF_INET, SOCK_STREAM, 0);
+  if (action == "exec") ::syscall(SYS_execve, "/bin/true", arguments, arguments);
+  if (action == "fork") ::syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+  if (action == "thread") ::syscall(SYS_clone3, nullptr, 0);
+  if (action == "kill") ::syscall(SYS_kill, 1, 0);
+  if (action == "map-file") map(PROT_READ, MAP_PRIVATE, file);
+  if (action == "map-executable") map(PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+  if (action == "make-executable") ::mprotect(page, 4096, PROT_READ | PROT_EXEC);
+  if (action == "other-abi") call_by_other_interface();
+  return kNotStopped;
+}
+
+}  // namespace holdfast::hdf5_reader

@@ -1,0 +1,35 @@
+#pragma once
+
+// What the tests of strangers' HDF5 files share: trees with content, and comparing them.
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "hdf5/tree.h"
+#include "holdfast/base/error.h"
+
+namespace holdfast::format::testing {
+
+// With bytes that differ from array to array.
+NamedArray make_numbers(const std::string& name, DType dtype, std::vector<std::uint64_t> shape);
+
+// Every element type, scalars, arrays of nothing, every kind of attribute, names beyond ASCII.
+Hdf5Tree every_kind_of_content();
+
+// Names the first difference.
+::testing::AssertionResult are_equal(const Hdf5Tree& a, const Hdf5Tree& b);
+
+// In tests/unit/format/hdf5/files.
+std::string path_of(const std::string& name);
+
+struct Thrown {
+  ErrorCode code;
+  std::string sentence;
+};
+// Fails the test when nothing is thrown.
+Thrown thrown_by(const std::function<void()>& action);
+
+}  // namespace holdfast::format::testing

@@ -3,12 +3,22 @@
 #include <algorithm>
 #include <utility>
 
-#include "holdfast/base/error.h"
-
 namespace holdfast::format {
 
 void refuse_file(const std::string& path, const std::string& problem) {
   throw Error(ErrorCode::invalid_file, path + " " + problem);
+}
+
+std::string shown(std::string_view text) {
+  constexpr std::size_t kMost = 200;
+  const bool is_cut = text.size() > kMost;
+  std::size_t bytes = is_cut ? kMost : text.size();
+  // Not within a character.
+  while (is_cut && bytes > 0 && (text[bytes] & 0xC0) == 0x80) --bytes;
+  std::string result(text.substr(0, bytes));
+  std::replace_if(
+      result.begin(), result.end(), [](unsigned char c) { return c < ' ' || c == 0x7F; }, '?');
+  return '"' + result + (is_cut ? "...\"" : "\"");
 }
 
 namespace {

@@ -6,16 +6,32 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
+#include "holdfast/base/error.h"
 #include "holdfast/base/file_system.h"
 
 namespace holdfast::format {
 
 // Throws Error{invalid_file, "PATH PROBLEM"}.
 [[noreturn]] void refuse_file(const std::string& path, const std::string& problem);
+
+// `text` of a stranger, for an error that users see: in quotation marks, of bounded length, without control characters.
+std::string shown(std::string_view text);
+
+// Turns std::bad_alloc into an Error that names the file.
+template <typename Action>
+auto within_memory(const std::string& path, Action action) {
+  try {
+    return action();
+  } catch (const std::bad_alloc&) {
+    throw Error(ErrorCode::out_of_memory, "no memory to load " + path + "; free some memory and try again");
+  }
+}
 
 class ByteSource {
  public:

@@ -34,7 +34,7 @@ std::string problem_of_member_name(const std::string& name) {
 
 std::vector<ZipMember> read_zip(FileSystem& files, const std::string& path) {
   FileSource source(files, path);
-  return read_zip(source);
+  return within_memory(path, [&] { return read_zip(source); });
 }
 
 std::vector<ZipMember> read_zip(ByteSource& source) {

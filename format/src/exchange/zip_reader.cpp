@@ -87,7 +87,7 @@ class Parser {
     if (!condition) damaged(problem);
   }
   [[noreturn]] void refuse(const Listed& listed, const std::string& problem) const {
-    damaged("its member \"" + listed.entry.name + "\" " + problem);
+    damaged("its member " + shown(listed.entry.name) + " " + problem);
   }
   void require(bool condition, const Listed& listed, const char* problem) const {
     if (!condition) refuse(listed, problem);
@@ -201,15 +201,7 @@ class Parser {
     std::string name = listed.entry.name;
     if (name.ends_with('/')) name.pop_back();
     const std::string problem = problem_of_member_name(name);
-    if (!problem.empty()) refuse_file(path_, "is refused: the name \"" + printable(name) + "\" of a member " + problem);
-  }
-
-  // Errors are shown to users, and a stranger's name may hold anything.
-  static std::string printable(std::string text) {
-    text = text.substr(0, 100);
-    std::replace_if(
-        text.begin(), text.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
-    return text;
+    if (!problem.empty()) refuse_file(path_, "is refused: the name " + shown(name) + " of a member " + problem);
   }
 
   // ZIP64's field holds, in order, those of `fields` that are full.
@@ -242,7 +234,7 @@ class Parser {
     require(entry.size_bytes / kMaxDeflateRatio <= entry.stored_bytes, listed,
             "claims more bytes than its compressed form can hold");
     if (is_bomb(entry.size_bytes, entry.stored_bytes)) {
-      refuse_file(path_, "is refused: its member \"" + entry.name + "\" would grow from " +
+      refuse_file(path_, "is refused: its member " + shown(entry.name) + " would grow from " +
                              std::to_string(entry.stored_bytes) + " to " + std::to_string(entry.size_bytes) +
                              " bytes; if you trust it, write it again without compression");
     }
@@ -288,11 +280,11 @@ class Parser {
 
   void check_kind(const Listed& listed) const {
     if ((listed.flags & zip::kEncryptedFlag) != 0) {
-      unsupported("has an encrypted member \"" + listed.entry.name + "\"; decrypt it first");
+      unsupported("has an encrypted member " + shown(listed.entry.name) + "; decrypt it first");
     }
     constexpr std::uint16_t kKnown = zip::kDescriptorFlag | zip::kUtf8Flag | zip::kEffortFlags;
     if ((listed.flags & ~kKnown) != 0 || (listed.method != zip::kStored && listed.method != zip::kDeflated)) {
-      unsupported("has a member \"" + listed.entry.name + "\" with flags " + std::to_string(listed.flags) +
+      unsupported("has a member " + shown(listed.entry.name) + " with flags " + std::to_string(listed.flags) +
                   " and compression " + std::to_string(listed.method) +
                   "; only stored and deflated members are read: write it again so");
     }
@@ -354,7 +346,7 @@ void read_deflated(ByteSource& source, const ZipEntry& entry, std::span<std::byt
     is_good = inflater.feed(piece);
   }
   if (is_good && inflater.is_complete()) return;
-  refuse_file(source.path(), "is damaged: its member \"" + entry.name + "\" does not decompress to its " +
+  refuse_file(source.path(), "is damaged: its member " + shown(entry.name) + " does not decompress to its " +
                                  std::to_string(entry.size_bytes) + " bytes" + kDamaged);
 }
 
@@ -370,7 +362,7 @@ std::vector<std::byte> ZipReader::read(const ZipEntry& entry) const {
     source_.read(entry.data_offset, bytes);
   }
   if (crc_of(bytes) != entry.crc) {
-    refuse_file(source_.path(), "is damaged: its member \"" + entry.name + "\" does not have its CRC-32" + kDamaged);
+    refuse_file(source_.path(), "is damaged: its member " + shown(entry.name) + " does not have its CRC-32" + kDamaged);
   }
   return bytes;
 }

@@ -80,7 +80,10 @@ std::uint16_t flags_of(const std::string& name) {
 
 std::uint32_t crc_of(std::span<const std::span<const std::byte>> pieces) {
   uLong crc = crc32_z(0, nullptr, 0);
-  for (const auto piece : pieces) crc = crc32_z(crc, reinterpret_cast<const Bytef*>(piece.data()), piece.size());
+  for (const auto piece : pieces) {
+    // A null pointer would begin anew.
+    if (!piece.empty()) crc = crc32_z(crc, reinterpret_cast<const Bytef*>(piece.data()), piece.size());
+  }
   return static_cast<std::uint32_t>(crc);
 }
 

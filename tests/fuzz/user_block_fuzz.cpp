@@ -1,0 +1,29 @@
+// The header of an array file, as it is and with the digest that it should have: no mutation would find that.
+
+#include <algorithm>
+
+#include "fuzz_input.h"
+#include "holdfast/base/digest.h"
+#include "user_block.h"
+
+using namespace holdfast;
+using namespace holdfast::format;
+
+static void decode(std::span<const std::byte> head) {
+  // Of a file that ends with its header, and of a longer one.
+  for (const std::uint64_t bytes : {std::uint64_t{head.size()}, std::uint64_t{1} << 20}) {
+    fuzz::succeeds([&] { decode_user_block("a", head, bytes); });
+  }
+}
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const auto bytes = std::as_bytes(std::span(data, std::min(size, kUserBlockBytes)));
+  decode(bytes);
+  if (bytes.size() < kUserBlockBytes) return 0;
+  std::vector<std::byte> head(bytes.begin(), bytes.end());
+  const std::size_t digest_offset = kUserBlockBytes - sizeof(Digest::bytes);
+  const Digest right = digest(std::span(head).first(digest_offset));
+  std::copy_n(reinterpret_cast<const std::byte*>(right.bytes.data()), right.bytes.size(), head.begin() + digest_offset);
+  decode(head);
+  return 0;
+}

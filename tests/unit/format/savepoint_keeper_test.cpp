@@ -172,7 +172,8 @@ TEST_F(Keeper, VerifiesBeforeItDeletes) {
 TEST_F(Keeper, SetsAsideAnOldOneWhoseMetricCannotBeRead) {
   SavepointKeeper before(files_, "/run", options({.keep_last = 0}));
   for (std::int64_t step = 1; step <= 3; ++step) save(before, step, static_cast<double>(step));
-  flip_a_bit(path(1));
+  files_.remove(path(1));
+  files_.create(path(1))->write_at(0, std::vector<std::byte>(600));
   SavepointKeeper keeper(files_, "/run", options({.keep_last = 1, .keep_best = 1}));
 
   save(keeper, 4, 4);

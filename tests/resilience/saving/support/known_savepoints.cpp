@@ -29,6 +29,7 @@ void write_known_savepoint(FileSystem& files, const std::string& path, std::int6
 
 std::int64_t read_known_savepoint(FileSystem& files, const std::string& path) {
   const format::ArrayFile file = format::ArrayFile::open(files, path);
+  file.verify();
   std::int64_t step = -1;
   file.read_into("step", std::as_writable_bytes(std::span(&step, 1)));
   const std::vector<std::byte> found = file.read("values");

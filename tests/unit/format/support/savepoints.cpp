@@ -29,6 +29,7 @@ void write_savepoint(FileSystem& files, const std::string& path, std::int64_t st
 
 std::int64_t read_savepoint(FileSystem& files, const std::string& path) {
   const ArrayFile file = ArrayFile::open(files, path);
+  file.verify();
   const auto step = nlohmann::json::parse(file.metadata()).at("step").get<std::int64_t>();
   for (const Array& array : arrays_of(step)) {
     EXPECT_TRUE(file.read(array.name) == array.bytes) << path << ": " << array.name << " is not of step " << step;

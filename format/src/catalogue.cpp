@@ -113,8 +113,8 @@ class Search {
   }
 
  private:
-  void report(const std::string& path, const std::string& why) const {
-    if (options_.report) options_.report(path, why);
+  void report(const Problem& problem) const {
+    if (options_.report) options_.report(problem);
   }
 
   void remove_leftovers() {
@@ -122,7 +122,7 @@ class Search {
       try {
         if (files_.exists(folder)) remove_temporary_files(files_, folder);
       } catch (const Error& failure) {
-        report(folder, failure.what());
+        report({.path = folder, .why = failure.what()});
       }
     }
   }
@@ -137,7 +137,7 @@ class Search {
         ++listed;
       } catch (const Error& error) {
         if (!failure) failure = error;
-        if (listings_left_ == kListings) report(folders_[folder], error.what());
+        if (listings_left_ == kListings) report({.path = folders_[folder], .why = error.what()});
       }
     }
     if (failure && listed == 0) throw *failure;
@@ -187,7 +187,7 @@ class Search {
         return;
       case ErrorCode::input_output:
         if (!unreadable_) unreadable_ = failure;
-        report(path, failure.what());
+        report({.path = path, .why = failure.what()});
         return;
       default:
         throw Error(failure);
@@ -195,13 +195,13 @@ class Search {
   }
 
   void pass_over(const std::string& path, const std::string& why) {
-    report(path, why);
-    if (!options_.is_owner) return;
+    Problem problem{.path = path, .why = why};
     try {
-      set_aside(files_, path, why);
+      if (options_.is_owner) problem.set_aside_as = set_aside(files_, path, why);
     } catch (const Error& failure) {
-      report(path, std::string("it could not be set aside: ") + failure.what());
+      problem.why += std::string("; it could not be set aside: ") + failure.what();
     }
+    report(problem);
   }
 
   FileSystem& files_;

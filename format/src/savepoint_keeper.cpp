@@ -30,7 +30,7 @@ void SavepointKeeper::keep(const std::string& name) {
       verify(folder, name);
       prune(folder);
     } catch (const Error& failure) {
-      report(in_folder(folder, name), failure.what());
+      report({.path = in_folder(folder, name), .why = failure.what()});
     }
   }
   prune(folder_);
@@ -57,8 +57,7 @@ void SavepointKeeper::verify(const std::string& folder, const std::string& name)
 
 void SavepointKeeper::set_aside_and_report(const std::string& path, const std::string& why) {
   forget(path);
-  report(path, why);
-  set_aside(files_, path, why);
+  report({.path = path, .why = why, .set_aside_as = set_aside(files_, path, why)});
 }
 
 void SavepointKeeper::copy(const std::string& name, const std::string& folder) {
@@ -132,8 +131,8 @@ std::vector<std::string> SavepointKeeper::prune(const std::string& folder) {
   return names;
 }
 
-void SavepointKeeper::report(const std::string& path, const std::string& why) const {
-  if (options_.report) options_.report(path, why);
+void SavepointKeeper::report(const Problem& problem) const {
+  if (options_.report) options_.report(problem);
 }
 
 }  // namespace holdfast::format

@@ -74,15 +74,14 @@ class Catalogue : public ::testing::Test {
   std::optional<std::string> find(FileSystem& files, bool is_owner) {
     return find_newest_savepoint(
         files, folders_, [&](const std::string& found) { static_cast<void>(read_savepoint(files, found)); },
-        {.is_owner = is_owner,
-         .report = [&](const std::string& where, const std::string& why) { reports_.emplace_back(where, why); }});
+        {.is_owner = is_owner, .report = [&](const Problem& problem) { reports_.push_back(problem); }});
   }
   std::optional<std::string> find_as_owner() { return find(files_, true); }
   std::optional<std::string> find_as_reader() { return find(files_, false); }
 
   MemoryFileSystem files_;
   std::vector<std::string> folders_ = {"/run", "/copy"};
-  std::vector<std::pair<std::string, std::string>> reports_;
+  std::vector<Problem> reports_;
 };
 
 TEST_F(Catalogue, ListsSavepointsByStepAndNothingElse) {
@@ -133,9 +132,10 @@ TEST_F(Catalogue, SetsDamagedOnesAsideWithTheReasonAndTakesTheCopy) {
   EXPECT_FALSE(contents.contains(path(9)));
   EXPECT_TRUE(contents.at(path(9) + ".damaged") == damaged);
   ASSERT_EQ(reports_.size(), 1U);
-  EXPECT_EQ(reports_[0].first, path(9));
+  EXPECT_EQ(reports_[0].path, path(9));
+  EXPECT_EQ(reports_[0].set_aside_as, path(9) + ".damaged");
   const std::vector<std::byte>& reason = contents.at(path(9) + ".damaged.txt");
-  EXPECT_EQ(std::string(reinterpret_cast<const char*>(reason.data()), reason.size()), reports_[0].second + "\n");
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(reason.data()), reason.size()), reports_[0].why + "\n");
 }
 
 TEST_F(Catalogue, KeepsEveryFileThatWasSetAside) {
@@ -261,8 +261,9 @@ TEST_F(Catalogue, GoesOnWhenADamagedOneCannotBeSetAside) {
   });
 
   EXPECT_EQ(find(*read_only, true), path(8));
-  ASSERT_EQ(reports_.size(), 2U);
-  EXPECT_THAT(reports_[1].second, HasSubstr("could not be set aside"));
+  ASSERT_EQ(reports_.size(), 1U);
+  EXPECT_THAT(reports_[0].why, HasSubstr("could not be set aside"));
+  EXPECT_EQ(reports_[0].set_aside_as, "");
 }
 
 }  // namespace

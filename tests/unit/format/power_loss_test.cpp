@@ -65,8 +65,9 @@ class PowerLoss : public ::testing::Test {
     MemoryFileSystem files(left);
     std::int64_t step = -1;
     find_newest_savepoint(files, kFolders, [&](const std::string& found) { step = read_savepoint(files, found); },
-                          {.is_owner = true, .report = [&](const std::string& where, const std::string& why) {
-                             EXPECT_TRUE(damaged_.contains(where)) << where << " should not be there: " << why;
+                          {.is_owner = true, .report = [&](const Problem& problem) {
+                             EXPECT_TRUE(damaged_.contains(problem.path))
+                                 << problem.path << " should be whole: " << problem.why;
                            }});
     for (const auto& [file, bytes] : files.contents()) {
       EXPECT_EQ(file.find(".tmp"), std::string::npos) << file << " was left";

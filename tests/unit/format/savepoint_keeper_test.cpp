@@ -47,7 +47,7 @@ class Keeper : public ::testing::Test {
     return {.copies = std::move(copies),
             .retention = retention,
             .best_by = "loss",
-            .report = [this](const std::string& where, const std::string&) { reports_.push_back(where); }};
+            .report = [this](const Problem& problem) { reports_.push_back(problem.path); }};
   }
 
   void flip_a_bit(const std::string& file) {

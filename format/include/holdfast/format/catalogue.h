@@ -42,8 +42,13 @@ Digest verify_savepoint(FileSystem& files, const std::string& path);
 // text file of that name with ".txt" behind it. Returns the path that the file has got.
 std::string set_aside(FileSystem& files, const std::string& path, const std::string& why);
 
-// Told of what was worked around: a file or folder, and a sentence.
-using ProblemReport = std::function<void(const std::string& path, const std::string& why)>;
+// What was met and worked around.
+struct Problem {
+  std::string path;            // of a file or folder
+  std::string why;             // a sentence
+  std::string set_aside_as{};  // what the file is called since then; empty when it was left
+};
+using ProblemReport = std::function<void(const Problem& problem)>;
 
 struct FindOptions {
   // The one writer, before it begins: removes what dead writers left and sets damaged savepoints aside. A reader

@@ -3,6 +3,7 @@
 // What the owner of a run's savepoints does behind each one that it has written: read it back, copy it to other disks,
 // and let old ones go. An old savepoint goes only after a newer one of its folder was read back and found whole.
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -47,7 +48,7 @@ class SavepointKeeper {
   bool is_there_and_sound(const std::string& path, const std::function<void()>& look);
   void set_aside_and_report(const std::string& path, const std::string& why);
   std::vector<std::string> prune(const std::string& folder);
-  void report(const std::string& path, const std::string& why) const;
+  void report(const Problem& problem) const;
 
   FileSystem& files_;
   const std::string folder_;

@@ -181,9 +181,16 @@ class PosixFileSystem : public FileSystem {
   }
 
   void create_folders(const std::string& path) override {
-    std::error_code error;
-    std::filesystem::create_directories(path, error);
-    if (error) fail(error.value(), "cannot create folder " + path);
+    // From the first that is missing: a folder is durable when the one that it lies in was synced.
+    std::vector<std::string> missing;
+    for (std::string folder = path; !exists(folder); folder = parent_folder(folder)) missing.push_back(folder);
+    for (; !missing.empty(); missing.pop_back()) {
+      const std::string& folder = missing.back();
+      // EEXIST: another process was faster, and may be about to sync.
+      if (calls_.mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST) fail(errno, "cannot create folder " + folder);
+      sync_folder(parent_folder(folder));
+    }
+    if (!std::filesystem::is_directory(path)) fail(ENOTDIR, "cannot create folder " + path);
   }
 
  private:

@@ -1,6 +1,7 @@
 #include "holdfast/base/system_calls.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -33,6 +34,10 @@ int SystemCalls::rename(const char* from, const char* to) {
 
 int SystemCalls::unlink(const char* path) {
   return ::unlink(path);
+}
+
+int SystemCalls::mkdir(const char* path, unsigned mode) {
+  return ::mkdir(path, mode);
 }
 
 }  // namespace holdfast

@@ -108,16 +108,14 @@ Digest write_structure(File& file, const std::string& path, Index index, const W
   return block.index_digest;
 }
 
-Digest write_whole(File& file, const std::string& path, std::string_view metadata_json,
-                   std::span<const ArrayView> arrays, const WriteOptions& options) {
+Digest write_content(File& file, const std::string& path, std::string_view metadata_json,
+                     std::span<const ArrayView> arrays, const WriteOptions& options) {
   const std::vector<ArrayView> sorted = sorted_by_name(arrays);
   const ArrayView metadata{
       std::string(kMetadataName), DType::u8, {metadata_json.size()}, std::as_bytes(std::span(metadata_json))};
   PieceEncoder encoder(metadata, sorted, options.compression);
   write_pieces(file, encoder, options);
-  const Digest result = write_structure(file, path, encoder.finish(), options);
-  file.sync();
-  return result;
+  return write_structure(file, path, encoder.finish(), options);
 }
 
 }  // namespace
@@ -125,28 +123,12 @@ Digest write_whole(File& file, const std::string& path, std::string_view metadat
 Digest write_array_file(FileSystem& files, const std::string& path, std::string_view metadata_json,
                         std::span<const ArrayView> arrays, const WriteOptions& options) {
   check_arguments(path, metadata_json, arrays, options);
-  const std::string temporary = temporary_path(path);
-  std::unique_ptr<File> file = files.create(temporary);
   Digest result;
   try {
-    result = write_whole(*file, path, metadata_json, arrays, options);
-    file.reset();
-    files.rename(temporary, path);
-  } catch (...) {
-    try {
-      file.reset();
-      files.remove(temporary);
-    } catch (const Error&) {
-      // The first error says more; remove_temporary_files finds what is left.
-    }
-    try {
-      throw;
-    } catch (const std::bad_alloc&) {
-      throw Error(ErrorCode::out_of_memory, "no memory to write " + path + "; free some memory and try again");
-    }
+    write_whole(files, path, [&](File& file) { result = write_content(file, path, metadata_json, arrays, options); });
+  } catch (const std::bad_alloc&) {
+    throw Error(ErrorCode::out_of_memory, "no memory to write " + path + "; free some memory and try again");
   }
-  // After a power cut the folder could otherwise still hold the old name.
-  files.sync_folder(parent_folder(path));
   return result;
 }
 

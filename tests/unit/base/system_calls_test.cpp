@@ -290,5 +290,20 @@ TEST_F(PosixFileOverFailingCalls, IsDeadWhenWritingBackFindsTheDiskFailedOrFull)
   }
 }
 
+TEST_F(PosixFileOverFailingCalls, SyncsTheParentOfEachFolderThatItCreates) {
+  FailingCalls calls;
+  const auto files = posix_file_system(calls);
+
+  files->create_folders(folder_ / "x/y/z/");
+  EXPECT_EQ(calls.syncs, 3);
+  files->create_folders(folder_ / "x/y/z");
+  EXPECT_EQ(calls.syncs, 3);
+  calls.failing = "fsync";
+  const auto error = error_of([&] { files->create_folders(folder_ / "x/y/w"); });
+
+  ASSERT_TRUE(error.has_value());
+  EXPECT_EQ(error->code(), ErrorCode::input_output);
+}
+
 }  // namespace
 }  // namespace holdfast

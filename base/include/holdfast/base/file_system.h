@@ -51,7 +51,7 @@ class FileSystem {
   // Names (not paths) of the folder's entries, sorted.
   virtual std::vector<std::string> list(const std::string& path) = 0;
   virtual bool exists(const std::string& path) = 0;
-  // With all missing parents; no error when it is there already.
+  // With all missing parents, durably; no error when it is there already.
   virtual void create_folders(const std::string& path) = 0;
 };
 

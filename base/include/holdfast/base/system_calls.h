@@ -23,6 +23,7 @@ class SystemCalls {
   virtual int fsync(int descriptor);  // of a file or a folder
   virtual int rename(const char* from, const char* to);
   virtual int unlink(const char* path);
+  virtual int mkdir(const char* path, unsigned mode);
 };
 
 // The operating system's files through `calls`, which must outlive the file system and its files.

@@ -1,0 +1,47 @@
+#include "utf8.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+namespace holdfast::format {
+namespace {
+
+// A sequence's first byte says how many follow, and bounds the first of them; the others are 80 to BF.
+struct Lead {
+  std::uint8_t first;
+  std::uint8_t last;
+  std::size_t following;
+  std::uint8_t lowest;   // of the second byte
+  std::uint8_t highest;  // of the second byte
+};
+
+// The Unicode Standard, table 3-7.
+constexpr Lead kLeads[] = {
+    {0x01, 0x7F, 0, 0x80, 0xBF}, {0xC2, 0xDF, 1, 0x80, 0xBF}, {0xE0, 0xE0, 2, 0xA0, 0xBF},
+    {0xE1, 0xEC, 2, 0x80, 0xBF}, {0xED, 0xED, 2, 0x80, 0x9F}, {0xEE, 0xEF, 2, 0x80, 0xBF},
+    {0xF0, 0xF0, 3, 0x90, 0xBF}, {0xF1, 0xF3, 3, 0x80, 0xBF}, {0xF4, 0xF4, 3, 0x80, 0x8F},
+};
+
+bool lies_between(char byte, std::uint8_t lowest, std::uint8_t highest) {
+  const auto value = static_cast<std::uint8_t>(byte);
+  return value >= lowest && value <= highest;
+}
+
+}  // namespace
+
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const auto* lead = std::find_if(std::begin(kLeads), std::end(kLeads),
+                                    [&](const Lead& entry) { return lies_between(text[0], entry.first, entry.last); });
+    if (lead == std::end(kLeads) || text.size() <= lead->following) return false;
+    if (lead->following > 0 && !lies_between(text[1], lead->lowest, lead->highest)) return false;
+    for (std::size_t i = 2; i <= lead->following; ++i) {
+      if (!lies_between(text[i], 0x80, 0xBF)) return false;
+    }
+    text.remove_prefix(1 + lead->following);
+  }
+  return true;
+}
+
+}  // namespace holdfast::format

@@ -1,0 +1,10 @@
+#pragma once
+
+#include <string_view>
+
+namespace holdfast::format {
+
+// Whether `text` is UTF-8 as Unicode defines it (no overlong forms, no surrogates, nothing above U+10FFFF) without NUL.
+bool is_utf8(std::string_view text);
+
+}  // namespace holdfast::format

@@ -45,9 +45,7 @@ bool run(const std::vector<std::string>& words) {
 
 }  // namespace
 
-int main(int argc, char** argv) try {
-  return run({argv + 1, argv + argc}) ? 0 : 2;
-} catch (const Error& error) {
+int main(int argc, char** argv) try { return run({argv + 1, argv + argc}) ? 0 : 2; } catch (const Error& error) {
   std::fprintf(stderr, "%s: %s\n", std::string(to_string(error.code())).c_str(), error.what());
   return 1;
 }

@@ -4,7 +4,10 @@
 #include <array>
 #include <optional>
 
+#include "exchange/keras_archive.h"
+#include "exchange/keras_forms.h"
 #include "exchange/keras_legacy.h"
+#include "exchange/keras_replicas.h"
 #include "exchange/keras_weights.h"
 #include "holdfast/base/error.h"
 
@@ -31,6 +34,15 @@ std::string take_text(Hdf5Tree& tree, const std::string& name) {
   return text;
 }
 
+// The opposite of take_text: a whole-model file has the configuration as an attribute of its root.
+void add_config(KerasDescription& description) {
+  const Hdf5Attribute attribute = {"model_config", description.config};
+  for (Hdf5Group& group : description.groups) {
+    if (group.path.empty()) return group.attributes.push_back(attribute);
+  }
+  description.groups.push_back({.path = "", .attributes = {attribute}});
+}
+
 ArraySet read_weights(Hdf5Tree tree) {
   KerasContent content;
   content.description.form = KerasForm::weights;
@@ -41,6 +53,8 @@ ArraySet read_weights(Hdf5Tree tree) {
 ArraySet read_legacy_weights(Hdf5Tree tree, const std::string& path) {
   KerasContent content;
   content.description.form = KerasForm::legacy_weights;
+  Json no_config;
+  content.description.replicated = unwrap_replicas(tree, "", no_config, path);
   read_keras_legacy(tree, "", nullptr, {}, path, content);
   return finish(std::move(content));
 }
@@ -49,11 +63,12 @@ ArraySet read_legacy_model(Hdf5Tree tree, const std::string& path) {
   KerasContent content;
   content.description.form = KerasForm::legacy_model;
   const KerasOptimizer optimizer = legacy_optimizer(tree, path);
-  content.description.config = take_text(tree, "model_config");
+  std::string& config = content.description.config = take_text(tree, "model_config");
+  Json parsed = config.empty() ? Json() : parse_keras_json(config, config_label(path));
+  content.description.replicated = unwrap_replicas(tree, kModelWeights, parsed, path);
+  if (content.description.replicated > 0 && !config.empty()) config = parsed.dump();
   std::optional<KerasModel> model;
-  if (!content.description.config.empty()) {
-    model.emplace(parse_keras_json(content.description.config, config_label(path)), config_label(path));
-  }
+  if (!config.empty()) model.emplace(parsed, config_label(path));
   read_keras_legacy(tree, kModelWeights, model ? &*model : nullptr, optimizer, path, content);
   return finish(std::move(content));
 }
@@ -82,17 +97,20 @@ KerasForm keras_form_from_name(std::string_view name) {
 }
 
 ArraySet read_keras(FileSystem& files, const std::string& path) {
+  if (is_keras_archive(files, path)) return finish(read_keras_archive(files, path));
   return read_tree(read_hdf5_tree(files, path), path);
 }
 
 void write_keras(FileSystem& files, const std::string& path, const ArraySet& arrays, KerasForm form) {
-  const KerasDescription description = keras_description(parse_keras_json(arrays.metadata, "the metadata"));
-  if (form != description.form) throw Error(ErrorCode::unsupported, "TODO");
-  Hdf5Tree tree = keras_tree(arrays.arrays, description);
-  write_hdf5_tree(files, path, tree);
+  const Json metadata = parse_keras_json(arrays.metadata, "the metadata");
+  KerasContent content{.arrays = arrays.arrays, .description = keras_description(metadata)};
+  content = convert(std::move(content), form);
+  if (form == KerasForm::archive) return write_keras_archive(files, path, content);
+  if (form == KerasForm::legacy_model) add_config(content.description);
+  write_hdf5_tree(files, path, keras_tree(content.arrays, content.description));
 }
 
-}  // namespace holdfast::format
-namespace holdfast::format {
-ArraySet keras_to_savepoint(const ArraySet&, const ArraySet& like) { return like; }
+ArraySet keras_to_savepoint(const ArraySet&, const ArraySet& like) {
+  return like;
 }
+}  // namespace holdfast::format

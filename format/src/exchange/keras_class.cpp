@@ -92,17 +92,68 @@ const std::array kSmallClasses = {Class{"RMSNormalization", &kRms}, Class{"PReLU
                                   Class{"AdditiveAttention", &kAttention}, Class{"Attention", &kAttention}};
 
 // Layers that hold nothing.
-constexpr std::array<std::string_view, 62> kBareClasses = {
-    "Activation", "ActivityRegularization", "Add", "AlphaDropout", "Average", "AveragePooling1D", "AveragePooling2D",
-    "AveragePooling3D", "CategoryEncoding", "CenterCrop", "Concatenate", "Cropping1D", "Cropping2D", "Cropping3D",
-    "Dot", "Dropout", "ELU", "Flatten", "GaussianDropout", "GaussianNoise", "GlobalAveragePooling1D",
-    "GlobalAveragePooling2D", "GlobalAveragePooling3D", "GlobalMaxPooling1D", "GlobalMaxPooling2D",
-    "GlobalMaxPooling3D", "Identity", "InputLayer", "Lambda", "LeakyReLU", "Masking", "MaxPooling1D", "MaxPooling2D",
-    "MaxPooling3D", "Maximum", "Merge", "Minimum", "Multiply", "Permute", "RandomBrightness", "RandomContrast",
-    "RandomCrop", "RandomFlip", "RandomRotation", "RandomTranslation", "RandomZoom", "ReLU", "RepeatVector",
-    "Rescaling", "Reshape", "Resizing", "Softmax", "SpatialDropout1D", "SpatialDropout2D", "SpatialDropout3D",
-    "Subtract", "ThresholdedReLU", "UnitNormalization", "UpSampling1D", "UpSampling2D", "UpSampling3D",
-    "ZeroPadding2D"};
+constexpr std::array<std::string_view, 62> kBareClasses = {"Activation",
+                                                           "ActivityRegularization",
+                                                           "Add",
+                                                           "AlphaDropout",
+                                                           "Average",
+                                                           "AveragePooling1D",
+                                                           "AveragePooling2D",
+                                                           "AveragePooling3D",
+                                                           "CategoryEncoding",
+                                                           "CenterCrop",
+                                                           "Concatenate",
+                                                           "Cropping1D",
+                                                           "Cropping2D",
+                                                           "Cropping3D",
+                                                           "Dot",
+                                                           "Dropout",
+                                                           "ELU",
+                                                           "Flatten",
+                                                           "GaussianDropout",
+                                                           "GaussianNoise",
+                                                           "GlobalAveragePooling1D",
+                                                           "GlobalAveragePooling2D",
+                                                           "GlobalAveragePooling3D",
+                                                           "GlobalMaxPooling1D",
+                                                           "GlobalMaxPooling2D",
+                                                           "GlobalMaxPooling3D",
+                                                           "Identity",
+                                                           "InputLayer",
+                                                           "Lambda",
+                                                           "LeakyReLU",
+                                                           "Masking",
+                                                           "MaxPooling1D",
+                                                           "MaxPooling2D",
+                                                           "MaxPooling3D",
+                                                           "Maximum",
+                                                           "Merge",
+                                                           "Minimum",
+                                                           "Multiply",
+                                                           "Permute",
+                                                           "RandomBrightness",
+                                                           "RandomContrast",
+                                                           "RandomCrop",
+                                                           "RandomFlip",
+                                                           "RandomRotation",
+                                                           "RandomTranslation",
+                                                           "RandomZoom",
+                                                           "ReLU",
+                                                           "RepeatVector",
+                                                           "Rescaling",
+                                                           "Reshape",
+                                                           "Resizing",
+                                                           "Softmax",
+                                                           "SpatialDropout1D",
+                                                           "SpatialDropout2D",
+                                                           "SpatialDropout3D",
+                                                           "Subtract",
+                                                           "ThresholdedReLU",
+                                                           "UnitNormalization",
+                                                           "UpSampling1D",
+                                                           "UpSampling2D",
+                                                           "UpSampling3D",
+                                                           "ZeroPadding2D"};
 
 // Groups that are named after an attribute of their parent.
 struct Attribute {
@@ -110,11 +161,16 @@ struct Attribute {
   std::string_view class_name;
 };
 constexpr std::array kAttributes = {
-    Attribute{"cell", "LSTMCell"},           Attribute{"query_dense", "EinsumDense"},
-    Attribute{"key_dense", "EinsumDense"},   Attribute{"value_dense", "EinsumDense"},
-    Attribute{"output_dense", "EinsumDense"}, Attribute{"gate_dense", "EinsumDense"},
-    Attribute{"_query_dense", "EinsumDense"}, Attribute{"_key_dense", "EinsumDense"},
-    Attribute{"_value_dense", "EinsumDense"}, Attribute{"_output_dense", "EinsumDense"},
+    Attribute{"cell", "LSTMCell"},
+    Attribute{"query_dense", "EinsumDense"},
+    Attribute{"key_dense", "EinsumDense"},
+    Attribute{"value_dense", "EinsumDense"},
+    Attribute{"output_dense", "EinsumDense"},
+    Attribute{"gate_dense", "EinsumDense"},
+    Attribute{"_query_dense", "EinsumDense"},
+    Attribute{"_key_dense", "EinsumDense"},
+    Attribute{"_value_dense", "EinsumDense"},
+    Attribute{"_output_dense", "EinsumDense"},
 };
 
 const Variables* variables_of(std::string_view class_name) {
@@ -194,8 +250,7 @@ std::vector<std::string> guess_keras_variables(std::string_view snake_name, std:
   const Variables* variables = variables_of_group(snake_name);
   if (variables == nullptr) return {};
   const auto is_optional = [](const Variable& variable) { return !variable.flag.empty(); };
-  const auto optional =
-      static_cast<std::size_t>(std::count_if(variables->begin(), variables->end(), is_optional));
+  const auto optional = static_cast<std::size_t>(std::count_if(variables->begin(), variables->end(), is_optional));
   const bool has_all = count == variables->size();
   if (!has_all && count + optional != variables->size()) return {};
   std::vector<std::string> names;

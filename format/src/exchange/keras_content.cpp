@@ -12,9 +12,9 @@ constexpr const char* kExtraPrefix = "extra/";
 }  // namespace
 
 NamedArray* KerasCollector::find(const std::string& path) const {
-  const auto found =
-      std::lower_bound(tree_.datasets.begin(), tree_.datasets.end(), path,
-                       [](const Hdf5Dataset& dataset, const std::string& wanted) { return dataset.array.name < wanted; });
+  const auto found = std::lower_bound(
+      tree_.datasets.begin(), tree_.datasets.end(), path,
+      [](const Hdf5Dataset& dataset, const std::string& wanted) { return dataset.array.name < wanted; });
   return found != tree_.datasets.end() && found->array.name == path ? &found->array : nullptr;
 }
 
@@ -28,10 +28,8 @@ std::string KerasCollector::take(const std::string& path, const std::string& nam
   std::string unique = name;
   while (!names_.insert(unique).second) unique = kExtraPrefix + path + (unique == name ? "" : "_");
   content_.description.paths.emplace(unique, path);
-  content_.arrays.push_back({.name = unique,
-                             .dtype = dataset->dtype,
-                             .shape = dataset->shape,
-                             .bytes = std::move(dataset->bytes)});
+  content_.arrays.push_back(
+      {.name = unique, .dtype = dataset->dtype, .shape = dataset->shape, .bytes = std::move(dataset->bytes)});
   return unique;
 }
 

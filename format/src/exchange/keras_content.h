@@ -27,8 +27,8 @@ class KerasCollector {
  public:
   KerasCollector(Hdf5Tree& tree, KerasContent& content) : tree_(tree), content_(content) {}
 
-  // The dataset at `path`, which must be there and not taken yet, as the array `name`; another name where that is taken.
-  // Returns the name.
+  // The dataset at `path`, which must be there and not taken yet, as the array `name`; another name where that is
+  // taken. Returns the name.
   std::string take(const std::string& path, const std::string& name);
   bool has(const std::string& path) const;
   // What nobody took, as "extra/<path>".

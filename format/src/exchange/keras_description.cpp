@@ -73,7 +73,8 @@ std::string keras_metadata(const KerasDescription& description) {
   try {
     return Json{{"kind", "keras"}, {"keras", std::move(keras)}}.dump();
   } catch (const Json::exception&) {
-    throw Error(ErrorCode::invalid_file, "the Keras file has names that are not UTF-8; save the model again with Keras");
+    throw Error(ErrorCode::invalid_file,
+                "the Keras file has names that are not UTF-8; save the model again with Keras");
   }
 }
 
@@ -90,9 +91,8 @@ KerasDescription keras_description(const Json& metadata) {
     description.replicated = keras.value("replicated", std::size_t{0});
     return description;
   } catch (const std::exception& error) {
-    throw Error(ErrorCode::invalid_argument,
-                std::string("the metadata's \"keras\" is not what read_keras makes: ") + error.what() +
-                    "; read the Keras file again");
+    throw Error(ErrorCode::invalid_argument, std::string("the metadata's \"keras\" is not what read_keras makes: ") +
+                                                 error.what() + "; read the Keras file again");
   }
 }
 
@@ -113,8 +113,7 @@ std::vector<std::string> list_attribute(const std::vector<Hdf5Attribute>& attrib
 }
 
 bool has_list_attribute(const std::vector<Hdf5Attribute>& attributes, std::string_view name) {
-  return find_attribute(attributes, name) != nullptr ||
-         find_attribute(attributes, std::string(name) + "0") != nullptr;
+  return find_attribute(attributes, name) != nullptr || find_attribute(attributes, std::string(name) + "0") != nullptr;
 }
 
 std::string text_attribute(const std::vector<Hdf5Attribute>& attributes, std::string_view name) {

@@ -27,8 +27,8 @@ std::string keras_metadata(const KerasDescription& description);
 // `metadata` is parsed. Throws Error{invalid_argument}.
 KerasDescription keras_description(const Json& metadata);
 
-// The texts of a list attribute ("layer_names"), also where it is split in parts ("layer_names0", ...); empty when there
-// is none.
+// The texts of a list attribute ("layer_names"), also where it is split in parts ("layer_names0", ...); empty when
+// there is none.
 std::vector<std::string> list_attribute(const std::vector<Hdf5Attribute>& attributes, std::string_view name);
 bool has_list_attribute(const std::vector<Hdf5Attribute>& attributes, std::string_view name);
 // Empty where there is none.

@@ -38,8 +38,8 @@ std::size_t depth(std::string_view text) {
 
 Json parse_keras_json(std::string_view text, const std::string& label) {
   if (text.size() > kMaxBytes) {
-    refuse(label, "has " + std::to_string(text.size()) + " bytes where at most " + std::to_string(kMaxBytes) +
-                      " are read");
+    refuse(label,
+           "has " + std::to_string(text.size()) + " bytes where at most " + std::to_string(kMaxBytes) + " are read");
   }
   if (depth(text) > kMaxDepth) refuse(label, "is nested deeper than " + std::to_string(kMaxDepth) + " levels");
   Json json = Json::parse(text, nullptr, false);

@@ -1,6 +1,7 @@
 #include "exchange/keras_legacy.h"
 
 #include <algorithm>
+#include <map>
 
 #include "holdfast/base/error.h"
 
@@ -18,13 +19,6 @@ bool is_digits(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// TensorFlow 1 numbered a name that was taken: "dense_1" -> "dense_1_1".
-bool is_called(std::string_view part, std::string_view layer) {
-  if (part == layer) return true;
-  return part.starts_with(layer) && part.size() > layer.size() && part[layer.size()] == '_' &&
-         is_digits(part.substr(layer.size() + 1));
-}
-
 std::string_view without_output_number(std::string_view weight) {
   const std::size_t colon = weight.rfind(':');
   const bool has_number = colon != std::string_view::npos && is_digits(weight.substr(colon + 1));
@@ -35,11 +29,6 @@ std::string_view last_part(std::string_view path) {
   return path.substr(path.rfind('/') + 1);
 }
 
-// Keras 2 called a depthwise kernel so where Keras 3 says kernel.
-bool is_same_variable(std::string_view found, std::string_view expected) {
-  return found == expected || (found == "depthwise_kernel" && expected == "kernel");
-}
-
 std::string join(const std::string& path, const std::string& part) {
   return path.empty() ? part : path + "/" + part;
 }
@@ -48,7 +37,10 @@ class Reader {
  public:
   Reader(Hdf5Tree& tree, const std::string& root, const KerasModel* model, const std::string& label,
          KerasContent& content)
-      : tree_(tree), root_(root), model_(model), label_(label), collector_(tree, content) {}
+      : tree_(tree), root_(root), model_(model), label_(label), collector_(tree, content) {
+    if (model == nullptr) return;
+    for (const KerasLayer& layer : model->layers()) layers_.emplace(layer.array_path, &layer);
+  }
 
   void read(const KerasOptimizer& optimizer) {
     for (const LegacyLayer& layer : legacy_layers(tree_, root_, label_)) take_layer(layer);
@@ -89,7 +81,7 @@ class Reader {
 
   void take_top_level(const Hdf5Group& group) {
     for (const std::string& path : paths_of(group)) {
-      collector_.take(path, kModelPrefix + std::string(without_output_number(last_part(path))));
+      collector_.take(path, kModelPrefix + legacy_variable_name(path));
     }
   }
 
@@ -99,8 +91,7 @@ class Reader {
     std::vector<std::string> names;
     const std::vector<KerasSlot> slots = slots_of(layer.name);
     for (std::size_t i = 0; i < slots.size() && slots.size() == layer.weights.size(); ++i) {
-      const std::string_view found = without_output_number(last_part(layer.weights[i]));
-      if (is_same_variable(found, slots[i].variable)) names.push_back(slots[i].array);
+      if (is_same_variable(legacy_variable_name(layer.weights[i]), slots[i].variable)) names.push_back(slots[i].array);
     }
     if (names.size() == layer.weights.size()) return names;
     names.clear();
@@ -115,21 +106,34 @@ class Reader {
   }
 
   std::vector<KerasSlot> slots_of(const std::string& name) const {
-    if (model_ == nullptr) return {};
-    for (const KerasLayer& layer : model_->layers()) {
-      if (layer.array_path == name) return legacy_slots(layer);
-    }
-    return {};
+    const auto layer = layers_.find(name);
+    return layer == layers_.end() ? std::vector<KerasSlot>{} : legacy_slots(*layer->second);
   }
 
   Hdf5Tree& tree_;
   const std::string root_;
   const KerasModel* model_;
+  std::map<std::string, const KerasLayer*> layers_;  // the model's direct ones, by name
   const std::string& label_;
   KerasCollector collector_;
 };
 
 }  // namespace
+
+std::string_view without_number(std::string_view name) {
+  const std::size_t last = name.rfind('_');
+  const bool is_numbered = last != std::string_view::npos && is_digits(name.substr(last + 1));
+  return is_numbered ? name.substr(0, last) : name;
+}
+
+bool is_same_variable(std::string_view found, std::string_view expected) {
+  // Keras 2 called a depthwise kernel so where Keras 3 says kernel.
+  return found == expected || (found == "depthwise_kernel" && expected == "kernel");
+}
+
+std::string legacy_variable_name(std::string_view weight) {
+  return std::string(without_output_number(last_part(weight)));
+}
 
 bool is_legacy_weights(const Hdf5Tree& tree, const std::string& root) {
   const Hdf5Group* group = tree.find_group(root);
@@ -157,7 +161,8 @@ std::string legacy_variable(const std::string& layer, const std::string& weight)
   for (std::size_t begin = 0; begin < path.size();) {
     const std::size_t end = path.find('/', begin);
     if (end == std::string_view::npos) break;
-    if (is_called(path.substr(begin, end - begin), layer)) return std::string(path.substr(end + 1));
+    const std::string_view part = path.substr(begin, end - begin);
+    if (part == layer || without_number(part) == layer) return std::string(path.substr(end + 1));
     begin = end + 1;
   }
   return std::string(path);

@@ -25,6 +25,13 @@ void read_keras_legacy(Hdf5Tree& tree, const std::string& root, const KerasModel
 // A variable's name of old as its path inside its layer: "net/dense_1/kernel:0" in layer "dense_1" -> "kernel".
 std::string legacy_variable(const std::string& layer, const std::string& weight);
 
+// The variable that a weight is, by its last part: "net/dense_1/kernel:0" -> "kernel".
+std::string legacy_variable_name(std::string_view weight);
+// True where they mean the same, which Keras's versions call differently.
+bool is_same_variable(std::string_view found, std::string_view expected);
+// "dense_1_1" -> "dense_1": TensorFlow 1 numbered a name that was taken.
+std::string_view without_number(std::string_view name);
+
 // The paths of all groups of layers, with their weights' names, as a legacy file lists them.
 struct LegacyLayer {
   std::string name;

@@ -171,6 +171,10 @@ const KerasLayer* KerasModel::find(std::string_view weights_path) const {
   return found == layers_by_path_.end() ? nullptr : found->second;
 }
 
+std::vector<KerasSlot> KerasModel::legacy_slots() const {
+  return format::legacy_slots(root_);
+}
+
 std::vector<KerasSlot> legacy_slots(const KerasLayer& layer) {
   std::vector<KerasSlot> slots;
   append_slots(layer, slots);

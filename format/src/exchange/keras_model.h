@@ -40,12 +40,15 @@ class KerasModel {
   KerasModel(const KerasModel&) = delete;
   KerasModel& operator=(const KerasModel&) = delete;
 
-  // The direct layers of the model, in its order; without input layers where the model is a Sequential, as Keras has it.
+  // The direct layers of the model, in its order; without input layers where the model is a Sequential, as Keras has
+  // it.
   const std::vector<KerasLayer>& layers() const { return root_.children; }
   // False where a class is not known, so that slots() may lack some.
   bool is_complete() const { return is_complete_; }
   // All variables, in Keras's order.
   const std::vector<KerasSlot>& slots() const { return slots_; }
+  // The same in the order of the older HDF5 files' list for a model that is a layer: trainable ones, then the others.
+  std::vector<KerasSlot> legacy_slots() const;
   // The layer whose group in a weights file this is; null when there is none.
   const KerasLayer* find(std::string_view weights_path) const;
 

@@ -21,8 +21,8 @@ struct KerasShape {
 };
 
 struct KerasOptimizer {
-  Json config;                // {"class_name": ..., "config": ...}; null when it is not known
-  bool is_keras_3 = true;     // before, all of one slot came first, then all of the next, and no learning rate
+  Json config;             // {"class_name": ..., "config": ...}; null when it is not known
+  bool is_keras_3 = true;  // before, all of one slot came first, then all of the next, and no learning rate
 };
 
 // "iteration", "learning_rate", "momentum/dense/kernel", ... for each of `variables`, which are in Keras's order;

@@ -16,7 +16,8 @@ struct VariablePath {
 };
 
 bool is_number(std::string_view text) {
-  return !text.empty() && text.size() <= 9 && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; }) &&
+  return !text.empty() && text.size() <= 9 &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; }) &&
          (text == "0" || text[0] != '0');
 }
 

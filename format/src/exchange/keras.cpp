@@ -6,8 +6,10 @@
 
 #include "exchange/keras_archive.h"
 #include "exchange/keras_forms.h"
+#include "exchange/keras_graph.h"
 #include "exchange/keras_legacy.h"
 #include "exchange/keras_replicas.h"
+#include "exchange/keras_savepoint.h"
 #include "exchange/keras_weights.h"
 #include "holdfast/base/error.h"
 
@@ -103,11 +105,13 @@ ArraySet read_keras(FileSystem& files, const std::string& path) {
 
 void write_keras(FileSystem& files, const std::string& path, const ArraySet& arrays, KerasForm form) {
   const Json metadata = parse_keras_json(arrays.metadata, "the metadata");
-  KerasContent content{.arrays = arrays.arrays, .description = keras_description(metadata)};
-  content = convert(std::move(content), form);
+  const KerasContent content =
+      is_savepoint(metadata) ? lay_out(keras_from_savepoint(arrays, metadata), form)
+                             : convert({.arrays = arrays.arrays, .description = keras_description(metadata)}, form);
   if (form == KerasForm::archive) return write_keras_archive(files, path, content);
-  if (form == KerasForm::legacy_model) add_config(content.description);
-  write_hdf5_tree(files, path, keras_tree(content.arrays, content.description));
+  KerasDescription description = content.description;
+  if (form == KerasForm::legacy_model) add_config(description);
+  write_hdf5_tree(files, path, keras_tree(content.arrays, description));
 }
 
 ArraySet keras_to_savepoint(const ArraySet&, const ArraySet& like) {

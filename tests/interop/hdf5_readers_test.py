@@ -52,7 +52,7 @@ print(len(arrays), h5py.version.hdf5_version)
 @pytest.fixture(scope="session")
 def samples(tmp_path_factory):
     folder = tmp_path_factory.mktemp("samples")
-    subprocess.run([BUILD / "bin" / "write_samples", folder], check=True)
+    subprocess.run([BUILD / "bin" / "write_samples_program", folder], check=True)
     return folder
 
 

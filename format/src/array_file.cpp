@@ -11,6 +11,7 @@
 #include "index.h"
 #include "names.h"
 #include "piece_reader.h"
+#include "shape_bytes.h"
 #include "user_block.h"
 
 namespace holdfast::format {

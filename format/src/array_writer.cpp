@@ -14,8 +14,10 @@
 #include "holdfast/format/array_file.h"
 #include "names.h"
 #include "piece_writer.h"
+#include "shape_bytes.h"
 #include "temporary_files.h"
 #include "user_block.h"
+#include "utf8.h"
 
 namespace holdfast::format {
 namespace {
@@ -25,7 +27,7 @@ namespace {
 }
 
 void check_array(const std::string& path, const ArrayView& array) {
-  if (!is_utf8_text(array.name)) refuse(path, "the name of an array is not UTF-8 text; rename the array");
+  if (!is_utf8(array.name)) refuse(path, "the name of an array is not UTF-8 text; rename the array");
   const std::string label = "array \"" + array.name + "\"";
   if (!is_valid_name(array.name)) {
     refuse(path, label + " has no valid name; use 1 to " + std::to_string(kMaxNameBytes) + " bytes in up to " +

@@ -8,6 +8,7 @@
 #include "chunk_codec.h"
 #include "holdfast/base/error.h"
 #include "names.h"
+#include "shape_bytes.h"
 
 namespace holdfast::format {
 namespace {

@@ -18,7 +18,9 @@ using testing::thrown_by;
 
 IndexedArray contiguous(const std::string& name, DType dtype, std::vector<std::uint64_t> shape) {
   IndexedArray array;
-  array.info = {.name = name, .dtype = dtype, .shape = std::move(shape)};
+  array.info.name = name;
+  array.info.dtype = dtype;
+  array.info.shape = std::move(shape);
   array.info.digest.bytes.fill(7);
   const PieceSizes sizes = piece_sizes(array.info);
   for (std::uint64_t i = 0; i < sizes.count; ++i) {
@@ -29,7 +31,9 @@ IndexedArray contiguous(const std::string& name, DType dtype, std::vector<std::u
 
 IndexedArray compressed(const std::string& name, std::vector<std::uint64_t> shape, std::uint32_t stored_bytes) {
   IndexedArray array;
-  array.info = {.name = name, .dtype = DType::f32, .shape = std::move(shape), .storage = Storage::zstd};
+  array.info.name = name;
+  array.info.shape = std::move(shape);
+  array.info.storage = Storage::zstd;
   array.pieces.assign(piece_sizes(array.info).count, {stored_bytes, {}});
   return array;
 }

@@ -101,14 +101,4 @@ std::string path_of(const std::string& name) {
   return std::string(HOLDFAST_SOURCE_DIR) + "/tests/unit/format/hdf5/files/" + name;
 }
 
-Thrown thrown_by(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return {error.code(), error.what()};
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return {ErrorCode::cancelled, ""};
-}
-
 }  // namespace holdfast::format::testing

@@ -4,12 +4,11 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "hdf5/tree.h"
-#include "holdfast/base/error.h"
+#include "unit/format/support/array_files.h"
 
 namespace holdfast::format::testing {
 
@@ -24,12 +23,5 @@ Hdf5Tree every_kind_of_content();
 
 // In tests/unit/format/hdf5/files.
 std::string path_of(const std::string& name);
-
-struct Thrown {
-  ErrorCode code;
-  std::string sentence;
-};
-// Fails the test when nothing is thrown.
-Thrown thrown_by(const std::function<void()>& action);
 
 }  // namespace holdfast::format::testing

@@ -9,6 +9,7 @@
 #include "holdfast/base/error.h"
 #include "holdfast/format/array_file.h"
 #include "temporary_files.h"
+#include "whole_writer.h"
 
 namespace holdfast::format {
 namespace {

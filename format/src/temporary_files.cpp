@@ -31,27 +31,6 @@ bool is_temporary_name(std::string_view name) {
          digits.find_first_not_of(kHexDigits) == std::string_view::npos;
 }
 
-void write_whole(FileSystem& files, const std::string& path, const std::function<void(File&)>& fill) {
-  const std::string temporary = temporary_path(path);
-  std::unique_ptr<File> file = files.create(temporary);
-  try {
-    fill(*file);
-    file->sync();
-    file.reset();
-    files.rename(temporary, path);
-  } catch (...) {
-    try {
-      file.reset();
-      files.remove(temporary);
-    } catch (const Error&) {
-      // The first error says more; remove_temporary_files finds what is left.
-    }
-    throw;
-  }
-  // After a power cut the folder could otherwise still hold the old name.
-  files.sync_folder(parent_folder(path));
-}
-
 std::vector<std::string> remove_temporary_files(FileSystem& files, const std::string& folder) {
   std::vector<std::string> removed;
   for (const std::string& name : files.list(folder)) {

@@ -40,4 +40,10 @@ void WholeWriter::commit() {
   files_.sync_folder(parent_folder(path_));
 }
 
+void write_whole(FileSystem& files, const std::string& path, const std::function<void(File&)>& fill) {
+  WholeWriter writer(files, path);
+  fill(*writer.file());
+  writer.commit();
+}
+
 }  // namespace holdfast::format

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -27,6 +28,8 @@ class WholeWriter {
   // The bytes that append() wrote so far.
   std::uint64_t appended_bytes() const { return appended_bytes_; }
 
+  // For writers that know their own places. Null after commit().
+  File* file() const { return file_.get(); }
   void append(std::span<const std::byte> bytes);
   // Anywhere, for what is known only later; does not move the end that append() writes at.
   void write_at(std::uint64_t offset, std::span<const std::byte> bytes);
@@ -43,5 +46,9 @@ class WholeWriter {
   std::uint64_t appended_bytes_ = 0;
   bool is_renamed_ = false;
 };
+
+// The same in one call: `fill` writes the content. After an exception the temporary file is removed, if that is possible, and what stood at
+// `path` stands there; only when the last act fails does the whole new file stand there already.
+void write_whole(FileSystem& files, const std::string& path, const std::function<void(File&)>& fill);
 
 }  // namespace holdfast::format

@@ -20,9 +20,9 @@
 #include <vector>
 
 #include "attempts.h"
-#include "hdf5/tree_parser.h"
 #include "hdf5/tree_stream.h"
 #include "sandbox.h"
+#include "tree_parser.h"
 
 namespace holdfast::hdf5_reader {
 namespace {
@@ -111,7 +111,7 @@ void read_tree(std::span<const std::byte> file, const Request& request, TreeEnco
                           .max_objects = request.max_objects,
                           .time = std::chrono::seconds(request.seconds)};
   try {
-    format::parse_hdf5_tree(file, limits, encoder);
+    parse_hdf5_tree(file, limits, encoder);
     encoder.finish();
   } catch (const Error& error) {
     encoder.refuse(error.code(), error.what());
@@ -127,7 +127,7 @@ int run(const Request& request) {
   const std::span<const std::byte> file = map_file();
   Output output;
   TreeEncoder encoder([&](std::span<const std::byte> bytes) { output.write(bytes); });
-  if (!format::prepare_hdf5()) {
+  if (!prepare_hdf5()) {
     encoder.refuse(ErrorCode::unavailable, "HDF5 cannot be set up");
   } else if (!lock_in(limits_for(request, file.size()))) {
     encoder.refuse(ErrorCode::unsupported, std::string("this system cannot lock in a reader of strangers' files (") +

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <utility>
 
 #include "hdf5/tree_names.h"
@@ -324,6 +325,16 @@ class TreeDecoder {
 
 }  // namespace
 
+std::uint64_t max_declared_bytes(std::uint64_t file_bytes, const TreeLimits& limits) {
+  const std::uint64_t largest = std::numeric_limits<std::uint64_t>::max();
+  const std::uint64_t compressed = file_bytes > largest / kMaxCompression ? largest : file_bytes * kMaxCompression;
+  return std::min(limits.max_array_bytes, std::max(kAlwaysAllowedBytes, compressed));
+}
+
+std::uint64_t max_head_bytes(std::uint64_t file_bytes) {
+  return 4 * std::min(file_bytes, std::numeric_limits<std::uint64_t>::max() / 8) + (std::uint64_t{1} << 20);
+}
+
 Hdf5Tree decode_tree(ByteSource& source, std::uint64_t file_bytes, const TreeLimits& limits) {
   return TreeDecoder(source, file_bytes, limits).decode();
 }
@@ -335,7 +346,7 @@ void TreeEncoder::add_group(Hdf5Group group) {
   write_record(static_cast<std::uint8_t>(Record::group), payload.bytes());
 }
 
-void TreeEncoder::add_dataset(Hdf5Dataset dataset, std::uint64_t) {
+void TreeEncoder::add_dataset(Hdf5Dataset dataset) {
   PayloadWriter payload;
   payload.write_text(dataset.array.name);
   payload.write_numbers_head(dataset.array);

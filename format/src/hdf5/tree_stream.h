@@ -24,10 +24,29 @@
 #include <vector>
 
 #include "hdf5/tree.h"
-#include "hdf5/tree_parser.h"
 #include "holdfast/base/error.h"
 
 namespace holdfast::format {
+
+// Takes a tree piece by piece: groups sorted by path, then datasets sorted by path.
+class TreeSink {
+ public:
+  virtual ~TreeSink() = default;
+
+  virtual void add_group(Hdf5Group group) = 0;
+  // Without its elements, which follow in pieces.
+  virtual void add_dataset(Hdf5Dataset dataset) = 0;
+  virtual void add_elements(std::span<const std::byte> bytes) = 0;
+};
+
+// Every dataset may declare this much, and beyond it at most so many times what is stored of it.
+inline constexpr std::uint64_t kAlwaysAllowedBytes = std::uint64_t{4} << 30;
+inline constexpr std::uint64_t kMaxCompression = 1000;
+
+// What the datasets of a file of `file_bytes` may declare together.
+std::uint64_t max_declared_bytes(std::uint64_t file_bytes, const TreeLimits& limits);
+// What its names and attributes may take together: they are not compressed.
+std::uint64_t max_head_bytes(std::uint64_t file_bytes);
 
 // Where records come from.
 class ByteSource {
@@ -49,7 +68,7 @@ class TreeEncoder : public TreeSink {
   explicit TreeEncoder(std::function<void(std::span<const std::byte>)> write) : write_(std::move(write)) {}
 
   void add_group(Hdf5Group group) override;
-  void add_dataset(Hdf5Dataset dataset, std::uint64_t bytes) override;
+  void add_dataset(Hdf5Dataset dataset) override;
   void add_elements(std::span<const std::byte> bytes) override;
   // One of the two comes last.
   void finish();

@@ -1,0 +1,98 @@
+#include "element_types.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <utility>
+
+namespace holdfast::hdf5_reader {
+namespace {
+
+using format::Checker;
+using format::Handle;
+
+Handle copy_type(const Checker& check, hid_t type) {
+  return check.opened(H5Tcopy(type), H5Tclose, "no element type");
+}
+
+// As HDF5 2.0 has it: 1 sign bit, 8 exponent bits with bias 127, 7 mantissa bits.
+Handle bfloat16_type(const Checker& check) {
+  Handle type = copy_type(check, H5T_IEEE_F32LE);
+  check.succeeded(H5Tset_fields(type, 15, 7, 8, 0, 7), "no bfloat16 type");
+  check.succeeded(H5Tset_size(type, 2), "no bfloat16 type");
+  return type;
+}
+
+bool is_boolean(hid_t type) {
+  if (H5Tget_class(type) != H5T_ENUM || H5Tget_size(type) != 1 || H5Tget_nmembers(type) != 2) return false;
+  for (const auto& [name, wanted] : {std::pair<const char*, std::int8_t>{"FALSE", 0}, {"TRUE", 1}}) {
+    std::int8_t value = -1;
+    if (H5Tenum_valueof(type, name, &value) < 0 || value != wanted) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+ElementTypes::ElementTypes(const Checker& check) {
+  constexpr std::array kAll = {DType::f64, DType::f32, DType::f16, DType::bf16, DType::i8,  DType::i16,
+                               DType::i32, DType::i64, DType::u8,  DType::u16,  DType::u32, DType::u64};
+  for (const DType dtype : kAll) {
+    const Handle little = dtype == DType::bf16 ? bfloat16_type(check) : format::element_type(check, dtype);
+    for (const bool is_big_endian : {false, true}) {
+      Handle stored = copy_type(check, little);
+      check.succeeded(H5Tset_order(stored, is_big_endian ? H5T_ORDER_BE : H5T_ORDER_LE), "no element type");
+      numbers_.push_back({std::move(stored), {dtype, is_big_endian}});
+    }
+  }
+}
+
+std::optional<ElementType> ElementTypes::find(hid_t type) const {
+  if (is_boolean(type)) return ElementType{DType::boolean};
+  for (const Number& number : numbers_) {
+    if (H5Tequal(type, number.stored) > 0) return number.type;
+  }
+  return std::nullopt;
+}
+
+std::string class_name(hid_t type) {
+  switch (H5Tget_class(type)) {
+    case H5T_INTEGER:
+      return "integers of unusual size or precision";
+    case H5T_FLOAT:
+      return "floats of unusual size or precision";
+    case H5T_TIME:
+      return "times";
+    case H5T_STRING:
+      return "strings";
+    case H5T_BITFIELD:
+      return "bit fields";
+    case H5T_OPAQUE:
+      return "opaque bytes";
+    case H5T_COMPOUND:
+      return "compounds";
+    case H5T_REFERENCE:
+      return "references";
+    case H5T_ENUM:
+      return "an enumeration";
+    case H5T_VLEN:
+      return "sequences of variable length";
+    case H5T_ARRAY:
+      return "arrays";
+    default:
+      return "an unknown class";
+  }
+}
+
+void swap_bytes(std::size_t element_bytes, std::span<std::byte> elements) {
+  for (std::size_t i = 0; i + element_bytes <= elements.size(); i += element_bytes) {
+    std::reverse(elements.begin() + static_cast<std::ptrdiff_t>(i),
+                 elements.begin() + static_cast<std::ptrdiff_t>(i + element_bytes));
+  }
+}
+
+bool are_truth_values(std::span<const std::byte> elements) {
+  return std::all_of(elements.begin(), elements.end(), [](std::byte value) { return value <= std::byte{1}; });
+}
+
+}  // namespace holdfast::hdf5_reader

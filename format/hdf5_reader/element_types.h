@@ -1,0 +1,45 @@
+#pragma once
+
+// Which of HDF5's element types are read, as what.
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "hdf5/hdf5_session.h"
+#include "holdfast/base/dtype.h"
+
+namespace holdfast::hdf5_reader {
+
+struct ElementType {
+  DType dtype;
+  bool is_big_endian = false;
+};
+
+class ElementTypes {
+ public:
+  explicit ElementTypes(const format::Checker& check);
+
+  // Of numbers in either order of bytes, and of h5py's bool: an enumeration of one byte with FALSE = 0 and TRUE = 1.
+  std::optional<ElementType> find(hid_t type) const;
+
+ private:
+  struct Number {
+    format::Handle stored;
+    ElementType type;
+  };
+  std::vector<Number> numbers_;
+};
+
+// For errors: "references".
+std::string class_name(hid_t type);
+
+// Turns each element round.
+void swap_bytes(std::size_t element_bytes, std::span<std::byte> elements);
+
+// Each byte is 0 or 1.
+bool are_truth_values(std::span<const std::byte> elements);
+
+}  // namespace holdfast::hdf5_reader

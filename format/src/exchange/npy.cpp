@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cstring>
 #include <numeric>
-#include <optional>
 #include <string_view>
 
 #include "exchange/array_checks.h"
 #include "exchange/byte_source.h"
+#include "exchange/transpose.h"
 #include "holdfast/base/error.h"
 #include "shape_bytes.h"
 
@@ -186,38 +185,14 @@ void swap_bytes(std::span<std::byte> bytes, std::size_t element_bytes) {
   }
 }
 
-// Of the same elements with the last axis varying fastest. `shape` has no 0.
-template <std::size_t kBytes>
-std::vector<std::byte> row_major(std::span<const std::byte> in, std::span<const std::uint64_t> shape) {
-  std::vector<std::uint64_t> strides(shape.size(), 1);
-  for (std::size_t axis = 1; axis < shape.size(); ++axis) strides[axis] = strides[axis - 1] * shape[axis - 1];
-  std::vector<std::byte> out(in.size());
-  std::vector<std::uint64_t> index(shape.size(), 0);
-  std::uint64_t from = 0;
-  for (std::size_t to = 0; to < out.size(); to += kBytes) {
-    std::memcpy(out.data() + to, in.data() + from * kBytes, kBytes);
-    for (std::size_t axis = shape.size(); axis-- > 0;) {
-      from += strides[axis];
-      if (++index[axis] < shape[axis]) break;
-      from -= strides[axis] * shape[axis];
-      index[axis] = 0;
-    }
-  }
-  return out;
-}
-
-std::vector<std::byte> row_major(std::span<const std::byte> in, std::size_t element_bytes,
+// Of the same elements with the last axis varying fastest.
+std::vector<std::byte> row_major(std::span<const std::byte> bytes, std::size_t element_bytes,
                                  std::span<const std::uint64_t> shape) {
-  switch (element_bytes) {
-    case 1:
-      return row_major<1>(in, shape);
-    case 2:
-      return row_major<2>(in, shape);
-    case 4:
-      return row_major<4>(in, shape);
-    default:
-      return row_major<8>(in, shape);
-  }
+  // As they lie there, the elements are the rows of the shape turned round.
+  const std::vector<std::uint64_t> reversed(shape.rbegin(), shape.rend());
+  std::vector<std::size_t> axes(shape.size());
+  std::iota(axes.rbegin(), axes.rend(), std::size_t{0});
+  return transpose(bytes, element_bytes, reversed, axes);
 }
 
 }  // namespace

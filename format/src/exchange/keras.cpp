@@ -114,7 +114,15 @@ void write_keras(FileSystem& files, const std::string& path, const ArraySet& arr
   write_hdf5_tree(files, path, keras_tree(content.arrays, description));
 }
 
-ArraySet keras_to_savepoint(const ArraySet&, const ArraySet& like) {
-  return like;
+ArraySet keras_to_savepoint(const ArraySet& keras, const ArraySet& like) {
+  const Json metadata = parse_keras_json(keras.metadata, "the Keras model's metadata");
+  const Json like_metadata = parse_keras_json(like.metadata, "the savepoint's metadata");
+  if (!is_savepoint(like_metadata)) {
+    throw Error(ErrorCode::invalid_argument,
+                "the weights are to become a savepoint like one that is none: its metadata is not of kind "
+                "\"savepoint\"; give a savepoint of the same model");
+  }
+  return savepoint_from_keras(keras, keras_description(metadata), like, like_metadata);
 }
+
 }  // namespace holdfast::format

@@ -74,6 +74,11 @@ class Composer {
     for (std::size_t i = 0; i < result_.optimizer.size(); ++i) {
       place(result_.optimizer[i], "optimizer/vars/" + std::to_string(i));
     }
+    // Which optimizer it is stands nowhere else in such a file.
+    const std::string optimizer = optimizer_name();
+    if (!result_.optimizer.empty() && !optimizer.empty()) {
+      result_.groups.push_back(group("optimizer/vars", {{"name", optimizer}}));
+    }
     result_.config = form_ == KerasForm::archive ? archive_config().dump() : "";
     result_.archive_metadata =
         form_ == KerasForm::archive ? Json{{"keras_version", kKerasVersion}, {"date_saved", ""}}.dump() : "";
@@ -121,6 +126,14 @@ class Composer {
       place(array, std::string(kOptimizerWeights) + "/" + array);
     }
     result_.groups.push_back(group(kOptimizerWeights, {{"weight_names", weights}}));
+  }
+
+  // Its own name, or Keras's name for its class.
+  std::string optimizer_name() const {
+    const Json training = training_config();
+    const Json& optimizer = member(training, "optimizer_config");
+    const std::string name = text_member(member(optimizer, "config"), "name");
+    return name.empty() ? keras_snake_case(text_member(optimizer, "class_name")) : name;
   }
 
   // A legacy file keeps what compile() was given in an attribute of its own; an archive in the configuration.

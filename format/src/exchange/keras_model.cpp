@@ -40,6 +40,7 @@ class Builder {
     layer.weights_path = join(parent.weights_path, weights_part);
     const Json& options = member(config, "config");
     layer.is_trainable = parent.is_trainable && flag_member(options, "trainable", true);
+    layer.data_format = text_member(options, "data_format");
     if (layers_of_config(config).is_array()) {
       layer.is_known = true;
       add_model_layers(layer, config);

@@ -21,6 +21,7 @@ struct KerasLayer {
   std::string weights_path;  // in a weights file: "layers/functional/layers/lstm/cell"
   bool is_trainable = true;  // it and all that it is part of
   bool is_known = false;     // its class is, so that `variables` are all that it has
+  std::string data_format;   // "channels_first", "channels_last"; empty where it has none
   std::vector<KerasVariable> variables;
   std::vector<KerasLayer> children;  // in the order of Keras's list of variables
 };

@@ -10,4 +10,8 @@ namespace holdfast::format {
 // savepoint's, parsed. An optimizer's state that Keras has no place for is left out.
 KerasContent keras_from_savepoint(const ArraySet& savepoint, const Json& metadata);
 
+// keras_to_savepoint, of parsed metadata.
+ArraySet savepoint_from_keras(const ArraySet& keras, const KerasDescription& description, const ArraySet& like,
+                              const Json& like_metadata);
+
 }  // namespace holdfast::format

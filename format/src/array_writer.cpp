@@ -16,9 +16,9 @@
 #include "piece_writer.h"
 #include "shape_bytes.h"
 #include "temporary_files.h"
-#include "whole_writer.h"
 #include "user_block.h"
 #include "utf8.h"
+#include "whole_writer.h"
 
 namespace holdfast::format {
 namespace {

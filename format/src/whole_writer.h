@@ -47,8 +47,9 @@ class WholeWriter {
   bool is_renamed_ = false;
 };
 
-// The same in one call: `fill` writes the content. After an exception the temporary file is removed, if that is possible, and what stood at
-// `path` stands there; only when the last act fails does the whole new file stand there already.
+// The same in one call: `fill` writes the content. After an exception the temporary file is removed, if that is
+// possible, and what stood at `path` stands there; only when the last act fails does the whole new file stand there
+// already.
 void write_whole(FileSystem& files, const std::string& path, const std::function<void(File&)>& fill);
 
 }  // namespace holdfast::format

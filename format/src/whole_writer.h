@@ -25,6 +25,8 @@ class WholeWriter {
   WholeWriter& operator=(const WholeWriter&) = delete;
 
   const std::string& path() const { return path_; }
+  // The file's name until commit().
+  const std::string& temporary() const { return temporary_; }
   // The bytes that append() wrote so far.
   std::uint64_t appended_bytes() const { return appended_bytes_; }
 

@@ -25,6 +25,8 @@ Hdf5Tree every_kind_of_content();
 // In tests/unit/format/hdf5/files.
 std::string path_of(const std::string& name);
 
+std::vector<std::byte> read_bytes(const std::string& path);
+
 struct Thrown {
   ErrorCode code;
   std::string sentence;

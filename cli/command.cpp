@@ -1,0 +1,107 @@
+#include "command.h"
+
+#include <CLI/CLI.hpp>
+#include <exception>
+#include <functional>
+#include <new>
+
+#include "diff.h"
+#include "exit_code.h"
+#include "inspect.h"
+#include "stats.h"
+#include "text.h"
+#include "verify.h"
+
+namespace holdfast::cli {
+namespace {
+
+using Action = std::function<int()>;
+
+constexpr const char* kAnyFile = "A file of Holdfast, safetensors, NumPy (.npz) or Keras (.keras, .h5)";
+
+// What the arguments ask for; `action` is set by the subcommand that was parsed.
+class Parser {
+ public:
+  Parser(FileSystem& files, Console& console) : files_(files), console_(console) {
+    app_.require_subcommand(1);
+    add_inspect();
+    add_verify();
+    add_diff();
+    add_stats();
+  }
+
+  // None when all is said already, as by --help; `exit_code` then.
+  Action parse(std::vector<std::string> arguments, int& exit_code) {
+    std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes them
+    try {
+      app_.parse(arguments);
+      return action_;
+    } catch (const CLI::ParseError& error) {
+      exit_code = app_.exit(error, console_.out, console_.problems) == 0 ? kDone : kNotDone;  // help is one, too
+      return {};
+    }
+  }
+
+ private:
+  void add_inspect() {
+    CLI::App* command = app_.add_subcommand("inspect", "Show what a file holds");
+    command->add_option("FILE", inspect_.path, kAnyFile)->required();
+    command->add_flag("--json", inspect_.as_json, "As JSON, with all metadata");
+    command->callback([this] { action_ = [this] { return inspect(files_, inspect_, console_); }; });
+  }
+
+  void add_verify() {
+    CLI::App* command = app_.add_subcommand(
+        "verify", "Check every byte of a file, or of each *.h5 in a folder. Exit code: 0 whole, 1 damaged, 2 not done");
+    command->add_option("PATH", verify_path_, "A file that Holdfast wrote, or a folder of them")->required();
+    command->callback([this] { action_ = [this] { return verify(files_, verify_path_, console_); }; });
+  }
+
+  void add_diff() {
+    CLI::App* command = app_.add_subcommand(
+        "diff", "Show what two files hold differently. Exit code: 0 equal, 1 different, 2 not done");
+    command->add_option("A", diff_.a, kAnyFile)->required();
+    command->add_option("B", diff_.b, "Another")->required();
+    command
+        ->add_option("--tolerance", diff_.tolerance,
+                     "Take elements for equal that are at most so far apart, and all NaNs; without it their bits count")
+        ->check(CLI::NonNegativeNumber);
+    command->add_flag("--ignore-metadata", diff_.ignores_metadata, "Compare the arrays alone");
+    command->callback([this] { action_ = [this] { return diff(files_, diff_, console_); }; });
+  }
+
+  void add_stats() {
+    CLI::App* command =
+        app_.add_subcommand("stats", "Show range, mean, norm, NaNs and a histogram of each array's finite values");
+    command->add_option("FILE", stats_.path, kAnyFile)->required();
+    command->add_flag("--json", stats_.as_json, "As JSON");
+    command->callback([this] { action_ = [this] { return stats(files_, stats_, console_); }; });
+  }
+
+  FileSystem& files_;
+  Console& console_;
+  CLI::App app_{"Handles files of named arrays: Holdfast's savepoints, and those of other frameworks.", "holdfast"};
+  Action action_;
+  InspectOptions inspect_;
+  std::string verify_path_;
+  DiffOptions diff_;
+  StatsOptions stats_;
+};
+
+}  // namespace
+
+int run_command(const std::vector<std::string>& arguments, FileSystem& files, Console& console) {
+  try {
+    int exit_code = kNotDone;
+    Parser parser(files, console);
+    const Action action = parser.parse(arguments, exit_code);
+    return action ? action() : exit_code;
+  } catch (const std::bad_alloc&) {
+    console.problems << "holdfast: no memory left; free some memory and try again\n";
+  } catch (const std::exception& error) {
+    console.problems << "holdfast: " << printable(error.what()) << "\n";
+  }
+  return kNotDone;
+}
+
+}  // namespace holdfast::cli

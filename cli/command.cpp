@@ -3,11 +3,13 @@
 #include <CLI/CLI.hpp>
 #include <exception>
 #include <functional>
+#include <map>
 #include <new>
 
 #include "diff.h"
 #include "exit_code.h"
 #include "inspect.h"
+#include "prune.h"
 #include "stats.h"
 #include "text.h"
 #include "verify.h"
@@ -28,6 +30,7 @@ class Parser {
     add_verify();
     add_diff();
     add_stats();
+    add_prune();
   }
 
   // None when all is said already, as by --help; `exit_code` then.
@@ -78,6 +81,33 @@ class Parser {
     command->callback([this] { action_ = [this] { return stats(files_, stats_, console_); }; });
   }
 
+  void add_prune() {
+    CLI::App* command = app_.add_subcommand(
+        "prune",
+        "Delete the savepoints of a folder that no rule keeps, while no run writes there. The newest whole one and the "
+        "best always stay. Exit code: 0 done, 1 one was damaged, 2 not done");
+    format::RetentionPolicy& retention = prune_.retention;
+    command->add_option("FOLDER", prune_.folder, "A run directory, or another folder of savepoints")->required();
+    command->add_option("--keep-last", retention.keep_last, "The newest so many stay; 0: all")
+        ->check(CLI::NonNegativeNumber);
+    command->add_option("--keep-best", retention.keep_best, "So many with the best metric stay, too")
+        ->check(CLI::NonNegativeNumber);
+    command->add_option("--by", prune_.best_by, "The metric")->capture_default_str();
+    const std::map<std::string, format::BestValue> directions = {{"min", format::BestValue::lowest},
+                                                                 {"max", format::BestValue::highest}};
+    command->add_option("--best", retention.best, "Which value of the metric is the best: min (default) or max")
+        ->transform(CLI::CheckedTransformer(directions).description(""))
+        ->type_name("min|max");
+    command->add_option("--keep-every", retention.keep_every_steps, "All whose step is a multiple stay, too")
+        ->check(CLI::NonNegativeNumber);
+    command
+        ->add_option("--max-bytes", retention.max_bytes,
+                     "The oldest of those go until all fit (10MB, 2GiB), but never the newest or the best")
+        ->transform(CLI::AsSizeValue(false));
+    command->add_flag("--dry-run", prune_.is_trial, "Say what would be deleted, and change nothing");
+    command->callback([this] { action_ = [this] { return prune(files_, prune_, console_); }; });
+  }
+
   FileSystem& files_;
   Console& console_;
   CLI::App app_{"Handles files of named arrays: Holdfast's savepoints, and those of other frameworks.", "holdfast"};
@@ -86,6 +116,7 @@ class Parser {
   std::string verify_path_;
   DiffOptions diff_;
   StatsOptions stats_;
+  PruneOptions prune_;
 };
 
 }  // namespace

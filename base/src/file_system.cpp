@@ -143,6 +143,10 @@ class PosixFileSystem : public FileSystem {
     return std::make_unique<PosixFile>(calls_, open_descriptor(calls_, path, O_RDONLY, "open"), path);
   }
 
+  std::unique_ptr<File> open_for_writing(const std::string& path) override {
+    return std::make_unique<PosixFile>(calls_, open_descriptor(calls_, path, O_RDWR, "open"), path);
+  }
+
   void rename(const std::string& from, const std::string& to) override {
     if (calls_.rename(from.c_str(), to.c_str()) != 0) fail(errno, "cannot rename " + from + " to " + to);
   }

@@ -58,6 +58,11 @@ class WatchedFileSystem : public FileSystem {
     return std::make_unique<WatchedFile>(target_.create(path), path, before_);
   }
 
+  std::unique_ptr<File> open_for_writing(const std::string& path) override {
+    announce("open_for_writing", path);
+    return std::make_unique<WatchedFile>(target_.open_for_writing(path), path, before_);
+  }
+
   std::unique_ptr<File> open_for_reading(const std::string& path) override {
     announce("open", path);
     return std::make_unique<WatchedFile>(target_.open_for_reading(path), path, before_);

@@ -28,12 +28,14 @@ struct Link {
 struct LinkList {
   std::vector<Link> links;
   std::uint64_t room;  // for how many more
+  bool is_full = false;
 };
 
 herr_t append_link(hid_t, const char* name, const H5L_info_t* info, void* data) {
   try {
     auto& list = *static_cast<LinkList*>(data);
-    if (list.room-- == 0) return -1;
+    list.is_full = list.room-- == 0;
+    if (list.is_full) return -1;
     list.links.push_back({.name = name, .is_hard = info->type == H5L_TYPE_HARD});
     return 0;
   } catch (const std::exception&) {
@@ -122,9 +124,14 @@ class Parser {
   std::vector<Link> list_links(const std::string& group) const {
     const Handle handle = open_object(group, H5I_GROUP);
     LinkList list{.links = {}, .room = limits_.max_objects};
-    check_.succeeded(H5Literate(handle, H5_INDEX_NAME, H5_ITER_INC, nullptr, append_link, &list),
-                     "the links of " + label_of(group) + " cannot be listed");
+    const herr_t result = H5Literate(handle, H5_INDEX_NAME, H5_ITER_INC, nullptr, append_link, &list);
+    check_.require(!list.is_full, too_many_objects());
+    check_.succeeded(result, "the links of " + label_of(group) + " cannot be listed");
     return std::move(list.links);
+  }
+
+  std::string too_many_objects() const {
+    return "it has more than " + std::to_string(limits_.max_objects) + " objects";
   }
 
   void check_link(const Link& link, const std::string& path) const {
@@ -145,8 +152,7 @@ class Parser {
 
   void note_object(const H5O_info_t& info, const std::string& path) {
     check_.require(addresses_.insert(info.addr).second, label_of(path) + " is a second name of another object");
-    check_.require(addresses_.size() <= limits_.max_objects,
-                   "it has more than " + std::to_string(limits_.max_objects) + " objects");
+    check_.require(addresses_.size() <= limits_.max_objects, too_many_objects());
     constexpr std::uint64_t kHead = 300;  // of a record with 32 axes
     note_head_bytes(kHead + path.size());
   }

@@ -1,134 +1,25 @@
 // The writing half of array_file.h.
 
-#include <zstd.h>
-
-#include <algorithm>
 #include <new>
-#include <nlohmann/json.hpp>
-#include <set>
-#include <utility>
 
-#include "chunk.h"
-#include "hdf5/view_writer.h"
+#include "array_content.h"
 #include "holdfast/base/error.h"
 #include "holdfast/format/array_file.h"
-#include "names.h"
 #include "piece_writer.h"
-#include "shape_bytes.h"
-#include "temporary_files.h"
 #include "whole_writer.h"
-#include "user_block.h"
-#include "utf8.h"
 
 namespace holdfast::format {
-namespace {
-
-[[noreturn]] void refuse(const std::string& path, const std::string& problem) {
-  throw Error(ErrorCode::invalid_argument, "cannot write " + path + ": " + problem);
-}
-
-void check_array(const std::string& path, const ArrayView& array) {
-  if (!is_utf8(array.name)) refuse(path, "the name of an array is not UTF-8 text; rename the array");
-  const std::string label = "array \"" + array.name + "\"";
-  if (!is_valid_name(array.name)) {
-    refuse(path, label + " has no valid name; use 1 to " + std::to_string(kMaxNameBytes) + " bytes in up to " +
-                     std::to_string(kMaxNameParts) + " parts separated by '/', none of them empty, \".\" or \"..\"");
-  }
-  if (array.shape.size() > kMaxAxes) {
-    refuse(path, label + " has " + std::to_string(array.shape.size()) + " axes, and the format has at most " +
-                     std::to_string(kMaxAxes) + "; give it another shape");
-  }
-  std::uint64_t bytes = 0;
-  if (!multiply_shape(array.shape, size_bytes(array.dtype), bytes) || bytes != array.bytes.size()) {
-    refuse(path, label + " comes with " + std::to_string(array.bytes.size()) + " bytes, and its shape takes " +
-                     std::to_string(bytes) + "; give it all its elements");
-  }
-}
-
-// A name can be an array or a group of arrays, once.
-void check_names(const std::string& path, std::span<const ArrayView> arrays) {
-  std::set<std::string_view> names{kMetadataName};
-  for (const ArrayView& array : arrays) {
-    if (!names.insert(array.name).second) {
-      refuse(path, "the name \"" + array.name + "\" is taken; rename one of the arrays (\"metadata\" is no array)");
-    }
-  }
-  for (const ArrayView& array : arrays) {
-    const std::string_view name = array.name;
-    for (std::size_t slash = name.find('/'); slash != std::string_view::npos; slash = name.find('/', slash + 1)) {
-      if (names.contains(name.substr(0, slash))) {
-        refuse(path, "\"" + array.name + "\" would lie inside the array \"" + array.name.substr(0, slash) +
-                         "\"; rename one of them");
-      }
-    }
-  }
-}
-
-void check_arguments(const std::string& path, std::string_view metadata_json, std::span<const ArrayView> arrays,
-                     const WriteOptions& options) {
-  // The JSON library takes a NUL for the end of its input, and a file would hand it back as padding.
-  if (metadata_json.find('\0') != std::string_view::npos || !nlohmann::json::accept(metadata_json))
-    refuse(path, "the metadata is not JSON; give a JSON text");
-  if (options.zstd_level < ZSTD_minCLevel() || options.zstd_level > ZSTD_maxCLevel()) {
-    refuse(path, "zstd has no level " + std::to_string(options.zstd_level) + "; choose 1 to " +
-                     std::to_string(ZSTD_maxCLevel()));
-  }
-  if (options.threads < 0) refuse(path, "there are no " + std::to_string(options.threads) + " threads; give 0 or more");
-  for (const ArrayView& array : arrays) check_array(path, array);
-  check_names(path, arrays);
-}
-
-std::vector<ArrayView> sorted_by_name(std::span<const ArrayView> arrays) {
-  std::vector<ArrayView> sorted(arrays.begin(), arrays.end());
-  std::sort(sorted.begin(), sorted.end(), [](const ArrayView& a, const ArrayView& b) { return a.name < b.name; });
-  return sorted;
-}
-
-Digest structure_digest(const Hdf5View& view) {
-  DigestBuilder builder;
-  builder.update(view.superblock);
-  builder.update(view.structures);
-  return builder.finish();
-}
-
-// All but the pieces. The header goes last: a file without it is no file yet.
-Digest write_structure(File& file, const std::string& path, Index index, const WriteOptions& options) {
-  const int shown_level = options.compression == Compression::zstd ? options.zstd_level : 1;
-  Hdf5View view = compose_view(path, index, shown_level);
-  view.superblock.resize(kDataOffset - kUserBlockBytes);
-  index.hdf5_bytes = view.structures.size();
-  index.structure = structure_digest(view);
-  const std::vector<std::byte> encoded = encode_index(index);
-  const std::uint64_t index_offset = index.hdf5_offset + index.hdf5_bytes;
-  file.write_at(kUserBlockBytes, view.superblock);
-  file.write_at(index.hdf5_offset, view.structures);
-  file.write_at(index_offset, encoded);
-  const UserBlock block{.file_bytes = index_offset + encoded.size(),
-                        .index_offset = index_offset,
-                        .index_bytes = encoded.size(),
-                        .index_digest = digest(encoded)};
-  file.write_at(0, encode(block));
-  return block.index_digest;
-}
-
-Digest write_content(File& file, const std::string& path, std::string_view metadata_json,
-                     std::span<const ArrayView> arrays, const WriteOptions& options) {
-  const std::vector<ArrayView> sorted = sorted_by_name(arrays);
-  const ArrayView metadata{
-      std::string(kMetadataName), DType::u8, {metadata_json.size()}, std::as_bytes(std::span(metadata_json))};
-  PieceEncoder encoder(metadata, sorted, options.compression);
-  write_pieces(file, encoder, options);
-  return write_structure(file, path, encoder.finish(), options);
-}
-
-}  // namespace
 
 Digest write_array_file(FileSystem& files, const std::string& path, std::string_view metadata_json,
                         std::span<const ArrayView> arrays, const WriteOptions& options) {
-  check_arguments(path, metadata_json, arrays, options);
+  const ArrayContent content(path, metadata_json, arrays, options);
   Digest result;
   try {
-    write_whole(files, path, [&](File& file) { result = write_content(file, path, metadata_json, arrays, options); });
+    write_whole(files, path, [&](File& file) {
+      PieceEncoder encoder(content.metadata, content.sorted, options.compression);
+      write_pieces(file, encoder, options);
+      result = write_structure(file, path, encoder.finish(), options);
+    });
   } catch (const std::bad_alloc&) {
     throw Error(ErrorCode::out_of_memory, "no memory to write " + path + "; free some memory and try again");
   }

@@ -6,6 +6,7 @@
 //
 // The bytes depend on the content alone: not on the processor, nor on zstd's version, which has no part in it.
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -15,11 +16,26 @@
 
 namespace holdfast::format {
 
+// The code words of every two neighbouring bytes, joined: one step for two bytes, where few bytes occur.
+class PairTable {
+ public:
+  PairTable() : pairs_(65536) {}
+
+  // By byte; 0 for one without a word, and then for all its pairs.
+  void fill(const std::array<std::uint32_t, 256>& words);
+  // By the first byte plus 256 times the second.
+  std::span<const std::uint32_t> words() const { return pairs_; }
+
+ private:
+  void clear();
+
+  std::vector<std::uint32_t> pairs_;
+  std::vector<std::size_t> bytes_;  // that have words
+};
+
 // Not for several threads at once.
 class LiteralsEncoder {
  public:
-  LiteralsEncoder();
-
   // One frame of `content`, with content size and checksum; its planes lie one after the other. `content` has
   // between 1 byte and 4 GiB, and a whole number of planes. Valid until the next call.
   std::span<const std::byte> encode(std::span<const std::byte> content, std::size_t plane_bytes);
@@ -27,11 +43,12 @@ class LiteralsEncoder {
  private:
   std::byte* write_block(std::span<const std::byte> block, bool is_last, std::byte* out);
   std::size_t write_literals(std::span<const std::byte> block, std::byte* out);
+  std::size_t write_coded(std::span<const std::byte> block, const HuffmanCode& code, std::byte* out);
   std::size_t write_streams(std::span<const std::byte> block, const HuffmanCode& code, std::byte* out);
 
   std::vector<std::byte> frame_;
   std::vector<std::byte> stream_;
-  std::vector<std::uint32_t> pairs_;  // by two neighbouring bytes
+  PairTable pairs_;
 };
 
 }  // namespace holdfast::format

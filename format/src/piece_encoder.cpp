@@ -122,15 +122,23 @@ PieceEncoder::RunResult PieceEncoder::result(const Run& run) const {
   return result;
 }
 
+bool PieceEncoder::fits(const Run& run, const RunResult& result) const {
+  std::size_t leaves = 0;
+  for (std::size_t i = 0; i < run.piece_count; ++i) {
+    const auto [first, last] = leaves_of(pieces_[run.first_piece + i]);
+    leaves += last - first;
+  }
+  return result.pieces.size() == run.piece_count && result.leaves.size() == leaves;
+}
+
 void PieceEncoder::set_result(const Run& run, const RunResult& result) {
-  HOLDFAST_ASSERT(result.pieces.size() == run.piece_count);
+  HOLDFAST_ASSERT(fits(run, result));
   std::size_t leaf_number = 0;
   for (std::size_t i = 0; i < run.piece_count; ++i) {
     const PlannedPiece& piece = pieces_[run.first_piece + i];
     arrays_[piece.array].pieces[piece.number] = result.pieces[i];
     const auto [first, last] = leaves_of(piece);
     for (std::size_t leaf = first; leaf < last; ++leaf) {
-      HOLDFAST_ASSERT(leaf_number < result.leaves.size());
       arrays_[piece.array].leaves[leaf] = result.leaves[leaf_number++];
     }
   }

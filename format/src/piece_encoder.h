@@ -49,6 +49,8 @@ class PieceEncoder {
     std::vector<Digest> leaves;
   };
   RunResult result(const Run& run) const;
+  // Whether `result` has as many pieces and leaves as the run.
+  bool fits(const Run& run, const RunResult& result) const;
   void set_result(const Run& run, const RunResult& result);
 
   // All arrays with pieces, digests and places, once every run was encoded or its result set. Without the HDF5 part.

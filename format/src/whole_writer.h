@@ -25,6 +25,8 @@ class WholeWriter {
   WholeWriter& operator=(const WholeWriter&) = delete;
 
   const std::string& path() const { return path_; }
+  // The file's name until commit().
+  const std::string& temporary() const { return temporary_; }
   // The bytes that append() wrote so far.
   std::uint64_t appended_bytes() const { return appended_bytes_; }
 
@@ -47,8 +49,9 @@ class WholeWriter {
   bool is_renamed_ = false;
 };
 
-// The same in one call: `fill` writes the content. After an exception the temporary file is removed, if that is possible, and what stood at
-// `path` stands there; only when the last act fails does the whole new file stand there already.
+// The same in one call: `fill` writes the content. After an exception the temporary file is removed, if that is
+// possible, and what stood at `path` stands there; only when the last act fails does the whole new file stand there
+// already.
 void write_whole(FileSystem& files, const std::string& path, const std::function<void(File&)>& fill);
 
 }  // namespace holdfast::format

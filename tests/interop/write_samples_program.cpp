@@ -98,7 +98,10 @@ void write_samples(const std::filesystem::path& folder) {
   write_text(folder / "arrays.json", list.dump());
   write_text(folder / "samples.json", metadata);
 
-  const std::vector<std::pair<std::string, WriteOptions>> modes = {{"zstd1.h5", {.zstd_level = 1}}};
+  const std::vector<std::pair<std::string, WriteOptions>> modes = {
+      {"fast.h5", {.compression = Compression::fast}},
+      {"zstd.h5", {.compression = Compression::zstd, .zstd_level = 3}},
+      {"none.h5", {.compression = Compression::none}}};
   for (const auto& [file, options] : modes) {
     write_array_file(posix_file_system(), folder / file, metadata, views(arrays), options);
   }

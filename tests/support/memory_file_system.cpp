@@ -69,6 +69,11 @@ std::unique_ptr<File> MemoryFileSystem::open_for_reading(const std::string& path
   return std::make_unique<OpenFile>(find(path, "open")->second, false);
 }
 
+std::unique_ptr<File> MemoryFileSystem::open_for_writing(const std::string& path) {
+  const std::lock_guard lock(mutex_);
+  return std::make_unique<OpenFile>(find(path, "open")->second, true);
+}
+
 void MemoryFileSystem::rename(const std::string& from, const std::string& to) {
   const std::lock_guard lock(mutex_);
   require_folder(parent_folder(to), "rename to " + to + " in");

@@ -25,6 +25,7 @@ class MemoryFileSystem : public FileSystem {
 
   std::unique_ptr<File> create(const std::string& path) override;
   std::unique_ptr<File> open_for_reading(const std::string& path) override;
+  std::unique_ptr<File> open_for_writing(const std::string& path) override;
   void rename(const std::string& from, const std::string& to) override;
   void remove(const std::string& path) override;
   void sync_folder(const std::string& path) override;

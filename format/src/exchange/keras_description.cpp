@@ -7,6 +7,9 @@
 namespace holdfast::format {
 namespace {
 
+// Of a list that is too long for one attribute: each holds up to 64 KiB.
+constexpr std::size_t kMaxParts = 1000;
+
 std::string to_hex(const std::vector<std::byte>& bytes) {
   constexpr char kDigits[] = "0123456789abcdef";
   std::string text;
@@ -107,7 +110,7 @@ std::vector<std::string> list_attribute(const std::vector<Hdf5Attribute>& attrib
   };
   std::vector<std::string> texts;
   if (append(std::string(name), texts)) return texts;
-  for (std::size_t part = 0; append(std::string(name) + std::to_string(part), texts); ++part) {
+  for (std::size_t part = 0; part < kMaxParts && append(std::string(name) + std::to_string(part), texts); ++part) {
   }
   return texts;
 }

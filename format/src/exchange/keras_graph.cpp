@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
+#include <set>
 #include <span>
 
 #include "holdfast/base/error.h"
@@ -61,9 +62,9 @@ Json batch_shape(const Json& sample) {
 }
 
 std::string unused_name(const Json& layers, std::string name) {
-  for (const Json& layer : layers) {
-    if (text_member(layer, "name") == name) return unused_name(layers, name + "_");
-  }
+  std::set<std::string> taken;
+  for (const Json& layer : layers) taken.insert(text_member(layer, "name"));
+  while (taken.contains(name)) name += '_';
   return name;
 }
 

@@ -1,5 +1,8 @@
 #include "exchange/keras_json.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "holdfast/base/error.h"
 
 namespace holdfast::format {
@@ -10,9 +13,14 @@ constexpr std::size_t kMaxBytes = std::size_t{64} << 20;
 // The JSON library copies and prints by recursion. A model wrapped in another takes four levels.
 constexpr std::size_t kMaxDepth = 1000;
 
-std::size_t depth(std::string_view text) {
-  std::size_t now = 0;
-  std::size_t deepest = 0;
+struct Scan {
+  std::size_t depth = 0;
+  std::vector<std::size_t> numbers;  // where Python wrote NaN or Infinity, which are no JSON
+};
+
+Scan scan(std::string_view text) {
+  Scan result;
+  std::size_t depth = 0;
   bool is_in_string = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
@@ -22,12 +30,30 @@ std::size_t depth(std::string_view text) {
     } else if (c == '"') {
       is_in_string = true;
     } else if (c == '{' || c == '[') {
-      deepest = std::max(deepest, ++now);
-    } else if ((c == '}' || c == ']') && now > 0) {
-      --now;
+      result.depth = std::max(result.depth, ++depth);
+    } else if ((c == '}' || c == ']') && depth > 0) {
+      --depth;
+    } else if (text.substr(i).starts_with("NaN") || text.substr(i).starts_with("Infinity")) {
+      result.numbers.push_back(i);
     }
   }
-  return deepest;
+  return result;
+}
+
+// With null for each of them.
+std::string without_special_numbers(std::string_view text, const std::vector<std::size_t>& places) {
+  std::string result;
+  std::size_t begin = 0;
+  for (const std::size_t place : places) {
+    for (const std::string_view number : {"NaN", "Infinity"}) {
+      if (text.substr(place, number.size()) != number) continue;
+      const bool is_negative = place > begin && text[place - 1] == '-';
+      result.append(text, begin, place - begin - (is_negative ? 1 : 0));
+      result += "null";
+      begin = place + number.size();
+    }
+  }
+  return result.append(text, begin);
 }
 
 [[noreturn]] void refuse(const std::string& label, const std::string& problem) {
@@ -41,8 +67,10 @@ Json parse_keras_json(std::string_view text, const std::string& label) {
     refuse(label,
            "has " + std::to_string(text.size()) + " bytes where at most " + std::to_string(kMaxBytes) + " are read");
   }
-  if (depth(text) > kMaxDepth) refuse(label, "is nested deeper than " + std::to_string(kMaxDepth) + " levels");
-  Json json = Json::parse(text, nullptr, false);
+  const Scan found = scan(text);
+  if (found.depth > kMaxDepth) refuse(label, "is nested deeper than " + std::to_string(kMaxDepth) + " levels");
+  Json json = found.numbers.empty() ? Json::parse(text, nullptr, false)
+                                    : Json::parse(without_special_numbers(text, found.numbers), nullptr, false);
   if (json.is_discarded()) refuse(label, "is no JSON");
   return json;
 }

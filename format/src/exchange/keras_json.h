@@ -11,7 +11,8 @@ namespace holdfast::format {
 
 using Json = nlohmann::json;
 
-// `label` names the text in errors: "the model's configuration in model.keras". Throws Error{invalid_file}.
+// `label` names the text in errors: "the model's configuration in model.keras". The numbers that Python writes and JSON
+// lacks (NaN, Infinity) become null. Throws Error{invalid_file}.
 Json parse_keras_json(std::string_view text, const std::string& label);
 
 // The member, or null where `object` is no object or has none.

@@ -10,6 +10,17 @@ namespace {
 
 // Of models in models and wrappers in wrappers.
 constexpr std::size_t kMaxNesting = 64;
+constexpr std::size_t kMaxLayers = 100'000;
+constexpr std::size_t kMaxPathBytes = std::size_t{32} << 20;
+
+// A model's list of layers; null for a class that is no Sequential or functional model.
+const Json& layers_of_class(std::string_view class_name, const Json& options) {
+  static const Json nothing;
+  if (class_name != "Sequential" && class_name != "Functional" && class_name != "Model") return nothing;
+  // Keras 1 and early Keras 2 wrote a Sequential's layers themselves.
+  const Json& layers = options.is_array() ? options : member(options, "layers");
+  return layers.is_array() ? layers : nothing;
+}
 
 bool starts_with(std::string_view text, std::string_view prefix) {
   return text.substr(0, prefix.size()) == prefix;
@@ -31,20 +42,24 @@ class Builder {
 
   KerasLayer build(const Json& config, const KerasLayer& parent, const std::string& array_part,
                    const std::string& weights_part) {
-    if (++nesting_ > kMaxNesting) {
-      refuse("nests layers deeper than " + std::to_string(kMaxNesting) + " levels");
-    }
+    return build(text_member(config, "class_name"), member(config, "config"), parent, array_part, weights_part);
+  }
+
+ private:
+  KerasLayer build(const std::string& class_name, const Json& options, const KerasLayer& parent,
+                   const std::string& array_part, const std::string& weights_part) {
+    if (++nesting_ > kMaxNesting) refuse("nests layers deeper than " + std::to_string(kMaxNesting) + " levels");
     KerasLayer layer;
-    layer.class_name = text_member(config, "class_name");
+    layer.class_name = class_name;
     layer.array_path = join(parent.array_path, array_part);
     layer.weights_path = join(parent.weights_path, weights_part);
-    const Json& options = member(config, "config");
+    count(layer);
     layer.is_trainable = parent.is_trainable && flag_member(options, "trainable", true);
     layer.data_format = text_member(options, "data_format");
-    if (layers_of_config(config).is_array()) {
+    if (const Json& layers = layers_of_class(class_name, options); layers.is_array()) {
       layer.is_known = true;
-      add_model_layers(layer, config);
-    } else if (auto variables = keras_variables(layer.class_name, options)) {
+      add_container(layer, layers, "layers", class_name == "Sequential");
+    } else if (auto variables = keras_variables(class_name, options)) {
       layer.variables = std::move(*variables);
       layer.is_known = add_parts(layer, options);
     }
@@ -52,13 +67,18 @@ class Builder {
     return layer;
   }
 
- private:
   [[noreturn]] void refuse(const std::string& problem) const {
     throw Error(ErrorCode::invalid_file, label_ + " " + problem + "; save the model again with Keras");
   }
 
-  void add_model_layers(KerasLayer& model, const Json& config) {
-    add_container(model, layers_of_config(config), "layers", is_sequential(config));
+  // Every layer repeats the names of those that it lies in, and a wrapper can stand for two of its layer: a small text
+  // could ask for any amount of memory.
+  void count(const KerasLayer& layer) {
+    path_bytes_ += layer.array_path.size() + layer.weights_path.size();
+    if (++layers_ > kMaxLayers || path_bytes_ > kMaxPathBytes) {
+      refuse("has more than " + std::to_string(kMaxLayers) + " layers, or names of more than " +
+             std::to_string(kMaxPathBytes) + " bytes");
+    }
   }
 
   // Keras names the groups of a list after the classes, and counts each.
@@ -93,13 +113,12 @@ class Builder {
   }
 
   bool add_part(KerasLayer& layer, const std::string& class_name, const std::string& key, const Json& options) {
-    return add_part(layer, Json{{"class_name", class_name}, {"config", options}}, key);
+    layer.children.push_back(build(class_name, options, layer, key, key));
+    return true;
   }
 
   bool add_part(KerasLayer& layer, const Json& config, const std::string& key) {
-    if (!config.is_object()) return false;
-    layer.children.push_back(build(config, layer, key, key));
-    return true;
+    return config.is_object() && add_part(layer, text_member(config, "class_name"), key, member(config, "config"));
   }
 
   bool add_directions(KerasLayer& layer, const Json& options) {
@@ -110,14 +129,17 @@ class Builder {
   }
 
   bool add_projections(KerasLayer& layer, const Json& options) {
+    const Json projection = {{"use_bias", flag_member(options, "use_bias", true)}};
     for (const char* key : {"query_dense", "key_dense", "value_dense", "output_dense"}) {
-      add_part(layer, "EinsumDense", key, {{"use_bias", flag_member(options, "use_bias", true)}});
+      add_part(layer, "EinsumDense", key, projection);
     }
     return true;
   }
 
   const std::string& label_;
   std::size_t nesting_ = 0;
+  std::size_t layers_ = 0;
+  std::size_t path_bytes_ = 0;
 };
 
 void append_slots(const KerasLayer& layer, std::vector<KerasSlot>& slots) {
@@ -134,13 +156,7 @@ void append_slots(const KerasLayer& layer, std::vector<KerasSlot>& slots) {
 }  // namespace
 
 const Json& layers_of_config(const Json& config) {
-  static const Json nothing;
-  const std::string class_name = text_member(config, "class_name");
-  if (class_name != "Sequential" && class_name != "Functional" && class_name != "Model") return nothing;
-  const Json& options = member(config, "config");
-  // Keras 1 and early Keras 2 wrote a Sequential's layers themselves.
-  const Json& layers = options.is_array() ? options : member(options, "layers");
-  return layers.is_array() ? layers : nothing;
+  return layers_of_class(text_member(config, "class_name"), member(config, "config"));
 }
 
 std::string layer_name(const Json& layer) {

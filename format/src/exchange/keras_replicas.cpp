@@ -155,7 +155,7 @@ std::vector<Share> shares_of_names(const std::vector<std::string>& weights) {
   std::vector<Share> shares;
   for (std::size_t i = 0; i < weights.size(); ++i) {
     const std::vector<std::string> parts = parts_of(weights[i]);
-    if (parts.empty()) return {};
+    if (parts.empty() || parts.front().empty()) return {};
     const auto [owner, is_new] = owners.emplace(parts.front(), shares.size());
     if (is_new) shares.push_back({.layer = parts.front(), .weights = {}});
     shares[owner->second].weights.push_back(i);

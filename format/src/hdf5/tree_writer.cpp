@@ -73,6 +73,7 @@ class Planner {
   }
 
   void check_path(const std::string& path) const {
+    check_.require(is_utf8(path), "a path of " + std::to_string(path.size()) + " bytes is not UTF-8 text without NUL");
     const std::string problem = problem_of_path(path);
     check_.require(problem.empty(), describe("path", path) + " " + problem);
   }
@@ -90,9 +91,9 @@ class Planner {
   void check_attributes(const std::vector<Hdf5Attribute>& attributes, const std::string& owner) const {
     std::set<std::string_view> names;
     for (const Hdf5Attribute& attribute : attributes) {
-      const std::string label = "attribute \"" + attribute.name + "\" of " + owner;
       check_.require(!attribute.name.empty() && attribute.name.size() <= kMaxTreePathBytes && is_utf8(attribute.name),
-                     label + " has no valid name");
+                     "an attribute of " + owner + " has no valid name");
+      const std::string label = "attribute \"" + attribute.name + "\" of " + owner;
       check_.require(names.insert(attribute.name).second, label + " is listed twice");
       std::visit([&](const auto& value) { check_value(value, label); }, attribute.value);
     }

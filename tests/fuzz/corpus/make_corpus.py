@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
 """Writes the corpus of each fuzz target beside this script: small files that reach every branch of the readers. The files are kept in
-the repository; run it again after a change here. Standard library only, except for user_block/, which is cut from a file of ours."""
+the repository; run it again after a change here. Standard library only. user_block/ and index/ are cut from files of ours and made
+when the program that writes them is given: make_corpus.py build/release/bin/exchange_program."""
 
 import io
 import json
 import os
 import struct
+import subprocess
+import sys
+import tempfile
 import zipfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -107,17 +111,40 @@ def make_npy():
     save("npy", "beyond_64_bits", npy(form % ("<f8", "False", "(4294967296, 4294967296)"), b""))
 
 
-def make_user_block():
-    """The files of the tests were signed by a script of theirs, with the XXH3 that the standard library lacks."""
-    source = os.path.join(HERE, "../../unit/format/files/by_a_stranger.h5")
-    with open(source, "rb") as file:
-        block = file.read(512)
-    save("user_block", "version_1", block)
+def of_our_own(program, arrays, metadata=None):
+    """The bytes of a Holdfast file with arrays given as .npy files."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = os.path.join(folder, "a.npz"), os.path.join(folder, "a.h5")
+        members = {f"{name}.npy": content for name, content in arrays.items()}
+        if metadata:
+            members["holdfast.metadata.json"] = metadata
+        with open(source, "wb") as file:
+            file.write(archive(zipfile.ZIP_STORED, members))
+        subprocess.run([program, "npz", "holdfast", source, target], check=True)
+        with open(target, "rb") as file:
+            return file.read()
+
+
+def make_user_block_and_index(program):
+    form = "{'descr': '%s', 'fortran_order': False, 'shape': %s, }"
+    files = {
+        "empty": of_our_own(program, {}),
+        "small": of_our_own(program, {"model/a/kernel": npy(form % ("<f4", "(2, 3)"), bytes(24)),
+                                      "model/a/bias": npy(form % ("<V2", "(3,)"), bytes(6)),
+                                      "nothing": npy(form % ("<i8", "(2, 0)"), b""),
+                                      "scalar": npy(form % ("<u8", "()"), bytes(8))}, b'{"step": 5}'),
+        "chunks": of_our_own(program, {"a": npy(form % ("<f4", "(600, 1000)"), bytes(2_400_000)),
+                                       "b": npy(form % ("|u1", "(3, 4097)"), bytes(3 * 4097))}),
+    }
+    for name, file in files.items():
+        offset, size = struct.unpack_from("<QQ", file, 24)
+        save("user_block", name, file[:512])
+        save("index", name, file[offset:offset + size])
+    block = files["small"][:512]
     save("user_block", "hdf5", b"\x89HDF\r\n\x1a\n" + bytes(504))
     save("user_block", "zero", bytes(512))
     save("user_block", "version_9", block[:8] + struct.pack("<I", 9) + block[12:])
-    save("user_block", "of_its_own_length", block[:16] + struct.pack("<Q", 512) + block[24:])
-    save("user_block", "of_a_mebibyte", block[:16] + struct.pack("<Q", 1 << 20) + block[24:])
+    save("user_block", "index_beyond_the_end", block[:24] + struct.pack("<QQ", 2**63, 2**63) + block[40:])
 
 
 def make_graph():
@@ -125,6 +152,15 @@ def make_graph():
         return {"format": "holdfast.sequential", "version": 1, "input_shape": shape,
                 "layers": [{"kind": kind, "name": name, "config": config} for kind, name, config in layers]}
 
+    start = {"use_bias": True, "kernel_initializer": "glorot_uniform", "bias_initializer": "zeros"}
+    pool = {"pool_size": [2, 2], "strides": [2, 2], "padding": "valid"}
+    conv = {"filters": 4, "kernel_size": [3, 3], "strides": [1, 1], "padding": "same", "activation": "relu", **start}
+    save("graph", "all_layers", json.dumps(graph(
+        [8, 8, 1], ("Conv2D", "conv2d", conv), ("BatchNormalization", "bn", {"momentum": 0.5, "epsilon": 0.25}),
+        ("MaxPooling2D", "max_pooling2d", pool), ("AveragePooling2D", "average_pooling2d", pool),
+        ("Flatten", "flatten", {}), ("Dropout", "dropout", {"rate": 0.5}),
+        ("Activation", "activation", {"activation": "tanh"}),
+        ("Dense", "dense", {"units": 10, "activation": "softmax", **start}))).encode())
     save("graph", "no_layers", json.dumps(graph([4])).encode())
     save("graph", "dropout", json.dumps(graph([4], ("Dropout", "dropout", {"rate": 0.5}))).encode())
     save("graph", "flatten", json.dumps(graph([2, 3, 4], ("Flatten", "flatten", {}))).encode())
@@ -137,5 +173,6 @@ def make_graph():
 make_safetensors()
 make_zip()
 make_npy()
-make_user_block()
 make_graph()
+if len(sys.argv) > 1:
+    make_user_block_and_index(sys.argv[1])

@@ -55,9 +55,9 @@ std::vector<std::byte> skewed_bytes(std::size_t count, unsigned symbols, double 
 // As weights are: normal, with a standard deviation of 0.02.
 std::vector<float> normal_floats(std::size_t count) {
   std::mt19937 random(1);
-  std::normal_distribution<float> draw(0.0F, 0.02F);
+  std::normal_distribution<double> draw(0.0, 0.02);
   std::vector<float> values(count);
-  std::generate(values.begin(), values.end(), [&] { return draw(random); });
+  std::generate(values.begin(), values.end(), [&] { return static_cast<float>(draw(random)); });
   return values;
 }
 
@@ -122,6 +122,37 @@ TEST(LiteralsFrame, OfPlanesThatDifferComesBack) {
   expect_comes_back(content, 50'000);
 }
 
+// Large blocks are coded after a look at some of their bytes, at these ranges of 64.
+constexpr std::size_t kLargeBlock = 131'072;
+std::vector<std::size_t> looked_at() {
+  std::vector<std::size_t> ranges;
+  for (std::size_t i = 0; i < 256; ++i) ranges.push_back((kLargeBlock - 64) * i / 255);
+  return ranges;
+}
+
+TEST(LiteralsFrame, OfBytesThatTheSampleDoesNotShowComesBack) {
+  for (const unsigned rare : {0U, 1U, 57U, 64U, 70U, 90U, 128U, 255U}) {
+    std::vector<std::byte> content = skewed_bytes(kLargeBlock, 6, 2, 60, rare);
+    content[looked_at()[100] + 64] = static_cast<std::byte>(rare);
+
+    expect_comes_back(content, content.size());
+    EXPECT_LT(LiteralsEncoder().encode(content, content.size()).size(), kLargeBlock / 2) << rare;
+  }
+}
+
+TEST(LiteralsFrame, OfASampleThatMisleadsIsStoredPlainly) {
+  std::vector<std::byte> content = random_bytes(kLargeBlock, 1);
+  unsigned next = 0;
+  for (const std::size_t range : looked_at()) {
+    // All bytes occur there, and one of them nearly always.
+    std::fill_n(content.begin() + static_cast<std::ptrdiff_t>(range), 64, std::byte{7});
+    content[range + 1] = static_cast<std::byte>(next++);
+  }
+
+  expect_comes_back(content, content.size());
+  EXPECT_LE(LiteralsEncoder().encode(content, content.size()).size(), 9 + 4 + 3 + kLargeBlock);
+}
+
 TEST(LiteralsFrame, ShrinksWeightsAsFarAsTheirExponentsAllow) {
   const std::vector<float> values = normal_floats(262'144);
 
@@ -148,14 +179,15 @@ TEST(LiteralsFrame, HoldsARepeatedByteInFourBytesABlock) {
 
 // Savepoints are reproducible: whoever changes these bytes changes the files of equal states.
 TEST(LiteralsFrame, HasTheSameBytesOnEveryMachine) {
-  std::vector<std::byte> content(100'000);
+  std::vector<std::byte> content(200'000);
   std::uint32_t state = 1;
   for (std::byte& byte : content) {
     state = state * 1'664'525 + 1'013'904'223;
     byte = static_cast<std::byte>(std::countl_zero(state | 1) * 3 + 70);
   }
 
-  EXPECT_EQ(digest(LiteralsEncoder().encode(content, 50'000)).hex(), "3e042d7ad2c2414da28b0d554708ffcf");
+  EXPECT_EQ(digest(LiteralsEncoder().encode(content, 50'000)).hex(), "6a505957cfa08092d88691c86acd0f59");
+  EXPECT_EQ(digest(LiteralsEncoder().encode(content, 100'000)).hex(), "534d8f471cd715ee920eca3d78a6a096");
 }
 
 TEST(LiteralsFrame, IsRefusedWhenDamaged) {

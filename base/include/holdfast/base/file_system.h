@@ -43,6 +43,8 @@ class FileSystem {
   // Fails when the file exists.
   virtual std::unique_ptr<File> create(const std::string& path) = 0;
   virtual std::unique_ptr<File> open_for_reading(const std::string& path) = 0;
+  // A file that exists, to write parts of it beside other writers.
+  virtual std::unique_ptr<File> open_for_writing(const std::string& path) = 0;
   // Replaces `to` in one step.
   virtual void rename(const std::string& from, const std::string& to) = 0;
   virtual void remove(const std::string& path) = 0;
@@ -63,8 +65,8 @@ FileSystem& posix_file_system();
 // is dead like any other. `before` is called on the thread of the operation, by several at once where several work;
 // `target` must outlive what is returned.
 struct FileOperation {
-  std::string name;  // "create", "open", "write", "read", "write_back", "sync", "rename", "remove", "sync_folder",
-                     // "list", "exists", "create_folders"
+  std::string name;  // "create", "open", "open_for_writing", "write", "read", "write_back", "sync", "rename", "remove",
+                     // "sync_folder", "list", "exists", "create_folders"
   std::string path;
   std::string new_path{};  // of a rename
   std::uint64_t offset = 0;

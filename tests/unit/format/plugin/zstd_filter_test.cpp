@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <zstd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <stdexcept>
@@ -31,7 +32,7 @@ class ZstdFilter : public ::testing::Test {
   Chunk apply(unsigned flags, const std::vector<std::byte>& bytes, std::vector<unsigned> parameters = {}) const {
     std::size_t buffer_bytes = bytes.size();
     void* buffer = std::malloc(buffer_bytes + 1);
-    std::memcpy(buffer, bytes.data(), bytes.size());
+    std::copy(bytes.begin(), bytes.end(), static_cast<std::byte*>(buffer));
     Chunk chunk;
     chunk.size = filter_->filter(flags, parameters.size(), parameters.data(), bytes.size(), &buffer_bytes, &buffer);
     EXPECT_LE(chunk.size, buffer_bytes);

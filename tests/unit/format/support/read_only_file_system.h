@@ -41,6 +41,7 @@ class ReadOnlyFileSystem : public FileSystem {
 
   std::unique_ptr<File> open_for_reading(const std::string&) override { return std::make_unique<ReadOnlyFile>(bytes_); }
   std::unique_ptr<File> create(const std::string&) override { refuse(); }
+  std::unique_ptr<File> open_for_writing(const std::string&) override { refuse(); }
   void rename(const std::string&, const std::string&) override { refuse(); }
   void remove(const std::string&) override { refuse(); }
   void sync_folder(const std::string&) override { refuse(); }

@@ -1,0 +1,76 @@
+#include "prune.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "exit_code.h"
+#include "holdfast/format/array_file.h"
+#include "holdfast/format/catalogue.h"
+#include "holdfast/format/savepoint_keeper.h"
+#include "text.h"
+
+namespace holdfast::cli {
+namespace {
+
+using format::SavepointEntry;
+
+bool has_metric(FileSystem& files, const std::string& path, const std::string& metric) {
+  try {
+    return format::metric_of(format::ArrayFile::open(files, path).metadata(), metric).has_value();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::invalid_file) throw;
+    return false;  // the keeper says so when it meets the file
+  }
+}
+
+// Without a metric the best could not be told from the others, and would be deleted with them.
+void require_metric(FileSystem& files, const std::string& folder, const std::vector<SavepointEntry>& entries,
+                    const std::string& metric) {
+  const bool is_there = std::any_of(entries.begin(), entries.end(), [&](const SavepointEntry& entry) {
+    return has_metric(files, folder + "/" + entry.name, metric);
+  });
+  if (is_there) return;
+  throw Error(ErrorCode::not_found, "no savepoint of " + folder + " says what its \"" + metric +
+                                        "\" is, so the best cannot be told; name another metric with --by "
+                                        "(\"holdfast inspect --json\" shows them under \"metrics\")");
+}
+
+}  // namespace
+
+int prune(FileSystem& files, const PruneOptions& options, Console& console) {
+  const std::string& folder = options.folder;
+  if (options.retention.keep_last == 0 && options.retention.max_bytes == 0) {
+    throw Error(ErrorCode::invalid_argument,
+                "nothing would be deleted from " + folder + "; say how many stay with --keep-last or --max-bytes");
+  }
+  const std::vector<SavepointEntry> entries = format::list_savepoints(files, folder);
+  if (entries.empty()) {
+    throw Error(ErrorCode::not_found, "folder " + folder + " has no savepoint-*.h5; give a folder of savepoints");
+  }
+  if (options.retention.keep_best > 0) require_metric(files, folder, entries, options.best_by);
+
+  int worst = kDone;
+  const auto report = [&](const format::Problem& problem) {
+    worst = kDamaged;
+    console.problems << "holdfast: " << printable(problem.why);
+    if (!problem.set_aside_as.empty()) {
+      console.problems << "; it is " << printable(problem.set_aside_as) << " from here on";
+    }
+    console.problems << "\n";
+  };
+  format::SavepointKeeper keeper(files, folder,
+                                 {.copies = {},
+                                  .retention = options.retention,
+                                  .best_by = options.best_by,
+                                  .report = report,
+                                  .is_trial = options.is_trial});
+  const std::vector<std::string> deleted = keeper.prune();
+  const std::string would = options.is_trial ? "would be " : "";
+  for (const std::string& name : deleted) console.out << would << "deleted " << folder << "/" << name << "\n";
+  const std::size_t left = format::list_savepoints(files, folder).size() - (options.is_trial ? deleted.size() : 0);
+  console.out << describe_count(deleted.size(), "savepoint") << " " << would << "deleted, " << left
+              << (options.is_trial ? " would stay\n" : " stay\n");
+  return worst;
+}
+
+}  // namespace holdfast::cli

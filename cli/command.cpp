@@ -6,6 +6,7 @@
 #include <map>
 #include <new>
 
+#include "convert.h"
 #include "diff.h"
 #include "exit_code.h"
 #include "inspect.h"
@@ -30,6 +31,7 @@ class Parser {
     add_verify();
     add_diff();
     add_stats();
+    add_convert();
     add_prune();
   }
 
@@ -81,6 +83,44 @@ class Parser {
     command->callback([this] { action_ = [this] { return stats(files_, stats_, console_); }; });
   }
 
+  void add_convert() {
+    CLI::App* command = app_.add_subcommand(
+        "convert", "Write a file's arrays as a file of another kind; what has no place there is named");
+    command->add_option("IN", convert_.input, kAnyFile)->required();
+    command
+        ->add_option("OUT", convert_.output,
+                     "The file to write: .h5 (Holdfast), .safetensors, .npz, .keras, .weights.h5 (Keras)")
+        ->required();
+    command
+        ->add_option(
+            "--to", convert_.to,
+            "The kind of OUT where its name does not tell; pytorch: safetensors with the names and layouts of a "
+            "PyTorch state dict")
+        ->type_name("holdfast|safetensors|npz|pytorch|keras-weights|keras|keras-legacy-weights|keras-legacy");
+    command
+        ->add_option("--like", convert_.like,
+                     "A savepoint of the same model: with its names and shapes weights of Keras or PyTorch become a "
+                     "savepoint")
+        ->type_name("SAVEPOINT");
+    add_compression(*command);
+    command->add_flag("--force", convert_.replaces_output, "Replace OUT if it exists");
+    command->callback([this] { action_ = [this] { return convert(files_, convert_, console_); }; });
+  }
+
+  void add_compression(CLI::App& command) {
+    using format::Compression;
+    const std::map<std::string, Compression> kinds = {
+        {"fast", Compression::fast}, {"zstd", Compression::zstd}, {"none", Compression::none}};
+    command
+        .add_option("--compression", convert_.compression,
+                    "Of a Holdfast file: fast (default), zstd, or none: the portable mode, which every HDF5 reads "
+                    "without a plugin")
+        ->transform(CLI::CheckedTransformer(kinds).description(""))
+        ->type_name("fast|zstd|none");
+    command.add_option("--level", convert_.zstd_level, "Of zstd: -7 (fastest) to 22 (smallest)")
+        ->check(CLI::Range(-7, 22).description(""));
+  }
+
   void add_prune() {
     CLI::App* command = app_.add_subcommand(
         "prune",
@@ -116,6 +156,7 @@ class Parser {
   std::string verify_path_;
   DiffOptions diff_;
   StatsOptions stats_;
+  ConvertOptions convert_;
   PruneOptions prune_;
 };
 

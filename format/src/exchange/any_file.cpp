@@ -22,10 +22,6 @@ class AnyFile::Content {
   virtual std::span<const ArrayInfo> arrays() const = 0;
   virtual std::vector<std::byte> read(const ArrayInfo& array) const = 0;
   virtual const ArrayFile* array_file() const { return nullptr; }
-
-  std::string path;
-  FileKind kind = FileKind::holdfast;
-  std::uint64_t file_bytes = 0;
 };
 
 namespace {
@@ -60,7 +56,7 @@ class SafetensorsContent : public AnyFile::Content {
   std::span<const ArrayInfo> arrays() const override { return infos_; }
   std::vector<std::byte> read(const ArrayInfo& array) const override {
     const auto index = static_cast<std::size_t>(&array - infos_.data());
-    return within_memory(path, [&] { return file_.read(file_.entries()[index]); });
+    return within_memory(source_->path(), [&] { return file_.read(file_.entries()[index]); });
   }
 
  private:
@@ -159,7 +155,8 @@ FileKind recognise(FileSystem& files, const std::string& path) {
                   " bytes begin like none of them; check the path, or use another copy of it");
 }
 
-AnyFile::AnyFile(std::unique_ptr<Content> content) : content_(std::move(content)) {}
+AnyFile::AnyFile(std::string path, FileKind kind, std::uint64_t file_bytes, std::unique_ptr<Content> content)
+    : path_(std::move(path)), kind_(kind), file_bytes_(file_bytes), content_(std::move(content)) {}
 AnyFile::~AnyFile() = default;
 AnyFile::AnyFile(AnyFile&&) noexcept = default;
 AnyFile& AnyFile::operator=(AnyFile&&) noexcept = default;
@@ -167,18 +164,7 @@ AnyFile& AnyFile::operator=(AnyFile&&) noexcept = default;
 AnyFile AnyFile::open(FileSystem& files, const std::string& path) {
   const FileKind kind = recognise(files, path);
   std::unique_ptr<Content> content = within_memory(path, [&] { return open_content(files, path, kind); });
-  content->path = path;
-  content->kind = kind;
-  content->file_bytes = files.open_for_reading(path)->size_bytes();
-  return AnyFile(std::move(content));
-}
-
-FileKind AnyFile::kind() const {
-  return content_->kind;
-}
-
-std::uint64_t AnyFile::file_bytes() const {
-  return content_->file_bytes;
+  return AnyFile(path, kind, files.open_for_reading(path)->size_bytes(), std::move(content));
 }
 
 const std::string& AnyFile::metadata() const {
@@ -200,7 +186,7 @@ const ArrayInfo* AnyFile::find(std::string_view name) const {
 std::vector<std::byte> AnyFile::read(std::string_view name) const {
   const ArrayInfo* array = find(name);
   if (array == nullptr) {
-    throw Error(ErrorCode::not_found, content_->path + " has no array " + shown(name) + " among its " +
+    throw Error(ErrorCode::not_found, path_ + " has no array " + shown(name) + " among its " +
                                           std::to_string(arrays().size()) + "; \"holdfast inspect\" lists them");
   }
   return content_->read(*array);
@@ -210,15 +196,22 @@ const ArrayFile* AnyFile::array_file() const {
   return content_->array_file();
 }
 
-ArraySet read_any(FileSystem& files, const std::string& path) {
-  const AnyFile file = AnyFile::open(files, path);
-  return within_memory(path, [&] {
-    ArraySet set{.arrays = {}, .metadata = file.metadata()};
-    for (const ArrayInfo& array : file.arrays()) {
-      set.arrays.push_back({array.name, array.dtype, array.shape, file.read(array.name)});
+ArraySet AnyFile::read_all(const std::function<void(std::uint64_t done, std::uint64_t total)>& progress) const {
+  return within_memory(path_, [&] {
+    std::uint64_t total = 0;
+    std::uint64_t done = 0;
+    for (const ArrayInfo& array : arrays()) total += size_bytes(array);
+    ArraySet set{.arrays = {}, .metadata = metadata()};
+    for (const ArrayInfo& array : arrays()) {
+      set.arrays.push_back({array.name, array.dtype, array.shape, content_->read(array)});
+      if (progress) progress(done += size_bytes(array), total);
     }
     return set;
   });
+}
+
+ArraySet read_any(FileSystem& files, const std::string& path) {
+  return AnyFile::open(files, path).read_all();
 }
 
 }  // namespace holdfast::format

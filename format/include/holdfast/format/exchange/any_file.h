@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -41,8 +42,8 @@ class AnyFile {
   AnyFile(AnyFile&&) noexcept;
   AnyFile& operator=(AnyFile&&) noexcept;
 
-  FileKind kind() const;
-  std::uint64_t file_bytes() const;
+  FileKind kind() const { return kind_; }
+  std::uint64_t file_bytes() const { return file_bytes_; }
   // JSON, as the reader of its kind gives it.
   const std::string& metadata() const;
   // Sorted by name (as bytes). Only Holdfast's files say `digest` and `storage`; of the others, safetensors alone says
@@ -53,6 +54,8 @@ class AnyFile {
   // The array's elements, row-major and little-endian. Throws Error{not_found}, invalid_file for damage, and what the
   // file system threw.
   std::vector<std::byte> read(std::string_view name) const;
+  // All arrays and the metadata. `progress` is told how many of the arrays' bytes were read.
+  ArraySet read_all(const std::function<void(std::uint64_t done, std::uint64_t total)>& progress = {}) const;
 
   // Null when it is no file of Holdfast.
   const ArrayFile* array_file() const;
@@ -61,8 +64,11 @@ class AnyFile {
   class Content;
 
  private:
-  explicit AnyFile(std::unique_ptr<Content> content);
+  AnyFile(std::string path, FileKind kind, std::uint64_t file_bytes, std::unique_ptr<Content> content);
 
+  std::string path_;
+  FileKind kind_;
+  std::uint64_t file_bytes_;
   std::unique_ptr<Content> content_;
 };
 

@@ -101,24 +101,4 @@ std::string path_of(const std::string& name) {
   return std::string(HOLDFAST_SOURCE_DIR) + "/tests/unit/format/hdf5/files/" + name;
 }
 
-<<<<<<< HEAD
-=======
-std::vector<std::byte> read_bytes(const std::string& path) {
-  const std::unique_ptr<File> file = posix_file_system().open_for_reading(path);
-  std::vector<std::byte> bytes(file->size_bytes());
-  EXPECT_EQ(file->read_at(0, bytes), bytes.size());
-  return bytes;
-}
-
-Thrown thrown_by(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return {error.code(), error.what()};
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return {ErrorCode::cancelled, ""};
-}
-
->>>>>>> h-foreign
 }  // namespace holdfast::format::testing

@@ -24,16 +24,4 @@ Hdf5Tree every_kind_of_content();
 // In tests/unit/format/hdf5/files.
 std::string path_of(const std::string& name);
 
-<<<<<<< HEAD
-=======
-std::vector<std::byte> read_bytes(const std::string& path);
-
-struct Thrown {
-  ErrorCode code;
-  std::string sentence;
-};
-// Fails the test when nothing is thrown.
-Thrown thrown_by(const std::function<void()>& action);
-
->>>>>>> h-foreign
 }  // namespace holdfast::format::testing

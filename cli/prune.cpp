@@ -66,7 +66,8 @@ int prune(FileSystem& files, const PruneOptions& options, Console& console) {
                                   .is_trial = options.is_trial});
   const std::vector<std::string> deleted = keeper.prune();
   const std::string would = options.is_trial ? "would be " : "";
-  for (const std::string& name : deleted) console.out << would << "deleted " << folder << "/" << name << "\n";
+  for (const std::string& name : deleted)
+    console.out << would << "deleted " << printable(folder) << "/" << name << "\n";
   const std::size_t left = format::list_savepoints(files, folder).size() - (options.is_trial ? deleted.size() : 0);
   console.out << describe_count(deleted.size(), "savepoint") << " " << would << "deleted, " << left
               << (options.is_trial ? " would stay\n" : " stay\n");

@@ -8,6 +8,7 @@
 #include "holdfast/format/array_file.h"
 #include "holdfast/format/catalogue.h"
 #include "progress.h"
+#include "text.h"
 
 namespace holdfast::cli {
 namespace {
@@ -24,7 +25,7 @@ bool is_folder(FileSystem& files, const std::string& path) {
 
 void mention_leftovers(FileSystem& files, const std::string& folder, Console& console) {
   for (const std::string& name : files.list(folder)) {
-    const std::string path = (std::filesystem::path(folder) / name).string();
+    const std::string path = printable((std::filesystem::path(folder) / name).string());
     if (name.find(".h5.damaged") != std::string::npos && !name.ends_with(".txt")) {
       console.problems << "holdfast: " << path << " was set aside as damaged; " << path << ".txt says why\n";
     } else if (name.find(".h5.tmp-") != std::string::npos) {
@@ -54,11 +55,11 @@ int verify_file(FileSystem& files, const std::string& path, Console& console) {
       Progress progress(console, "verifying " + path);
       file.verify(progress.callback());
     }
-    console.out << path << ": whole, " << file.arrays().size() << " arrays, " << file.file_bytes() << " bytes, digest "
-                << file.file_digest().hex() << "\n";
+    console.out << printable(path) << ": whole, " << describe_count(file.arrays().size(), "array") << ", "
+                << describe_count(file.file_bytes(), "byte") << ", digest " << file.file_digest().hex() << "\n";
     return kDone;
   } catch (const Error& error) {
-    console.problems << "holdfast: " << error.what() << "\n";
+    console.problems << "holdfast: " << printable(error.what()) << "\n";
     return verify_exit_code(error);
   }
 }

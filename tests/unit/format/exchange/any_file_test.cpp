@@ -45,6 +45,12 @@ class AnyFileTest : public ::testing::Test {
     write_hdf5_tree(files_, "/d/keras", testing::tree({}, {testing::floats("layers/dense/vars/0", {2, 3})}));
   }
 
+  void write_archive(const std::string& path, const std::vector<std::string>& names) {
+    std::vector<ZipMember> members;
+    for (const std::string& name : names) members.push_back({name, bytes_of("x")});
+    write_zip(files_, path, members);
+  }
+
   FileKind kind(const std::string& path) { return recognise(files_, path); }
   Thrown refusal(const std::string& path) {
     return thrown_by([&] { recognise(files_, path); });
@@ -66,10 +72,10 @@ TEST_F(AnyFileTest, RecognisesEachKindByItsContent) {
 }
 
 TEST_F(AnyFileTest, RecognisesArchivesByTheirMembers) {
-  write_zip(files_, "/d/model", {{"config.json", bytes_of("{}")}});
-  write_zip(files_, "/d/weights", {{"model.weights.h5", bytes_of("x")}});
-  write_zip(files_, "/d/arrays", {{"a.npy", bytes_of("x")}});
-  write_zip(files_, "/d/empty", {});
+  write_archive("/d/model", {"config.json"});
+  write_archive("/d/weights", {"model.weights.h5"});
+  write_archive("/d/arrays", {"a.npy"});
+  write_archive("/d/empty", {});
 
   EXPECT_EQ(kind("/d/model"), FileKind::keras);
   EXPECT_EQ(kind("/d/weights"), FileKind::keras);
@@ -89,7 +95,7 @@ TEST_F(AnyFileTest, FindsHdf5BehindAUserBlock) {
 
 TEST_F(AnyFileTest, TellsWhatToDoWithPickledFiles) {
   write("/d/pickle", std::string("\x80\x02}q.", 5));
-  write_zip(files_, "/d/torch", {{"archive/data.pkl", bytes_of("x")}, {"archive/data/0", bytes_of("x")}});
+  write_archive("/d/torch", {"archive/data.pkl", "archive/data/0"});
 
   for (const std::string path : {"/d/pickle", "/d/torch"}) {
     EXPECT_EQ(refusal(path).code, ErrorCode::unsupported);

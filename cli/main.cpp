@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <iostream>
 
 #include "command.h"
@@ -10,7 +11,7 @@
 int main(int argc, char** argv) {
   namespace cli = holdfast::cli;
   cli::Console console{.out = std::cout, .problems = std::cerr, .has_terminal = ::isatty(STDERR_FILENO) == 1};
-  const int exit_code = cli::run_command({argv + 1, argv + argc}, holdfast::posix_file_system(), console);
+  const int exit_code = cli::run_command({argv + std::min(argc, 1), argv + argc}, holdfast::posix_file_system(), console);
   if (std::cout.flush()) return exit_code;
   // Else a script would take half a table for a whole one.
   std::cerr << "holdfast: what it says cannot be written to standard output; is the disk full?\n";

@@ -215,23 +215,20 @@ class Converter {
 
   void write_as_keras(const ArraySet& set) {
     const std::string kind = require_model(set, true);
-    write_keras(files_, output_, set, keras_form(result_.to));
-    const ArraySet written = read_keras(files_, output_);
-    count(written);
+    const std::vector<ArrayInfo> written = write_keras(files_, output_, set, keras_form(result_.to));
     std::set<std::string> names;
-    for (const NamedArray& array : written.arrays) names.insert(array.name);
+    for (const ArrayInfo& array : written) {
+      names.insert(array.name);
+      result_.bytes += size_bytes(array);
+    }
+    result_.arrays = written.size();
     // A slot is called otherwise there: "momentum" what is "m" here.
-    const bool keeps_optimizer = has_optimizer(written);
+    const bool keeps_optimizer =
+        std::any_of(names.begin(), names.end(), [](const std::string& name) { return is_optimizer_slot(name); });
     note_left_out(set, [&](const std::string& name) {
-      return is_weight_of_savepoint(kind, name) || names.contains(name) ||
-             (keeps_optimizer && name.starts_with(kOptimizer));
+      return names.contains(name) || (keeps_optimizer && name.starts_with(kOptimizer));
     });
     if (kind == kSavepoint) note_metadata();
-  }
-
-  // All of them are written, under names that a file without the model's configuration does not have.
-  static bool is_weight_of_savepoint(const std::string& kind, const std::string& name) {
-    return kind == kSavepoint && name.starts_with(kModel);
   }
 
   // Returns the kind of the metadata.
@@ -254,7 +251,8 @@ class Converter {
         note("array " + shown(array.name) + " is left out, for which the output has no place");
       }
     }
-    if (slots > 0) note("the optimizer's state (" + std::to_string(slots) + " arrays) is left out");
+    if (slots > 0)
+      note("the optimizer's state (" + std::to_string(slots) + (slots == 1 ? " array" : " arrays") + ") is left out");
   }
 
   void note_metadata() {

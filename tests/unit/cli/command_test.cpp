@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <new>
 
 #include "exit_code.h"
@@ -37,9 +38,10 @@ TEST_F(Command, RefusesWrongUsage) {
 TEST_F(Command, SaysAnErrorInOneLineWithoutCommandsToTheTerminal) {
   EXPECT_EQ(run({"inspect", "/d/\x1b[2J\n"}), kNotDone);
 
-  EXPECT_THAT(problems(), ::testing::StartsWith("holdfast: "));
-  EXPECT_THAT(problems(), HasSubstr("/d/?[2J?"));
-  EXPECT_EQ(std::count(problems().begin(), problems().end(), '\n'), 1);
+  const std::string said = problems();
+  EXPECT_THAT(said, ::testing::StartsWith("holdfast: "));
+  EXPECT_THAT(said, HasSubstr("/d/?[2J?"));
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1);
 }
 
 TEST_F(Command, OutlivesALackOfMemory) {

@@ -74,6 +74,7 @@ TEST_F(Prune, AsATrialSaysWhatItWouldDeleteAndDeletesNothing) {
 TEST_F(Prune, AsATrialSetsNothingAside) {
   write({0.5, 0.1, 0.4});
   const auto bytes = files_.contents().at(path(3));
+  files_.remove(path(3));
   files_.create(path(3))->write_at(0, std::span(bytes).first(bytes.size() / 2));
   const FileContents before = files_.contents();
 

@@ -47,11 +47,11 @@ class CommandTest : public ::testing::Test {
     files_.create(path)->write_at(0, std::as_bytes(std::span(text)));
   }
 
-  // Changes a byte of the file's middle.
+  // Changes the first byte of the first array, which lies behind the metadata. That must be short.
   void damage(const std::string& path) {
-    const std::vector<std::byte> bytes = files_.contents().at(path);
-    const std::vector<std::byte> changed = {bytes[bytes.size() / 2] ^ std::byte{1}};
-    files_.open_for_writing(path)->write_at(bytes.size() / 2, changed);
+    constexpr std::size_t kOffset = 4096 + 64;
+    const std::vector<std::byte> changed = {files_.contents().at(path).at(kOffset) ^ std::byte{1}};
+    files_.open_for_writing(path)->write_at(kOffset, changed);
   }
 
   MemoryFileSystem files_;

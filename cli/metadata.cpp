@@ -13,11 +13,13 @@ using Lines = std::vector<std::pair<std::string, std::string>>;
 constexpr int kMaxDepth = 100;
 constexpr std::size_t kMaxValueBytes = 60;
 
-std::string dumped(const Json& value) {
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+template <typename AnyJson>
+std::string dumped(const AnyJson& value) {
+  return value.dump(-1, ' ', false, AnyJson::error_handler_t::replace);
 }
 
-std::string brief(const Json& value) {
+template <typename AnyJson>
+std::string brief(const AnyJson& value) {
   return shortened(dumped(value), kMaxValueBytes);
 }
 
@@ -71,25 +73,41 @@ std::string describe_keys(const std::string& text, const Json& metadata) {
   return keys;
 }
 
-void compare(const Json& a, const Json& b, const std::string& path, std::vector<std::string>& lines) {
-  if (a == b) return;
-  if (!a.is_object() || !b.is_object()) {
-    lines.push_back((path.empty() ? "all of it" : path) + ": " + brief(a) + " in A, " + brief(b) + " in B");
-    return;
+// Objects with their keys in order: in which one they were written says nothing.
+using SortedJson = nlohmann::json;
+
+class Differences {
+ public:
+  void compare(const SortedJson& a, const SortedJson& b, const std::string& path) {
+    if (a == b) return;
+    const std::string prefix = path.empty() ? "" : path + "/";
+    if (a.is_object() && b.is_object()) return compare_objects(a, b, prefix);
+    if (a.is_array() && b.is_array() && a.size() == b.size()) {
+      for (std::size_t i = 0; i < a.size(); ++i) compare(a[i], b[i], prefix + std::to_string(i));
+      return;
+    }
+    lines_.push_back((path.empty() ? "all of it" : path) + ": " + brief(a) + " in A, " + brief(b) + " in B");
   }
-  const std::string prefix = path.empty() ? "" : path + "/";
-  for (const auto& item : a.items()) {
-    const auto other = b.find(item.key());
-    if (other == b.end()) {
-      lines.push_back("only in A: " + prefix + item.key());
-    } else {
-      compare(item.value(), *other, prefix + item.key(), lines);
+
+  std::vector<std::string> take() { return std::move(lines_); }
+
+ private:
+  void compare_objects(const SortedJson& a, const SortedJson& b, const std::string& prefix) {
+    for (const auto& item : a.items()) {
+      const auto other = b.find(item.key());
+      if (other == b.end()) {
+        lines_.push_back("only in A: " + prefix + item.key());
+      } else {
+        compare(item.value(), *other, prefix + item.key());
+      }
+    }
+    for (const auto& item : b.items()) {
+      if (!a.contains(item.key())) lines_.push_back("only in B: " + prefix + item.key());
     }
   }
-  for (const auto& item : b.items()) {
-    if (!a.contains(item.key())) lines.push_back("only in B: " + prefix + item.key());
-  }
-}
+
+  std::vector<std::string> lines_;
+};
 
 }  // namespace
 
@@ -115,9 +133,9 @@ std::vector<std::pair<std::string, std::string>> summarise_metadata(const format
 }
 
 std::vector<std::string> metadata_differences(const nlohmann::ordered_json& a, const nlohmann::ordered_json& b) {
-  std::vector<std::string> lines;
-  compare(a, b, "", lines);
-  return lines;
+  Differences differences;
+  differences.compare(a, b, "");
+  return differences.take();
 }
 
 }  // namespace holdfast::cli

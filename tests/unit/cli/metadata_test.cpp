@@ -14,12 +14,19 @@ std::vector<std::string> differences(const std::string& a, const std::string& b)
 }
 
 TEST(Metadata, DiffersByKey) {
-  EXPECT_THAT(differences(R"({"a": 1, "b": [1, 2], "c": {"d": 1, "e": 2}})", R"({"b": [1, 3], "c": {"e": 3}, "f": 0})"),
-              ElementsAre("only in A: a", "b: [1,2] in A, [1,3] in B", "only in A: c/d", "c/e: 2 in A, 3 in B",
-                          "only in B: f"));
+  EXPECT_THAT(
+      differences(R"({"a": 1, "b": [1, 2, 5], "c": {"d": 1, "e": 2}})", R"({"b": [1, 3], "c": {"e": 3}, "f": 0})"),
+      ElementsAre("only in A: a", "b: [1,2,5] in A, [1,3] in B", "only in A: c/d", "c/e: 2 in A, 3 in B",
+                  "only in B: f"));
+}
+
+TEST(Metadata, DiffersByElementInListsOfOneLength) {
+  EXPECT_THAT(differences(R"({"a": [1, {"b": 2, "c": 3}]})", R"({"a": [1, {"c": 4, "b": 2}]})"),
+              ElementsAre("a/1/c: 3 in A, 4 in B"));
 }
 
 TEST(Metadata, IsEqualInAnyOrderOfKeys) {
+  EXPECT_THAT(differences(R"({"a": [{"c": 2, "d": 3}]})", R"({"a": [{"d": 3, "c": 2}]})"), IsEmpty());
   EXPECT_THAT(differences(R"({"a": 1, "b": {"c": 2, "d": 3}})", R"({"b": {"d": 3, "c": 2}, "a": 1})"), IsEmpty());
 }
 

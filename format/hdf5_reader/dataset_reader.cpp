@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "hdf5/foreign_rules.h"
 #include "shape_bytes.h"
 
 namespace holdfast::hdf5_reader {
 namespace {
 
+using format::Filter;
 using format::Handle;
 
 // What is read at once, where the chunks allow it.
@@ -37,9 +39,9 @@ std::uint64_t count_chunks(const ChunkedStorage& storage) {
 // The order matters: HDF5 opens other files when it is asked for the shape of a virtual dataset.
 DatasetInfo DatasetReader::describe(hid_t dataset, const std::string& label) const {
   const Handle creation = check_.opened(H5Dget_create_plist(dataset), H5Pclose, "no creation list of " + label);
-  check_.require(H5Pget_external_count(creation) == 0, label + " is stored in other files");
+  check_.require(H5Pget_external_count(creation) == 0, label + format::kStoredOutside);
   const H5D_layout_t layout = H5Pget_layout(creation);
-  check_.require(layout != H5D_VIRTUAL, label + " is a virtual dataset, which other files hold");
+  check_.require(layout != H5D_VIRTUAL, label + format::kVirtual);
   check_.require(layout == H5D_COMPACT || layout == H5D_CONTIGUOUS || layout == H5D_CHUNKED,
                  label + " has an unknown layout");
   DatasetInfo info;
@@ -118,8 +120,7 @@ std::vector<FilterStep> DatasetReader::read_filters(hid_t creation, std::size_t 
     std::size_t values = 0;
     const H5Z_filter_t number =
         H5Pget_filter2(creation, static_cast<unsigned>(i), &flags, &values, nullptr, 0, nullptr, nullptr);
-    check_.require(is_known_filter(number), label + " is encoded by HDF5's filter " + std::to_string(number) +
-                                                ", and deflate, shuffle, fletcher32 and zstd (32015) are read");
+    check_.require(format::is_known_filter(number), label + format::unknown_filter(number));
     steps.push_back({static_cast<Filter>(number), element_bytes});
   }
   const auto compressing = std::count_if(steps.begin(), steps.end(), [](const FilterStep& step) {
@@ -133,8 +134,7 @@ void DatasetReader::check_sizes(const DatasetInfo& info, const std::string& labe
   const std::string sizes = label + " declares " + std::to_string(info.bytes) + " bytes, and " +
                             std::to_string(info.stored_bytes) + " are stored";
   check_.require(info.stored_bytes <= file_bytes_, sizes);
-  check_.require(info.bytes <= format::kAlwaysAllowedBytes || info.bytes / format::kMaxCompression <= info.stored_bytes,
-                 sizes);
+  check_.require(format::may_declare(info.bytes, info.stored_bytes), sizes);
   if (!info.chunked) {
     // All bytes are there, or none yet: then they are the fill value.
     check_.require(info.stored_bytes == info.bytes || info.stored_bytes == 0, sizes);

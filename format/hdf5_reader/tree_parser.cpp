@@ -7,6 +7,7 @@
 #include "attribute_reader.h"
 #include "dataset_reader.h"
 #include "element_types.h"
+#include "hdf5/foreign_rules.h"
 #include "hdf5/hdf5_session.h"
 #include "hdf5/memory_driver.h"
 #include "hdf5/tree_names.h"
@@ -17,6 +18,7 @@ namespace {
 using format::Checker;
 using format::Handle;
 using format::Hdf5Attribute;
+using format::label_of;
 using format::TreeLimits;
 using format::TreeSink;
 
@@ -41,10 +43,6 @@ herr_t append_link(hid_t, const char* name, const H5L_info_t* info, void* data) 
   } catch (const std::exception&) {
     return -1;  // HDF5 is C: no exception may pass through it
   }
-}
-
-std::string label_of(const std::string& path) {
-  return path.empty() ? "the root" : "\"" + path + "\"";
 }
 
 // As in a record; see tree_stream.h.
@@ -137,7 +135,7 @@ class Parser {
   void check_link(const Link& link, const std::string& path) const {
     const std::string name_problem = format::problem_of_name(link.name);
     check_.require(name_problem.empty(), label_of(path) + " " + name_problem);
-    check_.require(link.is_hard, label_of(path) + " is a soft, external or user-defined link, which may lead anywhere");
+    check_.require(link.is_hard, label_of(path) + format::kNoHardLink);
     const std::string path_problem = format::problem_of_path(path);
     check_.require(path_problem.empty(), label_of(path) + " " + path_problem);
   }
@@ -151,7 +149,7 @@ class Parser {
   }
 
   void note_object(const H5O_info_t& info, const std::string& path) {
-    check_.require(addresses_.insert(info.addr).second, label_of(path) + " is a second name of another object");
+    check_.require(addresses_.insert(info.addr).second, label_of(path) + format::kSecondName);
     check_.require(addresses_.size() <= limits_.max_objects, too_many_objects());
     constexpr std::uint64_t kHead = 300;  // of a record with 32 axes
     note_head_bytes(kHead + path.size());

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "hdf5/foreign_rules.h"
 #include "hdf5/tree_names.h"
 #include "shape_bytes.h"
 #include "utf8.h"

@@ -39,10 +39,6 @@ class TreeSink {
   virtual void add_elements(std::span<const std::byte> bytes) = 0;
 };
 
-// Every dataset may declare this much, and beyond it at most so many times what is stored of it.
-inline constexpr std::uint64_t kAlwaysAllowedBytes = std::uint64_t{4} << 30;
-inline constexpr std::uint64_t kMaxCompression = 1000;
-
 // What the datasets of a file of `file_bytes` may declare together.
 std::uint64_t max_declared_bytes(std::uint64_t file_bytes, const TreeLimits& limits);
 // What its names and attributes may take together: they are not compressed.

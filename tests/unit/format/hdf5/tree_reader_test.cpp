@@ -212,6 +212,7 @@ void PrintTo(const Hostile& hostile, std::ostream* out) {
   *out << hostile.file;
 }
 
+// In the structures of HDF5 1.6, of 1.8 to 1.10, and in those that only the helper looks into.
 class HostileHdf5File : public ::testing::TestWithParam<std::tuple<Hostile, const char*>> {};
 
 TEST_P(HostileHdf5File, GivesAnErrorThatNamesTheObject) {
@@ -266,7 +267,8 @@ constexpr Hostile kHostile[] = {
 };
 
 INSTANTIATE_TEST_SUITE_P(All, HostileHdf5File,
-                         ::testing::Combine(::testing::ValuesIn(kHostile), ::testing::Values("earliest", "v110")),
+                         ::testing::Combine(::testing::ValuesIn(kHostile),
+                                            ::testing::Values("earliest", "v110", "dense")),
                          [](const auto& test) {
                            return std::string(std::get<0>(test.param).file) + "_" + std::get<1>(test.param);
                          });
@@ -277,33 +279,6 @@ std::size_t damage_count() {
   return text == nullptr ? 400 : std::strtoul(text, nullptr, 10);
 }
 
-// A few bytes changed, a block zeroed, or the end cut off.
-std::vector<std::byte> damaged(std::vector<std::byte> bytes, std::mt19937_64& random) {
-  const auto below = [&](std::size_t limit) {
-    return std::uniform_int_distribution<std::size_t>(0, limit - 1)(random);
-  };
-  // HDF5's structures stand close to the start of objects, and zeros say nothing: aim at bytes that mean something.
-  const auto position = [&] {
-    std::size_t found = below(bytes.size());
-    for (int i = 0; i < 50 && bytes[found] == std::byte{0}; ++i) found = below(bytes.size());
-    return found;
-  };
-  const std::size_t kind = below(10);
-  if (kind == 0) {
-    bytes.resize(1 + below(bytes.size()));
-  } else if (kind == 1) {
-    const std::size_t begin = position();
-    std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(begin), std::min(1 + below(64), bytes.size() - begin),
-                std::byte{0});
-  } else {
-    constexpr std::byte kValues[] = {std::byte{0}, std::byte{1}, std::byte{0x7F}, std::byte{0x80}, std::byte{0xFF}};
-    for (std::size_t i = 0; i <= below(4); ++i) {
-      bytes[position()] = below(2) == 0 ? kValues[below(std::size(kValues))] : static_cast<std::byte>(below(256));
-    }
-  }
-  return bytes;
-}
-
 class DamagedHdf5File : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(DamagedHdf5File, GivesATreeOrAnErrorForEveryDamage) {
@@ -311,7 +286,7 @@ TEST_P(DamagedHdf5File, GivesATreeOrAnErrorForEveryDamage) {
   std::mt19937_64 random(4);
   std::size_t refused = 0;
   for (std::size_t i = 0; i < damage_count(); ++i) {
-    const std::vector<std::byte> bytes = damaged(whole, random);
+    const std::vector<std::byte> bytes = testing::damaged(whole, random);
     try {
       read_hdf5_tree(bytes, "a.h5");
     } catch (const Error& error) {

@@ -298,6 +298,11 @@ def main():
         for bound in ("earliest", "v110"):
             with h5py.File(FOLDER / f"{name}_{bound}.h5", "w", libver=(bound, "v110")) as file:
                 make(file)
+        # With so many links in the root that they lie in a fractal heap.
+        with h5py.File(FOLDER / f"{name}_dense.h5", "w", libver=("v110", "v110")) as file:
+            for i in range(12):
+                file.create_group(f"filler_{i}")
+            make(file)
 
 
 main()

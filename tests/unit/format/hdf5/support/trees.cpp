@@ -101,6 +101,32 @@ std::string path_of(const std::string& name) {
   return std::string(HOLDFAST_SOURCE_DIR) + "/tests/unit/format/hdf5/files/" + name;
 }
 
+std::vector<std::byte> damaged(std::vector<std::byte> bytes, std::mt19937_64& random) {
+  const auto below = [&](std::size_t limit) {
+    return std::uniform_int_distribution<std::size_t>(0, limit - 1)(random);
+  };
+  // HDF5's structures stand close to the start of objects, and zeros say nothing: aim at bytes that mean something.
+  const auto position = [&] {
+    std::size_t found = below(bytes.size());
+    for (int i = 0; i < 50 && bytes[found] == std::byte{0}; ++i) found = below(bytes.size());
+    return found;
+  };
+  const std::size_t kind = below(10);
+  if (kind == 0) {
+    bytes.resize(1 + below(bytes.size()));
+  } else if (kind == 1) {
+    const std::size_t begin = position();
+    std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(begin), std::min(1 + below(64), bytes.size() - begin),
+                std::byte{0});
+  } else {
+    constexpr std::byte kValues[] = {std::byte{0}, std::byte{1}, std::byte{0x7F}, std::byte{0x80}, std::byte{0xFF}};
+    for (std::size_t i = 0; i <= below(4); ++i) {
+      bytes[position()] = below(2) == 0 ? kValues[below(std::size(kValues))] : static_cast<std::byte>(below(256));
+    }
+  }
+  return bytes;
+}
+
 std::vector<std::byte> read_bytes(const std::string& path) {
   const std::unique_ptr<File> file = posix_file_system().open_for_reading(path);
   std::vector<std::byte> bytes(file->size_bytes());

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,9 @@ Hdf5Tree every_kind_of_content();
 std::string path_of(const std::string& name);
 
 std::vector<std::byte> read_bytes(const std::string& path);
+
+// A few bytes changed, a block zeroed, or the end cut off.
+std::vector<std::byte> damaged(std::vector<std::byte> bytes, std::mt19937_64& random);
 
 struct Thrown {
   ErrorCode code;

@@ -14,13 +14,20 @@ endif()
 if(HOLDFAST_WARNINGS_AS_ERRORS)
   target_compile_options(holdfast_options INTERFACE -Werror)
 endif()
+if(HOLDFAST_FUZZ)
+  # libFuzzer steers by which branches an input reaches.
+  add_compile_options(-fsanitize=fuzzer-no-link)
+  add_link_options(-fsanitize=fuzzer-no-link)
+endif()
 if(HOLDFAST_SANITIZE)
   # Little optimisation and line numbers alone: a sanitizer build is compiled far more often than it is debugged.
   set(CMAKE_CXX_FLAGS_SANITIZE "-O1 -g1 -DNDEBUG" CACHE STRING "Flags of build type Sanitize" FORCE)
   add_compile_options(-fsanitize=${HOLDFAST_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${HOLDFAST_SANITIZE})
-  # g++ 12 warns falsely of uninitialized and dangling memory in instrumented standard headers.
-  target_compile_options(holdfast_options INTERFACE -Wno-maybe-uninitialized -Wno-tsan)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # g++ 12 warns falsely of uninitialized and dangling memory in instrumented standard headers.
+    target_compile_options(holdfast_options INTERFACE -Wno-maybe-uninitialized -Wno-tsan)
+  endif()
 endif()
 
 # holdfast_library(NAME): target holdfast_NAME, alias Holdfast::NAME, from src/ and include/ below the current folder.

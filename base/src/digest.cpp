@@ -9,10 +9,12 @@
 namespace holdfast {
 namespace {
 
-void append_canonical(std::vector<std::uint8_t>& out, XXH128_hash_t hash) {
-  XXH128_canonical_t canonical;
-  XXH128_canonicalFromHash(&canonical, hash);
-  out.insert(out.end(), std::begin(canonical.digest), std::end(canonical.digest));
+Digest canonical(XXH128_hash_t hash) {
+  XXH128_canonical_t form;
+  XXH128_canonicalFromHash(&form, hash);
+  Digest digest;
+  std::copy(std::begin(form.digest), std::end(form.digest), digest.bytes.begin());
+  return digest;
 }
 
 int hex_value(char digit) {
@@ -45,8 +47,21 @@ Digest Digest::from_hex(std::string_view text) {
   return digest;
 }
 
+Digest digest_leaf(std::span<const std::byte> bytes) {
+  HOLDFAST_ASSERT(bytes.size() <= DigestBuilder::kLeafBytes);
+  return canonical(XXH3_128bits(bytes.data(), bytes.size()));
+}
+
+Digest digest_of_leaves(std::span<const Digest> leaves, std::uint64_t length) {
+  std::vector<std::uint8_t> bytes;
+  bytes.reserve((leaves.size() + 1) * sizeof(Digest));
+  for (const Digest& leaf : leaves) bytes.insert(bytes.end(), leaf.bytes.begin(), leaf.bytes.end());
+  for (int shift = 0; shift < 64; shift += 8) bytes.push_back(static_cast<std::uint8_t>(length >> shift));
+  return canonical(XXH3_128bits(bytes.data(), bytes.size()));
+}
+
 struct DigestBuilder::State {
-  std::vector<std::uint8_t> leaves;   // canonical leaf digests, one after another
+  std::vector<Digest> leaves;
   std::vector<std::byte> unfinished;  // bytes of the leaf that is not full yet
   std::uint64_t length = 0;
 };
@@ -65,11 +80,11 @@ void DigestBuilder::update(std::span<const std::byte> bytes) {
     unfinished.insert(unfinished.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(wanted));
     bytes = bytes.subspan(wanted);
     if (unfinished.size() < kLeafBytes) return;
-    append_canonical(state_->leaves, XXH3_128bits(unfinished.data(), unfinished.size()));
+    state_->leaves.push_back(digest_leaf(unfinished));
     unfinished.clear();
   }
   for (; bytes.size() >= kLeafBytes; bytes = bytes.subspan(kLeafBytes)) {
-    append_canonical(state_->leaves, XXH3_128bits(bytes.data(), kLeafBytes));
+    state_->leaves.push_back(digest_leaf(bytes.first(kLeafBytes)));
   }
   unfinished.assign(bytes.begin(), bytes.end());
 }
@@ -77,17 +92,8 @@ void DigestBuilder::update(std::span<const std::byte> bytes) {
 Digest DigestBuilder::finish() {
   HOLDFAST_ASSERT(state_ != nullptr);
   const std::unique_ptr<State> state = std::move(state_);
-  if (!state->unfinished.empty()) {
-    append_canonical(state->leaves, XXH3_128bits(state->unfinished.data(), state->unfinished.size()));
-  }
-  for (int shift = 0; shift < 64; shift += 8) {
-    state->leaves.push_back(static_cast<std::uint8_t>(state->length >> shift));
-  }
-  XXH128_canonical_t canonical;
-  XXH128_canonicalFromHash(&canonical, XXH3_128bits(state->leaves.data(), state->leaves.size()));
-  Digest digest;
-  std::copy(std::begin(canonical.digest), std::end(canonical.digest), digest.bytes.begin());
-  return digest;
+  if (!state->unfinished.empty()) state->leaves.push_back(digest_leaf(state->unfinished));
+  return digest_of_leaves(state->leaves, state->length);
 }
 
 Digest digest(std::span<const std::byte> bytes) {

@@ -12,8 +12,10 @@
 #include <system_error>
 #include <utility>
 
+#include "file_health.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/shared_memory.h"
+#include "holdfast/base/system_calls.h"
 
 namespace holdfast {
 namespace {
@@ -42,41 +44,37 @@ std::string advice(int error_number) {
   throw Error(error.code(), error.what() + advice(error_number));
 }
 
-// Repeats a system call that a signal interrupted.
+// Repeats a system call that a signal interrupted. No signals come so fast that this many in a row would be theirs.
 template <typename Call>
 auto uninterrupted(Call call) {
+  constexpr int kAttempts = 1000;
   auto result = call();
-  while (result < 0 && errno == EINTR) result = call();
+  for (int attempt = 1; result < 0 && errno == EINTR && attempt < kAttempts; ++attempt) result = call();
   return result;
 }
 
-FileDescriptor open_descriptor(const std::string& path, int flags, const std::string& purpose) {
-  FileDescriptor descriptor(uninterrupted([&] { return ::open(path.c_str(), flags | O_CLOEXEC, 0666); }));
+FileDescriptor open_descriptor(SystemCalls& calls, const std::string& path, int flags, const std::string& purpose) {
+  FileDescriptor descriptor(uninterrupted([&] { return calls.open(path.c_str(), flags | O_CLOEXEC, 0666); }));
   if (!descriptor.is_open()) fail(errno, "cannot " + purpose + " " + path);
   return descriptor;
 }
 
 class PosixFile : public File {
  public:
-  PosixFile(FileDescriptor descriptor, std::string path) : descriptor_(std::move(descriptor)), path_(std::move(path)) {}
+  PosixFile(SystemCalls& calls, FileDescriptor descriptor, std::string path)
+      : calls_(calls), descriptor_(std::move(descriptor)), path_(std::move(path)) {}
 
   void write_at(std::uint64_t offset, std::span<const std::byte> bytes) override {
-    while (!bytes.empty()) {
-      const ssize_t written = uninterrupted(
-          [&] { return ::pwrite(descriptor_.value(), bytes.data(), bytes.size(), static_cast<off_t>(offset)); });
-      // A write of nothing would be tried for ever; no file system is known to answer so without an error.
-      if (written <= 0) fail(written < 0 ? errno : EIO, describe("write", bytes.size(), offset));
-      bytes = bytes.subspan(static_cast<std::size_t>(written));
-      offset += static_cast<std::uint64_t>(written);
-    }
+    health_.attempt(path_, [&] { write_all(offset, bytes); });
   }
 
   std::size_t read_at(std::uint64_t offset, std::span<std::byte> bytes) override {
     std::size_t total = 0;
     while (total < bytes.size()) {
       const std::span<std::byte> rest = bytes.subspan(total);
-      const ssize_t count = uninterrupted(
-          [&] { return ::pread(descriptor_.value(), rest.data(), rest.size(), static_cast<off_t>(offset + total)); });
+      const auto count = uninterrupted([&] {
+        return calls_.pread(descriptor_.value(), rest.data(), rest.size(), static_cast<std::int64_t>(offset + total));
+      });
       if (count < 0) fail(errno, describe("read", rest.size(), offset + total));
       if (count == 0) break;
       total += static_cast<std::size_t>(count);
@@ -90,43 +88,76 @@ class PosixFile : public File {
     return static_cast<std::uint64_t>(status.st_size);
   }
 
+  void start_write_back(std::uint64_t offset, std::uint64_t bytes) override {
+    health_.attempt(path_, [&] {
+      const int result = calls_.sync_file_range(descriptor_.value(), static_cast<std::int64_t>(offset),
+                                                static_cast<std::int64_t>(bytes), SYNC_FILE_RANGE_WRITE);
+      // Anything else says that the hint was not taken: no file of that kind, no such system call, a signal.
+      const bool is_lost = result != 0 && (errno == EIO || errno == ENOSPC || errno == EDQUOT);
+      if (is_lost) fail(errno, describe("start to write back", bytes, offset));
+    });
+  }
+
   void sync() override {
-    if (uninterrupted([&] { return ::fsync(descriptor_.value()); }) != 0) {
-      fail(errno, "cannot bring " + path_ + " to stable storage");
-    }
+    health_.attempt(path_, [&] {
+      if (uninterrupted([&] { return calls_.fsync(descriptor_.value()); }) != 0) {
+        fail(errno, "cannot bring " + path_ + " to stable storage");
+      }
+    });
   }
 
  private:
-  std::string describe(const std::string& verb, std::size_t bytes, std::uint64_t offset) const {
+  void write_all(std::uint64_t offset, std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+      const auto written = uninterrupted([&] {
+        return calls_.pwrite(descriptor_.value(), bytes.data(), bytes.size(), static_cast<std::int64_t>(offset));
+      });
+      // A write of nothing would be tried for ever; no file system is known to answer so without an error.
+      if (written <= 0) fail(written < 0 ? errno : EIO, describe("write", bytes.size(), offset));
+      bytes = bytes.subspan(static_cast<std::size_t>(written));
+      offset += static_cast<std::uint64_t>(written);
+    }
+  }
+
+  std::string describe(const std::string& verb, std::uint64_t bytes, std::uint64_t offset) const {
     return "cannot " + verb + " " + std::to_string(bytes) + " bytes at offset " + std::to_string(offset) + " of " +
            path_;
   }
 
+  SystemCalls& calls_;
   FileDescriptor descriptor_;
   std::string path_;
+  FileHealth health_;
 };
 
 class PosixFileSystem : public FileSystem {
  public:
+  explicit PosixFileSystem(SystemCalls& calls) : calls_(calls) {}
+
   std::unique_ptr<File> create(const std::string& path) override {
-    return std::make_unique<PosixFile>(open_descriptor(path, O_RDWR | O_CREAT | O_EXCL, "create"), path);
+    return std::make_unique<PosixFile>(calls_, open_descriptor(calls_, path, O_RDWR | O_CREAT | O_EXCL, "create"),
+                                       path);
   }
 
   std::unique_ptr<File> open_for_reading(const std::string& path) override {
-    return std::make_unique<PosixFile>(open_descriptor(path, O_RDONLY, "open"), path);
+    return std::make_unique<PosixFile>(calls_, open_descriptor(calls_, path, O_RDONLY, "open"), path);
+  }
+
+  std::unique_ptr<File> open_for_writing(const std::string& path) override {
+    return std::make_unique<PosixFile>(calls_, open_descriptor(calls_, path, O_RDWR, "open"), path);
   }
 
   void rename(const std::string& from, const std::string& to) override {
-    if (::rename(from.c_str(), to.c_str()) != 0) fail(errno, "cannot rename " + from + " to " + to);
+    if (calls_.rename(from.c_str(), to.c_str()) != 0) fail(errno, "cannot rename " + from + " to " + to);
   }
 
   void remove(const std::string& path) override {
-    if (::unlink(path.c_str()) != 0) fail(errno, "cannot remove " + path);
+    if (calls_.unlink(path.c_str()) != 0) fail(errno, "cannot remove " + path);
   }
 
   void sync_folder(const std::string& path) override {
-    const FileDescriptor folder = open_descriptor(path, O_RDONLY | O_DIRECTORY, "open folder");
-    const int result = uninterrupted([&] { return ::fsync(folder.value()); });
+    const FileDescriptor folder = open_descriptor(calls_, path, O_RDONLY | O_DIRECTORY, "open folder");
+    const int result = uninterrupted([&] { return calls_.fsync(folder.value()); });
     // EINVAL: this file system cannot sync folders, and there is nothing that a caller could do about it.
     if (result != 0 && errno != EINVAL) fail(errno, "cannot bring folder " + path + " to stable storage");
   }
@@ -154,103 +185,32 @@ class PosixFileSystem : public FileSystem {
   }
 
   void create_folders(const std::string& path) override {
-    std::error_code error;
-    std::filesystem::create_directories(path, error);
-    if (error) fail(error.value(), "cannot create folder " + path);
-  }
-};
-
-using Watcher = std::function<void(const FileOperation&)>;
-
-class WatchedFile : public File {
- public:
-  WatchedFile(std::unique_ptr<File> target, std::string path, std::shared_ptr<const Watcher> before)
-      : target_(std::move(target)), path_(std::move(path)), before_(std::move(before)) {}
-
-  void write_at(std::uint64_t offset, std::span<const std::byte> bytes) override {
-    (*before_)({.name = "write", .path = path_, .offset = offset, .bytes = bytes.size()});
-    target_->write_at(offset, bytes);
-  }
-
-  std::size_t read_at(std::uint64_t offset, std::span<std::byte> bytes) override {
-    (*before_)({.name = "read", .path = path_, .offset = offset, .bytes = bytes.size()});
-    return target_->read_at(offset, bytes);
-  }
-
-  std::uint64_t size_bytes() override { return target_->size_bytes(); }
-
-  void sync() override {
-    (*before_)({.name = "sync", .path = path_});
-    target_->sync();
+    // From the first that is missing: a folder is durable when the one that it lies in was synced.
+    std::vector<std::string> missing;
+    for (std::string folder = path; !exists(folder); folder = parent_folder(folder)) missing.push_back(folder);
+    for (; !missing.empty(); missing.pop_back()) {
+      const std::string& folder = missing.back();
+      // EEXIST: another process was faster, and may be about to sync.
+      if (calls_.mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST) fail(errno, "cannot create folder " + folder);
+      sync_folder(parent_folder(folder));
+    }
+    if (!std::filesystem::is_directory(path)) fail(ENOTDIR, "cannot create folder " + path);
   }
 
  private:
-  std::unique_ptr<File> target_;
-  std::string path_;
-  std::shared_ptr<const Watcher> before_;  // shared: a file may outlive its file system
-};
-
-class WatchedFileSystem : public FileSystem {
- public:
-  WatchedFileSystem(FileSystem& target, Watcher before)
-      : target_(target), before_(std::make_shared<const Watcher>(std::move(before))) {}
-
-  std::unique_ptr<File> create(const std::string& path) override {
-    announce("create", path);
-    return std::make_unique<WatchedFile>(target_.create(path), path, before_);
-  }
-
-  std::unique_ptr<File> open_for_reading(const std::string& path) override {
-    announce("open", path);
-    return std::make_unique<WatchedFile>(target_.open_for_reading(path), path, before_);
-  }
-
-  void rename(const std::string& from, const std::string& to) override {
-    announce("rename", from);
-    target_.rename(from, to);
-  }
-
-  void remove(const std::string& path) override {
-    announce("remove", path);
-    target_.remove(path);
-  }
-
-  void sync_folder(const std::string& path) override {
-    announce("sync_folder", path);
-    target_.sync_folder(path);
-  }
-
-  std::vector<std::string> list(const std::string& path) override {
-    announce("list", path);
-    return target_.list(path);
-  }
-
-  bool exists(const std::string& path) override {
-    announce("exists", path);
-    return target_.exists(path);
-  }
-
-  void create_folders(const std::string& path) override {
-    announce("create_folders", path);
-    target_.create_folders(path);
-  }
-
- private:
-  void announce(const char* name, const std::string& path) const { (*before_)({.name = name, .path = path}); }
-
-  FileSystem& target_;
-  std::shared_ptr<const Watcher> before_;
+  SystemCalls& calls_;
 };
 
 }  // namespace
 
 FileSystem& posix_file_system() {
-  static PosixFileSystem instance;
+  static SystemCalls calls;
+  static PosixFileSystem instance(calls);
   return instance;
 }
 
-std::unique_ptr<FileSystem> watched_file_system(FileSystem& target, std::function<void(const FileOperation&)> before) {
-  return std::make_unique<WatchedFileSystem>(target, std::move(before));
+std::unique_ptr<FileSystem> posix_file_system(SystemCalls& calls) {
+  return std::make_unique<PosixFileSystem>(calls);
 }
 
 std::string parent_folder(const std::string& path) {

@@ -1,22 +1,14 @@
 #pragma once
 
-// How an array is cut into chunks, and how a chunk becomes a zstd frame. Knows nothing of HDF5, and chunks know nothing
-// of each other, so that they can be made and read by several threads.
-
-#include <zstd.h>
+// How an array is cut into chunks. What becomes of a chunk is chunk_codec's business.
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <span>
 #include <vector>
 
 namespace holdfast::format {
 
 inline constexpr std::size_t kMaxChunkBytes = std::size_t{1} << 20;
-// Arrays up to here are stored as they are: an index of chunks (2 KiB) costs more than compression gains.
-inline constexpr std::size_t kMaxCompactBytes = 4096;
-
 // A chunk is the largest part of at most kMaxChunkBytes that is one range of the row-major bytes: as many whole rows
 // (or, where a row is larger, parts of one) as fit. Chunks at the end of the axis that is cut are padded with zeros to
 // full size.
@@ -45,43 +37,6 @@ class ChunkGrid {
   std::uint64_t outer_ = 1;             // elements of the axes before cut_axis_
   std::uint64_t pieces_per_outer_ = 1;  //
   std::size_t inner_bytes_;             // of one element of cut_axis_
-};
-
-// The fewest bytes in which zstd can hold a chunk: 13 bytes of frame and 4 a block of 128 KiB. A file that claims more
-// chunks than it could hold is refused before memory is taken for them.
-std::uint64_t min_frame_bytes(std::size_t chunk_bytes);
-
-// Makes frames of chunks: HDF5's shuffle (byte b of all elements, then byte b + 1), then one zstd frame with content
-// size and checksum. Not for several threads at once.
-class ChunkEncoder {
- public:
-  // `level` must lie within zstd's bounds.
-  explicit ChunkEncoder(int level);
-
-  // `bytes` padded with zeros to `chunk_bytes`, encoded. The result is valid until the next call.
-  std::span<const std::byte> encode(std::span<const std::byte> bytes, std::size_t chunk_bytes,
-                                    std::size_t element_bytes);
-
- private:
-  std::unique_ptr<ZSTD_CCtx, decltype(&ZSTD_freeCCtx)> context_;
-  std::vector<std::byte> padded_;
-  std::vector<std::byte> shuffled_;
-  std::vector<std::byte> frame_;
-};
-
-// The way back. Not for several threads at once.
-class ChunkDecoder {
- public:
-  ChunkDecoder();
-
-  // Fills `out` from the beginning of the chunk. False, with `out` undefined, unless `frame` is exactly one undamaged
-  // zstd frame of `chunk_bytes`.
-  [[nodiscard]] bool decode(std::span<const std::byte> frame, std::size_t chunk_bytes, std::size_t element_bytes,
-                            std::span<std::byte> out);
-
- private:
-  std::unique_ptr<ZSTD_DCtx, decltype(&ZSTD_freeDCtx)> context_;
-  std::vector<std::byte> shuffled_;
 };
 
 }  // namespace holdfast::format

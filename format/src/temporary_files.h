@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "holdfast/base/file_system.h"
+
 namespace holdfast::format {
 
 // `path` + ".tmp-" + 16 random hexadecimal digits: two writers of one path, on one host or two, do not meet.

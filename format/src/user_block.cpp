@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "byte_order.h"
 #include "holdfast/base/error.h"
 #include "holdfast/format/array_file.h"
+#include "index.h"
 
 namespace holdfast::format {
 namespace {
@@ -15,30 +17,10 @@ constexpr std::array<std::uint8_t, 8> kHdf5Magic = {0x89, 'H', 'D', 'F', '\r', '
 
 constexpr std::size_t kVersionOffset = 8;
 constexpr std::size_t kFileBytesOffset = 16;
-constexpr std::size_t kContentDigestOffset = 24;
+constexpr std::size_t kIndexOffsetOffset = 24;
+constexpr std::size_t kIndexBytesOffset = 32;
+constexpr std::size_t kIndexDigestOffset = 40;
 constexpr std::size_t kBlockDigestOffset = kUserBlockBytes - sizeof(Digest::bytes);
-
-template <typename Integer>
-void put(std::span<std::byte> bytes, std::size_t offset, Integer value) {
-  for (std::size_t i = 0; i < sizeof value; ++i) bytes[offset + i] = static_cast<std::byte>(value >> (8 * i));
-}
-
-template <typename Integer>
-Integer take(std::span<const std::byte> bytes, std::size_t offset) {
-  Integer value = 0;
-  for (std::size_t i = 0; i < sizeof value; ++i) value |= std::to_integer<Integer>(bytes[offset + i]) << (8 * i);
-  return value;
-}
-
-void put(std::span<std::byte> bytes, std::size_t offset, const Digest& digest) {
-  std::memcpy(bytes.data() + offset, digest.bytes.data(), digest.bytes.size());
-}
-
-Digest take_digest(std::span<const std::byte> bytes, std::size_t offset) {
-  Digest digest;
-  std::memcpy(digest.bytes.data(), bytes.data() + offset, digest.bytes.size());
-  return digest;
-}
 
 bool begins_with(std::span<const std::byte> bytes, const std::array<std::uint8_t, 8>& magic) {
   return bytes.size() >= magic.size() && std::memcmp(bytes.data(), magic.data(), magic.size()) == 0;
@@ -57,7 +39,9 @@ std::array<std::byte, kUserBlockBytes> encode(const UserBlock& block) {
   std::memcpy(bytes.data(), kMagic.data(), kMagic.size());
   put(bytes, kVersionOffset, kFormatVersion);
   put(bytes, kFileBytesOffset, block.file_bytes);
-  put(bytes, kContentDigestOffset, block.content);
+  put(bytes, kIndexOffsetOffset, block.index_offset);
+  put(bytes, kIndexBytesOffset, block.index_bytes);
+  put(bytes, kIndexDigestOffset, block.index_digest);
   put(bytes, kBlockDigestOffset, digest(std::span(bytes).first(kBlockDigestOffset)));
   return bytes;
 }
@@ -78,16 +62,29 @@ UserBlock decode_user_block(const std::string& path, std::span<const std::byte> 
   }
   const auto version = take<std::uint32_t>(head, kVersionOffset);
   if (version != kFormatVersion) {
-    throw Error(ErrorCode::unsupported, path + " has format version " + std::to_string(version) +
-                                            ", and this Holdfast reads version " + std::to_string(kFormatVersion) +
-                                            "; use the Holdfast that wrote it or a later one");
+    throw Error(
+        ErrorCode::unsupported,
+        path + " has format version " + std::to_string(version) + ", and this Holdfast reads version " +
+            std::to_string(kFormatVersion) +
+            (version < kFormatVersion ? "; version 1 was never released: read it with the Holdfast that wrote it"
+                                      : "; use the Holdfast that wrote it or a later one"));
   }
   const auto file_bytes = take<std::uint64_t>(head, kFileBytesOffset);
   if (file_bytes != actual_bytes) {
     fail(path, "has " + std::to_string(actual_bytes) + " bytes where its header says " + std::to_string(file_bytes) +
                    ": it was cut off or appended to" + kUseAnother);
   }
-  return {.file_bytes = file_bytes, .content = take_digest(head, kContentDigestOffset)};
+  const UserBlock block{.file_bytes = file_bytes,
+                        .index_offset = take<std::uint64_t>(head, kIndexOffsetOffset),
+                        .index_bytes = take<std::uint64_t>(head, kIndexBytesOffset),
+                        .index_digest = take_digest(head, kIndexDigestOffset)};
+  if (block.index_offset < kDataOffset || block.index_offset > file_bytes ||
+      block.index_bytes != file_bytes - block.index_offset) {
+    fail(path,
+         "is undamaged but not what the format allows: its index does not end where the file does; write it again "
+         "with Holdfast, or use another file");
+  }
+  return block;
 }
 
 }  // namespace holdfast::format

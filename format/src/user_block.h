@@ -1,7 +1,7 @@
 #pragma once
 
 // The 512 bytes in front of the HDF5 part (HDF5 calls such a prefix a user block): which format this is, how long the
-// file is, and the digests of both parts. docs/format.md has the table of offsets.
+// file is, and where the index of everything else is. docs/format.md has the table of offsets.
 
 #include <array>
 #include <cstddef>
@@ -16,8 +16,10 @@ namespace holdfast::format {
 inline constexpr std::size_t kUserBlockBytes = 512;
 
 struct UserBlock {
-  std::uint64_t file_bytes = 0;  // of the whole file, these 512 included
-  Digest content;                // of the bytes from 512 on
+  std::uint64_t file_bytes = 0;    // of the whole file, these 512 included
+  std::uint64_t index_offset = 0;  // the index lies at the end of the file
+  std::uint64_t index_bytes = 0;   //
+  Digest index_digest;             //
 };
 
 std::array<std::byte, kUserBlockBytes> encode(const UserBlock& block);

@@ -17,6 +17,7 @@ struct ThreadRun {
   std::uint64_t seed = 3;
   int workers = 1;
   std::string run_directory{};
+  std::vector<std::string> savepoint_copies{};
   std::shared_ptr<Supervision> supervision = std::make_shared<NoSupervision>();
   FileSystem* file_system = &posix_file_system();
 };
@@ -32,6 +33,7 @@ inline void train_on_threads(const ThreadRun& run, const std::function<void(Repl
     place->seed = run.seed;
     place->workers = run.workers;
     place->run_directory = run.run_directory;
+    place->savepoint_copies = run.savepoint_copies;
     place->collective_timeout = std::chrono::seconds(60);
     place->supervision = run.supervision;
     place->file_system = run.file_system;

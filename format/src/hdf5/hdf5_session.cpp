@@ -103,4 +103,10 @@ Handle element_type(const Checker& check, DType dtype) {
   check.fail("no element type");
 }
 
+void set_format_bounds(const Checker& check, hid_t access_list) {
+  check.succeeded(H5Pset_libver_bounds(access_list, H5F_LIBVER_V18, H5F_LIBVER_V110),
+                  "HDF5 does not take the format bounds");
+  check.succeeded(H5Pset_fclose_degree(access_list, H5F_CLOSE_STRONG), "HDF5 does not take the close degree");
+}
+
 }  // namespace holdfast::format

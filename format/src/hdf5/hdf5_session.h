@@ -80,6 +80,10 @@ class Checker {
 // make the bytes of equal content differ.
 Handle untimed_list(const Checker& check, hid_t kind);
 
+// For a file's access list: structures of HDF5 1.8 are compact and have no limit of 64 KiB on attributes; later ones
+// mark a file as open for writing, which outlives a writer that died.
+void set_format_bounds(const Checker& check, hid_t access_list);
+
 // The little-endian type of the elements; bf16 and boolean as the unsigned integers of their size, since HDF5 1.10 has
 // neither.
 Handle element_type(const Checker& check, DType dtype);

@@ -108,10 +108,7 @@ Handle memory_access_list(const Checker& check, const MemoryImage& image) {
   check.succeeded(driver, "HDF5 does not take our file driver");
   Handle list = check.opened(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "no file access list");
   check.succeeded(H5Pset_driver(list, driver, &image), "HDF5 does not take our file driver");
-  // 1.8's structures are compact and have no limit of 64 KiB on attributes; later ones mark a file as open for writing,
-  // which outlives a writer that died.
-  check.succeeded(H5Pset_libver_bounds(list, H5F_LIBVER_V18, H5F_LIBVER_V110), "HDF5 does not take the format bounds");
-  check.succeeded(H5Pset_fclose_degree(list, H5F_CLOSE_STRONG), "HDF5 does not take the close degree");
+  set_format_bounds(check, list);
   return list;
 }
 

@@ -21,7 +21,11 @@ void adam_pass(const AdamFactors& factors, float kept, std::span<float> paramete
   const std::size_t count = parameters.size();
   HOLDFAST_ASSERT(slots.size() == 2 && gradients.size() == count && slots[0].size() == count &&
                   slots[1].size() == count);
-  const auto [beta_1_rest, beta_2_rest, rate, epsilon] = factors;
+  // Not a structured binding: clang 14 takes none into a loop of OpenMP.
+  const float beta_1_rest = factors.beta_1_rest;
+  const float beta_2_rest = factors.beta_2_rest;
+  const float rate = factors.rate;
+  const float epsilon = factors.epsilon;
   float* const __restrict parameter = parameters.data();
   const float* const __restrict gradient = gradients.data();
   float* const __restrict m = slots[0].data();

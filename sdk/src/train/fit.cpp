@@ -46,6 +46,7 @@ class Trainer::Session::FitContext final : public TrainingContext {
   int rank() const override { return session_.place_->rank; }
   int replicas() const override { return session_.place_->size; }
   std::string run_directory() const override { return session_.place_->run_directory; }
+  std::vector<std::string> savepoint_copies() const override { return session_.place_->savepoint_copies; }
   std::int64_t step() const override { return session_.state_.step; }
   std::int64_t epoch() const override { return session_.state_.epoch; }
   std::int64_t epochs() const override { return record_.epochs; }

@@ -53,6 +53,7 @@ struct Replica::Place {
   int generation = 0;
   std::uint64_t seed = 0;
   std::string run_directory;
+  std::vector<std::string> savepoint_copies;
   bool accept_other_arithmetic = false;
   std::chrono::milliseconds collective_timeout = std::chrono::minutes(5);
   std::vector<RestartRecord> restarts;

@@ -1,60 +1,45 @@
 #include "train/resume.h"
 
-#include <algorithm>
-#include <cinttypes>
-#include <cstdio>
+#include <memory>
+#include <utility>
 
-#include "holdfast/base/error.h"
-#include "holdfast/format/array_file.h"
+#include "holdfast/base/log.h"
+#include "holdfast/format/catalogue.h"
+#include "holdfast/format/savepoint_keeper.h"
 
 namespace holdfast {
-namespace {
-
-constexpr std::string_view kPrefix = "savepoint-";
-constexpr std::string_view kSuffix = ".h5";
-
-bool is_savepoint_name(const std::string& name) {
-  if (name.size() <= kPrefix.size() + kSuffix.size() || !name.starts_with(kPrefix) || !name.ends_with(kSuffix))
-    return false;
-  return std::all_of(name.begin() + kPrefix.size(), name.end() - kSuffix.size(),
-                     [](char c) { return c >= '0' && c <= '9'; });
-}
-
-}  // namespace
 
 std::string savepoint_name(std::int64_t step) {
-  char digits[32];
-  std::snprintf(digits, sizeof digits, "%010" PRId64, step);
-  return std::string(kPrefix) + digits + std::string(kSuffix);
+  return format::savepoint_name(step);
 }
 
-std::vector<std::string> list_savepoints(FileSystem& files, const std::string& folder) {
-  std::vector<std::string> names;
-  if (!files.exists(folder)) return names;
-  for (const std::string& name : files.list(folder)) {
-    if (is_savepoint_name(name)) names.push_back(name);
-  }
-  return names;
+std::optional<FoundSavepoint> find_newest_savepoint(FileSystem& files, std::span<const std::string> folders,
+                                                    const SavepointProblem& report) {
+  Snapshot snapshot;
+  const std::optional<std::string> path = format::find_newest_savepoint(
+      files, folders, [&](const std::string& candidate) { snapshot = read_savepoint(files, candidate); },
+      {.is_owner = true,
+       .report = [&](const format::Problem& problem) { report(problem.path, problem.why, problem.set_aside_as); }});
+  if (!path) return std::nullopt;
+  return FoundSavepoint{*path, std::move(snapshot)};
 }
 
-std::optional<FoundSavepoint> find_newest_savepoint(
-    FileSystem& files, const std::string& folder,
-    const std::function<void(const std::string& path, const std::string& why)>& when_set_aside) {
-  if (!files.exists(folder)) return std::nullopt;
-  format::remove_temporary_files(files, folder);
-  std::vector<std::string> names = list_savepoints(files, folder);
-  for (; !names.empty(); names.pop_back()) {
-    const std::string path = folder + "/" + names.back();
-    try {
-      return FoundSavepoint{path, read_savepoint(files, path)};
-    } catch (const Error& failure) {
-      if (failure.code() != ErrorCode::invalid_file) throw;
-      files.rename(path, path + ".damaged");
-      files.sync_folder(folder);
-      when_set_aside(path, failure.what());
-    }
-  }
-  return std::nullopt;
+std::function<void(const std::string& name)> make_savepoint_keeper(FileSystem& files, const std::string& folder,
+                                                                   const std::vector<std::string>& copies,
+                                                                   const ModelCheckpointOptions& options) {
+  const format::RetentionPolicy retention{
+      .keep_last = options.keep_last,
+      .keep_best = options.best_by.empty() ? 0 : options.keep_best,
+      .keep_every_steps = options.keep_every_steps,
+      .best = options.best == Best::lowest ? format::BestValue::lowest : format::BestValue::highest,
+      .max_bytes = options.max_bytes};
+  const auto warn = [](const format::Problem& problem) {
+    log(LogLevel::warning, "savepoint " + problem.path + " is not kept: " + problem.why);
+  };
+  const auto keeper = std::make_shared<format::SavepointKeeper>(
+      files, folder,
+      format::KeeperOptions{.copies = copies, .retention = retention, .best_by = options.best_by, .report = warn});
+  return [keeper](const std::string& name) { keeper->keep(name); };
 }
 
 }  // namespace holdfast

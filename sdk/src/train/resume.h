@@ -1,29 +1,42 @@
 #pragma once
 
-// Finds the state that a run continues from: the newest whole savepoint of its directory.
+// The savepoints of a run's folder: where a run continues from, and which savepoints it keeps. The rules are format's
+// (holdfast/format/catalogue.h); here they meet the training state.
 
+#include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
+#include "holdfast/train/model_checkpoint.h"
 #include "train/snapshot.h"
 
 namespace holdfast {
 
-// "savepoint-0000000120.h5": names sort as their steps do.
+// "savepoint-0000000120.h5".
 std::string savepoint_name(std::int64_t step);
-// Names of the folder's savepoints, oldest first; empty when the folder does not exist.
-std::vector<std::string> list_savepoints(FileSystem& files, const std::string& folder);
 
 struct FoundSavepoint {
   std::string path;
   Snapshot snapshot;
 };
 
-// A damaged savepoint is renamed to "<name>.damaged", told to `when_set_aside`, and the one before it is taken.
-// Leftovers of writers that died are removed.
-std::optional<FoundSavepoint> find_newest_savepoint(
-    FileSystem& files, const std::string& folder,
-    const std::function<void(const std::string& path, const std::string& why)>& when_set_aside);
+// Told of what was worked around; `set_aside_as` is the damaged file's new name, empty when no file was set aside.
+using SavepointProblem =
+    std::function<void(const std::string& path, const std::string& why, const std::string& set_aside_as)>;
+
+// The newest whole one of all folders. For the owner of the run alone: leftovers of writers that died are removed,
+// damaged savepoints renamed to "<name>.damaged".
+std::optional<FoundSavepoint> find_newest_savepoint(FileSystem& files, std::span<const std::string> folders,
+                                                    const SavepointProblem& report);
+
+// To be called on one thread with the name of each savepoint that has become durable in `folder`: verifies it, copies
+// it to `copies`, and lets those go that `options` do not keep. Throws Error{invalid_argument} for options that cannot
+// be.
+std::function<void(const std::string& name)> make_savepoint_keeper(FileSystem& files, const std::string& folder,
+                                                                   const std::vector<std::string>& copies,
+                                                                   const ModelCheckpointOptions& options);
 
 }  // namespace holdfast

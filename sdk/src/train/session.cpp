@@ -72,12 +72,16 @@ void Trainer::Session::join_run() {
 
 // Returns the state's JSON, its arrays being in the Trainable; nothing when the run begins at step 0.
 std::string Trainer::Session::find_state() {
-  const auto set_aside = [&](const std::string& path, const std::string& why) {
-    log(LogLevel::warning, "set aside a damaged savepoint as " + path + ".damaged: " + why);
-    supervision_.report_event("savepoint_set_aside", nlohmann::json{{"path", path}, {"why", why}}.dump());
+  const auto report = [&](const std::string& path, const std::string& why, const std::string& set_aside_as) {
+    const bool is_set_aside = !set_aside_as.empty();
+    log(LogLevel::warning,
+        (is_set_aside ? "set aside a damaged savepoint as " + set_aside_as : "passed over " + path) + ": " + why);
+    supervision_.report_event(is_set_aside ? "savepoint_set_aside" : "savepoint_passed_over",
+                              nlohmann::json{{"path", path}, {"why", why}}.dump());
   };
-  const std::optional<FoundSavepoint> found =
-      find_newest_savepoint(*place_->file_system, place_->run_directory, set_aside);
+  std::vector<std::string> folders = {place_->run_directory};
+  folders.insert(folders.end(), place_->savepoint_copies.begin(), place_->savepoint_copies.end());
+  const std::optional<FoundSavepoint> found = find_newest_savepoint(*place_->file_system, folders, report);
   if (!found) return "";
   require_same_choices(found->snapshot.state, state_, found->path);
   restore_arrays(found->snapshot, trainable_, found->path);
@@ -230,7 +234,10 @@ void Trainer::Session::stop() {
   if (!place_->run_directory.empty()) {
     if (place_->rank == 0) {
       if (running_fit_ != nullptr) collect_callback_states(*running_fit_);
-      submit_savepoint(place_->run_directory + "/" + savepoint_name(state_.step), {});
+      const std::string name = savepoint_name(state_.step);
+      const auto keep = make_savepoint_keeper(*place_->file_system, place_->run_directory, place_->savepoint_copies,
+                                              {.keep_last = 0});
+      submit_savepoint(place_->run_directory + "/" + name, [keep, name] { keep(name); });
       flush_savepoints();
     }
     supervision_.enter(TrainingPhase::waiting_for_peers, state_.step);

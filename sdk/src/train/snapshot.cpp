@@ -94,6 +94,8 @@ Digest write_savepoint(FileSystem& files, const std::string& path, const Snapsho
 
 Snapshot read_savepoint(FileSystem& files, const std::string& path) {
   const format::ArrayFile file = format::ArrayFile::open(files, path);
+  // A savepoint is taken whole or not at all: damage that only HDF5 would meet counts, too.
+  file.verify_structure();
   Snapshot snapshot{.state = train_state_from_json(file.metadata(), path), .arrays = {}};
   for (const format::ArrayInfo& info : file.arrays()) {
     if (info.dtype != DType::f32) {
@@ -102,9 +104,13 @@ Snapshot read_savepoint(FileSystem& files, const std::string& path) {
     }
     SnapshotArray array{info.name, shape_of(info), {}};
     array.values.resize(static_cast<std::size_t>(array.shape.element_count()));
-    file.read_into(info.name, std::as_writable_bytes(std::span(array.values)));
     snapshot.arrays.push_back(std::move(array));
   }
+  std::vector<format::ArrayFile::Target> targets;
+  for (SnapshotArray& array : snapshot.arrays) {
+    targets.push_back({array.name, std::as_writable_bytes(std::span(array.values))});
+  }
+  file.read_into(targets);
   return snapshot;
 }
 

@@ -142,6 +142,7 @@ recovery::RunOutcome watch(int argc, char** argv, const SuperviseOptions& option
                        {"shards", choices.shards},
                        {"threads_per_shard", choices.threads_per_shard},
                        {"workers", std::max(1, core_count() / replicas / choices.threads_per_shard)},
+                       {"savepoint_copies", options.savepoint_copies},
                        {"accept_other_arithmetic", options.accept_other_arithmetic},
                        {"start_timeout_ms", options.start_timeout.count()},
                        {"collective_timeout_ms", collective_timeout(options).count()}};
@@ -228,6 +229,7 @@ std::shared_ptr<Replica::Place> place_of(recovery::Worker& worker) {
   place->generation = worker.generation();
   place->seed = config.at("seed").get<std::uint64_t>();
   place->run_directory = worker.run_directory();
+  place->savepoint_copies = config.at("savepoint_copies").get<std::vector<std::string>>();
   place->accept_other_arithmetic = config.at("accept_other_arithmetic").get<bool>();
   place->collective_timeout = std::chrono::milliseconds(config.at("collective_timeout_ms").get<std::int64_t>());
   place->restarts = restart_records(worker);

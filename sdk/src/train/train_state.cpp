@@ -119,6 +119,12 @@ CallRecord call_from(const json& object) {
   return record;
 }
 
+// The logs that belong to exactly this state: at the end of an epoch, until the next step.
+json metrics(const TrainState& state) {
+  const bool is_between_epochs = state.batch == 0 && !state.calls.empty() && !state.calls.back().history.empty();
+  return is_between_epochs ? logs(state.calls.back().history.back()) : json::object();
+}
+
 // "optimizer.learning_rate was 0.001 and is 0.002", one for each leaf that differs.
 void describe_differences(const std::string& path, const json& saved, const json& now,
                           std::vector<std::string>& sentences) {
@@ -153,6 +159,7 @@ std::string to_json(const TrainState& state) {
                        {"step", state.step},
                        {"epoch", state.epoch},
                        {"batch", state.batch},
+                       {"metrics", metrics(state)},
                        {"calls", calls},
                        {"callbacks", callbacks(state.callbacks)}};
   return object.dump(1);

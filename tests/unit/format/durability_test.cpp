@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "holdfast/format/array_file.h"
@@ -35,7 +36,8 @@ class Writer : public ::testing::Test {
   void overwrite(std::function<void(const FileOperation&)> before) const {
     const auto files = watched_file_system(posix_file_system(), std::move(before));
     const std::vector<Array> arrays = new_arrays();
-    write_array_file(*files, path_, "{}", views(arrays));
+    // One thread: the order of operations is compared.
+    write_array_file(*files, path_, "{}", views(arrays), {.threads = 1});
   }
 
   void expect_old_file_alone() const {
@@ -54,7 +56,9 @@ TEST_F(Writer, SyncsBeforeItRenamesAndTheFolderAfterwards) {
   std::string synced_folder;
 
   overwrite([&](const FileOperation& operation) {
-    if (names.empty() || names.back() != operation.name) names.push_back(operation.name);
+    if (operation.name != "write_back" && (names.empty() || names.back() != operation.name)) {
+      names.push_back(operation.name);
+    }
     if (operation.name == "rename") temporary = operation.path;
     if (operation.name == "sync_folder") synced_folder = operation.path;
   });
@@ -74,14 +78,16 @@ TEST_F(Writer, WritesTheHeaderLast) {
     if (operation.name == "write") offsets.push_back(operation.offset);
   });
 
-  EXPECT_EQ(offsets, (std::vector<std::uint64_t>{512, 512 + (1 << 20), 512 + (2 << 20), 0}));
+  ASSERT_GT(offsets.size(), 4U);
+  EXPECT_EQ(offsets.back(), 0U);
+  EXPECT_EQ(std::count(offsets.begin(), offsets.end(), 0U), 1);
 }
 
 TEST_F(Writer, KeepsTheOldFileWhicheverOperationFindsTheDiskFull) {
   std::size_t operations = 0;
   overwrite([&](const FileOperation&) { ++operations; });
   const std::vector<std::byte> new_bytes = read_bytes(path_);
-  ASSERT_EQ(operations, 8U);  // create, 4 writes, sync, rename, sync_folder
+  ASSERT_GT(operations, 10U);
 
   for (std::size_t failing = 0; failing < operations; ++failing) {
     write_arrays(path_, small_arrays(), R"({"step": 1})");
@@ -119,10 +125,12 @@ TEST_F(Writer, ReportsTheFirstErrorWhenCleaningUpFailsToo) {
 }
 
 TEST_F(Writer, CleansUpWhenAnythingElseIsThrown) {
-  EXPECT_THROW(overwrite([&](const FileOperation& operation) {
-                 if (operation.name == "write" && operation.offset > 512) throw std::bad_alloc();
-               }),
-               std::bad_alloc);
+  EXPECT_EQ(thrown_by([&] {
+              overwrite([&](const FileOperation& operation) {
+                if (operation.name == "write" && operation.offset > 4096) throw std::bad_alloc();
+              });
+            }).code,
+            ErrorCode::out_of_memory);
 
   expect_old_file_alone();
 }
@@ -150,12 +158,21 @@ TEST_F(Writer, NamesTheFolderThatIsMissing) {
 TEST(Reader, PassesOnWhatTheDiskReports) {
   TemporaryFolder folder;
   write_arrays(folder / "a.h5", {make_array("large", DType::f32, {600, 1000})});
-  for (const std::uint64_t failing : {0, 512, 512 + (1 << 20)}) {
+  const auto load = [](FileSystem& files, const std::string& path) {
+    static_cast<void>(ArrayFile::open(files, path, {.threads = 1}).read("large"));
+  };
+  std::size_t reads = 0;
+  load(*watched_file_system(posix_file_system(), [&](const FileOperation& o) { reads += o.name == "read"; }),
+       folder / "a.h5");
+  ASSERT_GT(reads, 4U);  // header, index, metadata, chunks
+
+  for (std::size_t failing = 0; failing < reads; ++failing) {
+    std::size_t index = 0;
     const auto files = watched_file_system(posix_file_system(), [&](const FileOperation& operation) {
-      if (operation.name == "read" && operation.offset == failing) throw system_error(EIO, "cannot read");
+      if (operation.name == "read" && index++ == failing) throw system_error(EIO, "cannot read");
     });
 
-    EXPECT_EQ(thrown_by([&] { ArrayFile::open(*files, folder / "a.h5"); }).code, ErrorCode::input_output) << failing;
+    EXPECT_EQ(thrown_by([&] { load(*files, folder / "a.h5"); }).code, ErrorCode::input_output) << failing;
   }
 }
 

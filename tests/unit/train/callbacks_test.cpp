@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "holdfast/base/error.h"
+#include "holdfast/format/catalogue.h"
 #include "holdfast/holdfast.h"
 #include "support/played_context.h"
 #include "support/program.h"
@@ -21,6 +22,45 @@ int epochs_until_stop(EarlyStopping& stopping, const std::vector<double>& values
     if (context.stopped) return static_cast<int>(epoch) + 1;
   }
   return 0;
+}
+
+// A training whose savepoints are whole ones that know their epoch's logs.
+class SavingContext {
+ public:
+  explicit SavingContext(const TemporaryFolder& folder) {
+    context.directory = folder.path();
+    context.write = [this](const std::string& path) {
+      Snapshot snapshot;
+      snapshot.state.graph = "{}";
+      snapshot.state.configuration = "{}";
+      snapshot.state.step = context.step_number;
+      CallRecord fit;
+      fit.kind = "fit";
+      fit.data = "{}";
+      fit.history = {logs_};
+      snapshot.state.calls = {fit};
+      write_savepoint(posix_file_system(), path, snapshot);
+    };
+  }
+
+  // Ten steps further.
+  void end_epoch(ModelCheckpoint& checkpoint, const Logs& logs) {
+    context.step_number += 10;
+    logs_ = logs;
+    checkpoint.on_epoch_end(context, logs);
+    ++context.epoch_number;
+  }
+
+  PlayedContext context;
+
+ private:
+  Logs logs_;
+};
+
+std::vector<std::int64_t> saved_steps(const TemporaryFolder& folder) {
+  std::vector<std::int64_t> steps;
+  for (const auto& entry : format::list_savepoints(posix_file_system(), folder.path())) steps.push_back(entry.step);
+  return steps;
 }
 
 }  // namespace
@@ -76,51 +116,94 @@ TEST(EarlyStopping, NamesTheLogsThatThereAre) {
 TEST(ModelCheckpoint, KeepsTheLastOnesAndNothingElseIsDeleted) {
   const TemporaryFolder folder;
   posix_file_system().create(folder / "savepoint-mine.h5");
-  PlayedContext context;
-  context.directory = folder.path();
+  SavingContext training(folder);
+  PlayedContext& context = training.context;
   ModelCheckpoint checkpoint({.every_steps = 5, .keep_last = 2});
 
   for (context.step_number = 1; context.step_number <= 23; ++context.step_number) checkpoint.on_step_end(context, {});
 
-  EXPECT_EQ(list_savepoints(posix_file_system(), folder.path()),
-            (std::vector<std::string>{savepoint_name(15), savepoint_name(20)}));
+  EXPECT_EQ(saved_steps(folder), (std::vector<std::int64_t>{15, 20}));
   EXPECT_TRUE(std::filesystem::exists(folder / "savepoint-mine.h5"));
 }
 
 TEST(ModelCheckpoint, SavesEachEpochAndAtTheEnd) {
   const TemporaryFolder folder;
-  PlayedContext context;
-  context.directory = folder.path();
+  SavingContext training(folder);
   ModelCheckpoint checkpoint({.every_epochs = 2});
 
-  for (; context.epoch_number < 4; ++context.epoch_number) {
-    context.step_number += 10;
-    checkpoint.on_epoch_end(context, {});
-  }
-  context.step_number += 3;
-  checkpoint.on_fit_end(context, {});
+  for (int epoch = 0; epoch < 4; ++epoch) training.end_epoch(checkpoint, {});
+  training.context.step_number += 3;
+  checkpoint.on_fit_end(training.context, {});
 
-  EXPECT_EQ(context.saved, (std::vector<std::string>{folder / savepoint_name(20), folder / savepoint_name(40),
-                                                     folder / savepoint_name(43)}));
+  EXPECT_EQ(training.context.saved, (std::vector<std::string>{folder / savepoint_name(20), folder / savepoint_name(40),
+                                                              folder / savepoint_name(43)}));
 }
 
-TEST(ModelCheckpoint, KeepsTheBestByAMetricAlsoAcrossARestart) {
+TEST(ModelCheckpoint, KeepsTheBestBesideTheLast) {
   const TemporaryFolder folder;
-  PlayedContext context;
-  context.directory = folder.path();
-  const ModelCheckpointOptions options{.every_epochs = 0, .best_by = "val_accuracy", .best = Best::highest};
+  SavingContext training(folder);
+  ModelCheckpoint checkpoint({.keep_last = 1, .best_by = "val_loss", .keep_best = 2});
+
+  for (const double loss : {0.5, 0.2, 0.3, 0.9, 0.8}) training.end_epoch(checkpoint, {{"val_loss", loss}});
+
+  EXPECT_EQ(saved_steps(folder), (std::vector<std::int64_t>{20, 30, 50}));
+}
+
+TEST(ModelCheckpoint, SavesOnlyTheBestWhenAskedForNothingElse) {
+  const TemporaryFolder folder;
+  SavingContext training(folder);
+  ModelCheckpoint checkpoint(
+      {.every_epochs = 0, .keep_last = 1, .best_by = "val_accuracy", .best = Best::highest, .keep_best = 1});
+
+  for (const double accuracy : {std::nan(""), 0.5, 0.4, 0.5, 0.6, 0.1}) {
+    training.end_epoch(checkpoint, {{"val_accuracy", accuracy}});
+  }
+
+  EXPECT_EQ(training.context.saved,
+            (std::vector<std::string>{folder / savepoint_name(20), folder / savepoint_name(50)}));
+  EXPECT_EQ(saved_steps(folder), (std::vector<std::int64_t>{50}));
+}
+
+TEST(ModelCheckpoint, RemembersTheBestAcrossARestart) {
+  const TemporaryFolder folder;
+  SavingContext training(folder);
+  const ModelCheckpointOptions options{
+      .every_epochs = 0, .keep_last = 1, .best_by = "val_accuracy", .best = Best::highest};
   ModelCheckpoint before(options);
-  before.on_epoch_end(context, {{"val_accuracy", 0.5}});
+  training.end_epoch(before, {{"val_accuracy", 0.5}});
   ModelCheckpoint after(options);
   after.restore(before.state());
-  std::filesystem::remove(folder / "best-val_accuracy.h5");
 
-  after.on_epoch_end(context, {{"val_accuracy", 0.4}});
-  EXPECT_EQ(context.saved.size(), 1U);
-  after.on_epoch_end(context, {{"val_accuracy", 0.6}});
+  training.end_epoch(after, {{"val_accuracy", 0.4}});
+  EXPECT_EQ(saved_steps(folder), (std::vector<std::int64_t>{10}));
+  training.end_epoch(after, {{"val_accuracy", 0.6}});
 
-  EXPECT_EQ(context.saved,
-            (std::vector<std::string>{folder / "best-val_accuracy.h5", folder / "best-val_accuracy.h5"}));
+  EXPECT_EQ(saved_steps(folder), (std::vector<std::int64_t>{30}));
+}
+
+TEST(ModelCheckpoint, NeverGivesABetterBestUpAfterGoingBack) {
+  const TemporaryFolder folder;
+  SavingContext training(folder);
+  const ModelCheckpointOptions options{.keep_last = 1, .best_by = "loss"};
+  ModelCheckpoint before(options);
+  for (const double loss : {0.9, 0.1}) training.end_epoch(before, {{"loss", loss}});
+
+  // A restart from a copy that is older: it knows nothing of 0.1.
+  ModelCheckpoint after(options);
+  training.context.step_number = 5;
+  for (const double loss : {0.8, 0.7}) training.end_epoch(after, {{"loss", loss}});
+
+  EXPECT_EQ(saved_steps(folder), (std::vector<std::int64_t>{20, 25}));
+}
+
+TEST(ModelCheckpoint, KeepsSomeForEverWithinABudget) {
+  const TemporaryFolder folder;
+  SavingContext training(folder);
+  ModelCheckpoint checkpoint({.keep_last = 0, .keep_every_steps = 20, .max_bytes = 1});
+
+  for (int epoch = 0; epoch < 5; ++epoch) training.end_epoch(checkpoint, {});
+
+  EXPECT_EQ(saved_steps(folder), (std::vector<std::int64_t>{20, 40, 50}));
 }
 
 TEST(ModelCheckpoint, NeedsADirectoryWhereNobodySupervises) {
@@ -129,6 +212,8 @@ TEST(ModelCheckpoint, NeedsADirectoryWhereNobodySupervises) {
 
   EXPECT_THROW(checkpoint.on_fit_end(context, {}), Error);
   EXPECT_THROW(ModelCheckpoint({.keep_last = -1}), Error);
+  EXPECT_THROW(ModelCheckpoint({.keep_best = -1}), Error);
+  EXPECT_THROW(ModelCheckpoint({.keep_every_steps = -1}), Error);
 }
 
 }  // namespace holdfast

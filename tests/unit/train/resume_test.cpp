@@ -22,9 +22,15 @@ void write_step(const TemporaryFolder& folder, std::int64_t step) {
 
 std::vector<std::string> set_aside;
 
+std::optional<FoundSavepoint> find(const std::vector<std::string>& folders, FileSystem& files = posix_file_system()) {
+  return find_newest_savepoint(files, folders,
+                               [](const std::string& path, const std::string&, const std::string& name) {
+                                 if (name == path + ".damaged") set_aside.push_back(path);
+                               });
+}
+
 std::optional<FoundSavepoint> find(const TemporaryFolder& folder) {
-  return find_newest_savepoint(posix_file_system(), folder.path(),
-                               [](const std::string& path, const std::string&) { set_aside.push_back(path); });
+  return find(std::vector<std::string>{folder.path()});
 }
 
 }  // namespace
@@ -33,7 +39,7 @@ TEST(Resume, FindsNothingWhereThereIsNothing) {
   const TemporaryFolder folder;
 
   EXPECT_FALSE(find(folder).has_value());
-  EXPECT_FALSE(find_newest_savepoint(posix_file_system(), folder / "missing", {}).has_value());
+  EXPECT_FALSE(find(std::vector<std::string>{folder / "missing"}).has_value());
 }
 
 TEST(Resume, TakesTheNewestByStepAndNothingElse) {
@@ -65,6 +71,19 @@ TEST(Resume, SetsDamagedOnesAsideUntilOneIsWhole) {
   EXPECT_EQ(std::filesystem::file_size(folder / (savepoint_name(3) + ".damaged")), 700U);
 }
 
+TEST(Resume, TakesACopyThatIsNewer) {
+  const TemporaryFolder folder;
+  const TemporaryFolder copy;
+  write_step(folder, 1);
+  write_step(copy, 2);
+
+  const auto found = find(std::vector<std::string>{folder.path(), copy.path()});
+
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->path, copy / savepoint_name(2));
+  EXPECT_EQ(found->snapshot.state.step, 2);
+}
+
 TEST(Resume, RemovesWhatADeadWriterLeft) {
   const TemporaryFolder folder;
   write_step(folder, 1);
@@ -83,7 +102,7 @@ TEST(Resume, DoesNotSetAsideWhatItCannotRead) {
     if (operation.name == "read") throw Error(ErrorCode::input_output, "the disk is ill");
   });
 
-  EXPECT_THROW(find_newest_savepoint(*failing, folder.path(), {}), Error);
+  EXPECT_THROW(find({folder.path()}, *failing), Error);
   EXPECT_TRUE(std::filesystem::exists(folder / savepoint_name(1)));
 }
 

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "holdfast/base/error.h"
+#include "holdfast/format/catalogue.h"
 
 namespace holdfast {
 namespace {
@@ -63,6 +64,17 @@ TEST(TrainState, ComesBackFromJsonWithTheSameBits) {
   EXPECT_TRUE(std::isnan(std::get<double>(back.callbacks.at("0/mine").at("nothing"))));
   EXPECT_EQ(back.callbacks.at("0/mine").at("integer").index(), 0U);
   EXPECT_EQ(back.callbacks.at("0/mine").at("real").index(), 1U);
+}
+
+TEST(TrainState, HasMetricsOnlyBetweenEpochs) {
+  TrainState state = example();
+  EXPECT_EQ(format::metric_of(to_json(state), "loss"), std::nullopt) << "it is in the middle of an epoch";
+
+  state.batch = 0;
+  EXPECT_EQ(format::metric_of(to_json(state), "loss"), std::nextafter(0.1, 1.0));
+
+  state.calls.emplace_back(state.calls.back()).history.clear();
+  EXPECT_EQ(format::metric_of(to_json(state), "loss"), std::nullopt) << "another fit() has begun";
 }
 
 TEST(TrainState, RefusesTextThatItDidNotWrite) {

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "holdfast/base/error.h"
+#include "holdfast/format/catalogue.h"
 #include "holdfast/holdfast.h"
 #include "support/program.h"
 #include "support/thread_replica.h"
@@ -117,8 +118,24 @@ class SumOfLosses final : public Callback {
   std::int64_t epochs = 0;
 };
 
+// What the journal says of resuming.
+class ResumeEvents final : public NoSupervision {
+ public:
+  void report_event(const std::string& event, const std::string& detail) override {
+    const std::lock_guard lock(mutex_);
+    if (event == "resumed") resumed.push_back(detail);
+  }
+
+  std::vector<std::string> resumed;
+
+ private:
+  std::mutex mutex_;
+};
+
 std::vector<std::string> savepoint_files(const std::string& folder) {
-  return list_savepoints(posix_file_system(), folder);
+  std::vector<std::string> names;
+  for (const auto& entry : format::list_savepoints(posix_file_system(), folder)) names.push_back(entry.name);
+  return names;
 }
 
 }  // namespace
@@ -293,6 +310,28 @@ TEST(Trainer, TakesTheSavepointBeforeADamagedOneAndSetsThatAside) {
   expect_equal(outcome_of({.run_directory = folder.path()}, checkpoint_every_two), expected);
 
   EXPECT_TRUE(std::filesystem::exists(newest + ".damaged"));
+}
+
+TEST(Trainer, GoesOnFromACopyWhenTheRunDirectoryIsLost) {
+  const Outcome expected = outcome_of({});
+  const TemporaryFolder folder;
+  const TemporaryFolder copy;
+  const auto events = std::make_shared<ResumeEvents>();
+  const ThreadRun run{
+      .replicas = 2, .run_directory = folder.path(), .savepoint_copies = {copy.path()}, .supervision = events};
+  const MakeCallbacks failing = [&]() -> std::vector<CallbackHandle> {
+    return {ModelCheckpoint({.every_steps = 2}), FailAt(9)};
+  };
+  EXPECT_THROW(outcome_of(run, failing), std::runtime_error);
+  const std::vector<std::string> copies = savepoint_files(copy.path());
+  ASSERT_FALSE(copies.empty());
+  for (const std::string& name : folder.names()) std::filesystem::remove(folder / name);
+
+  expect_equal(outcome_of(run, checkpoint_every_two), expected);
+
+  ASSERT_EQ(events->resumed.size(), 1U);
+  EXPECT_NE(events->resumed[0].find(copy / copies.back()), std::string::npos) << events->resumed[0];
+  EXPECT_EQ(savepoint_files(copy.path()), savepoint_files(folder.path()));
 }
 
 TEST(Trainer, RefusesASecondTrainerInOneRun) {

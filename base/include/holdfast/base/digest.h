@@ -52,4 +52,9 @@ class DigestBuilder {
 
 Digest digest(std::span<const std::byte> bytes);
 
+// The tree's parts, for those who compute its leaves in several threads: the digest of `length` bytes is
+// digest_of_leaves() of digest_leaf() of each kLeafBytes of them, in order.
+Digest digest_leaf(std::span<const std::byte> bytes);
+Digest digest_of_leaves(std::span<const Digest> leaves, std::uint64_t length);
+
 }  // namespace holdfast

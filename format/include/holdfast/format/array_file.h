@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -21,8 +22,8 @@
 
 namespace holdfast::format {
 
-// The version of the format that is written; no other is read.
-inline constexpr std::uint32_t kFormatVersion = 1;
+// The version of the format that is written and read; docs/format.md says what a reader does with others.
+inline constexpr std::uint32_t kFormatVersion = 2;
 
 // An array to be written. The bytes belong to the caller.
 struct ArrayView {
@@ -32,27 +33,43 @@ struct ArrayView {
   std::span<const std::byte> bytes;  // row-major and little-endian, without padding
 };
 
+// How an array's elements lie in the file.
+enum class Storage : std::uint8_t {
+  contiguous,  // as they are in memory
+  zstd,        // in chunks: shuffled, then a zstd frame
+};
+
 // What a file says of one of its arrays.
 struct ArrayInfo {
   std::string name;
-  DType dtype;
+  DType dtype = DType::f32;
   std::vector<std::uint64_t> shape;
-  Digest digest;               // of the bytes that read() returns
-  std::uint64_t stored_bytes;  // what the array's elements take in the file, compressed
+  Digest digest;                   // of the bytes that read() returns
+  std::uint64_t stored_bytes = 0;  // what the array's elements take in the file
+  Storage storage = Storage::contiguous;
 };
 
 // The bytes that an array's elements take in memory.
 std::uint64_t size_bytes(const ArrayInfo& array);
 
+enum class Compression {
+  fast,  // zstd frames of literals alone: weights shrink as much as with zstd's levels, several times faster
+  zstd,  // at WriteOptions::zstd_level
+  none,  // no filter: any HDF5 reads it, and the disk's speed is the only limit
+};
+
 struct WriteOptions {
-  int zstd_level = 1;  // as zstd counts them: negative is faster, up to 22 is smaller
+  Compression compression = Compression::fast;
+  int zstd_level = 1;  // of Compression::zstd, as zstd counts them: negative is faster, up to 22 is smaller
+  int threads = 0;     // that compress and write; 0: as many as the process has cores. The bytes do not depend on it.
+  // Told, one call at a time, how many of the arrays' bytes are written; from any of the threads.
+  std::function<void(std::uint64_t done, std::uint64_t total)> progress = {};
 };
 
 // Writes `path` whole or not at all, and makes it durable: a temporary name beside it (temporary_files below), digests,
 // fsync, rename, fsync of the folder. The order of `arrays` does not matter. Returns the file's digest.
 //
-// Blocks until the disk has it. Takes memory for the whole compressed file. May be called from several threads at once;
-// they take turns while the file is composed, and write in parallel.
+// Blocks until the disk has it. Takes a few MiB of memory a thread. May be called from several threads at once.
 //
 // Throws Error{invalid_argument} for names, shapes, sizes or metadata that the format cannot hold (metadata must be
 // JSON), and what the file system threw. The temporary file is then removed, if that is possible, and whatever stood at
@@ -61,14 +78,18 @@ struct WriteOptions {
 Digest write_array_file(FileSystem& files, const std::string& path, std::string_view metadata_json,
                         std::span<const ArrayView> arrays, const WriteOptions& options = {});
 
-// A file that was found whole. Holds its compressed bytes in memory, so that what is parsed is what was checked,
-// whatever happens to the file meanwhile. All functions may be called from several threads at once.
+struct ReadOptions {
+  int threads = 0;  // that read and decompress; 0: as many as the process has cores
+};
+
+// An open file. It holds the file's index in memory and reads arrays from the disk as they are asked for; every byte is
+// checked against its digest before anything looks at it. All functions may be called from several threads at once.
 class ArrayFile {
  public:
-  // Reads the file and checks the digest of all of it before anything else looks at it. Throws Error{not_found,
-  // input_output}, invalid_file for one that is damaged or no array file at all, and unsupported for a newer version of
-  // the format, which is no damage.
-  static ArrayFile open(FileSystem& files, const std::string& path);
+  // Reads and checks the header, the index and the metadata, a few pages. Throws Error{not_found, input_output},
+  // invalid_file for one that is damaged or no array file at all, and unsupported for another version of the format,
+  // which is no damage.
+  static ArrayFile open(FileSystem& files, const std::string& path, const ReadOptions& options = {});
 
   ~ArrayFile();
   ArrayFile(ArrayFile&&) noexcept;
@@ -81,20 +102,34 @@ class ArrayFile {
   // Null when there is none of that name.
   const ArrayInfo* find(std::string_view name) const;
 
-  // The array's elements, row-major and little-endian. Their digest is checked. Throws Error{not_found}, and
-  // invalid_file for an array that is not what its digest says, which in a whole file only a faulty writer can cause.
+  // The array's elements, row-major and little-endian. Throws Error{not_found}, invalid_file for damage, and what the
+  // file system threw.
   std::vector<std::byte> read(std::string_view name) const;
   // `out` must have exactly the array's size, else Error{invalid_argument}. Its content is undefined after an error.
   void read_into(std::string_view name, std::span<std::byte> out) const;
 
-  // Of all bytes after the header.
+  // Where an array is to go: `out` must have exactly its size.
+  struct Target {
+    std::string_view name;
+    std::span<std::byte> out;
+  };
+  // Many arrays at once, which keeps all threads busy when they are small.
+  void read_into(std::span<const Target> targets) const;
+
+  // Checks every byte of the file, also those that only HDF5 looks at, and every array against its digest. Throws
+  // Error{invalid_file} for the first that is wrong.
+  void verify() const;
+
+  // The part of verify() that reading all arrays leaves out: the bytes that only HDF5 looks at.
+  void verify_structure() const;
+
+  // Of the index, which has the digests of everything else: two files are equal if and only if these are.
   Digest file_digest() const;
   std::uint64_t file_bytes() const;
 
  private:
   struct State;
   explicit ArrayFile(std::unique_ptr<State> state);
-  const ArrayInfo& get(std::string_view name) const;
 
   std::unique_ptr<State> state_;
 };

@@ -34,6 +34,8 @@ class TrainingContext {
   virtual int replicas() const = 0;
   bool is_primary() const { return rank() == 0; }
   virtual std::string run_directory() const = 0;  // empty when training is not supervised
+  // Further folders for the run's savepoints.
+  virtual std::vector<std::string> savepoint_copies() const { return {}; }
 
   virtual std::int64_t step() const = 0;            // updates applied since the start of the run
   virtual std::int64_t epoch() const = 0;           // from 0

@@ -29,6 +29,11 @@ struct SuperviseOptions {
   // Savepoints, journal and lock of the run. One run at a time owns it; starting the program again resumes.
   std::string run_directory = "run";
 
+  // Folders, best on other disks, for copies of the run directory's savepoints; of this run alone. A copy that cannot
+  // be made is logged and does not end the run. A run resumes from the newest whole savepoint of all of them, also when
+  // the run directory is lost.
+  std::vector<std::string> savepoint_copies{};
+
   // What the bits of the run depend on. They are recorded at the first start; a later start that asks for others is
   // refused. Shards default to the number of replicas of the first start, and may be more than there are replicas, but
   // not fewer.

@@ -1,25 +1,18 @@
 #include "holdfast/train/model_checkpoint.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "holdfast/base/error.h"
 #include "holdfast/base/file_system.h"
 #include "train/callbacks/monitor.h"
 #include "train/resume.h"
 
 namespace holdfast {
-namespace {
-
-// Only behind a newer savepoint that is durable, so that there is always one to go back to.
-void delete_all_but_last(const std::string& directory, std::int64_t keep) {
-  FileSystem& files = posix_file_system();
-  const std::vector<std::string> names = list_savepoints(files, directory);
-  for (std::size_t i = 0; i + static_cast<std::size_t>(keep) < names.size(); ++i)
-    files.remove(directory + "/" + names[i]);
-}
-
-}  // namespace
-
 ModelCheckpoint::ModelCheckpoint(ModelCheckpointOptions options) : options_(std::move(options)) {
-  if (options_.every_steps < 0 || options_.every_epochs < 0 || options_.keep_last < 0) {
+  const auto is_negative = [](std::int64_t number) { return number < 0; };
+  if (is_negative(options_.every_steps) || is_negative(options_.every_epochs) || is_negative(options_.keep_last) ||
+      is_negative(options_.keep_best) || is_negative(options_.keep_every_steps)) {
     throw Error(ErrorCode::invalid_argument,
                 "ModelCheckpoint takes no negative numbers of steps, epochs or savepoints to keep");
   }
@@ -30,13 +23,13 @@ std::string ModelCheckpoint::name() const {
 }
 
 CallbackState ModelCheckpoint::state() const {
-  if (!has_best_) return {};
-  return {{"best_value", best_value_}};
+  if (best_values_.empty()) return {};
+  return {{"best_values", best_values_}};
 }
 
 void ModelCheckpoint::restore(const CallbackState& state) {
-  has_best_ = state.contains("best_value");
-  if (has_best_) best_value_ = std::get<double>(state.at("best_value"));
+  best_values_.clear();
+  if (state.contains("best_values")) best_values_ = std::get<std::vector<double>>(state.at("best_values"));
 }
 
 void ModelCheckpoint::on_step_end(TrainingContext& context, const Logs&) {
@@ -44,15 +37,20 @@ void ModelCheckpoint::on_step_end(TrainingContext& context, const Logs&) {
 }
 
 void ModelCheckpoint::on_epoch_end(TrainingContext& context, const Logs& logs) {
-  if (!options_.best_by.empty()) {
-    const double value = monitored(logs, options_.best_by, name());
-    if (!has_best_ || is_better(value, best_value_, options_.best, 0)) {
-      has_best_ = true;
-      best_value_ = value;
-      context.save(directory(context) + "/best-" + options_.best_by + ".h5", {});
-    }
-  }
-  if (options_.every_epochs > 0 && (context.epoch() + 1) % options_.every_epochs == 0) save(context);
+  const bool is_among_best = !options_.best_by.empty() && enter_best(monitored(logs, options_.best_by, name()));
+  const bool is_due = options_.every_epochs > 0 && (context.epoch() + 1) % options_.every_epochs == 0;
+  if (is_among_best || is_due) save(context);
+}
+
+// Which savepoints stay is decided by what they say of themselves; this only tells whether one is worth writing.
+bool ModelCheckpoint::enter_best(double value) {
+  if (std::isnan(value)) return false;
+  const auto place = std::find_if(best_values_.begin(), best_values_.end(),
+                                  [&](double better) { return is_better(value, better, options_.best, 0); });
+  if (place - best_values_.begin() >= options_.keep_best) return false;
+  best_values_.insert(place, value);
+  if (static_cast<std::int64_t>(best_values_.size()) > options_.keep_best) best_values_.pop_back();
+  return true;
 }
 
 void ModelCheckpoint::on_fit_end(TrainingContext& context, const Logs&) {
@@ -69,12 +67,16 @@ std::string ModelCheckpoint::directory(const TrainingContext& context) const {
   return directory;
 }
 
-void ModelCheckpoint::save(TrainingContext& context) const {
+void ModelCheckpoint::save(TrainingContext& context) {
   const std::string folder = directory(context);
-  if (context.is_primary()) posix_file_system().create_folders(folder);
-  context.save(folder + "/" + savepoint_name(context.step()), [folder, keep = options_.keep_last] {
-    if (keep > 0) delete_all_but_last(folder, keep);
-  });
+  if (context.is_primary() && !keep_) {
+    posix_file_system().create_folders(folder);
+    const bool serves_recovery = folder == context.run_directory();
+    keep_ = make_savepoint_keeper(posix_file_system(), folder,
+                                  serves_recovery ? context.savepoint_copies() : std::vector<std::string>{}, options_);
+  }
+  const std::string saved = savepoint_name(context.step());
+  context.save(folder + "/" + saved, [keep = keep_, saved] { keep(saved); });
 }
 
 }  // namespace holdfast

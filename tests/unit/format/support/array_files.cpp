@@ -52,9 +52,11 @@ void write_bytes(const std::string& path, std::span<const std::byte> bytes) {
 }
 
 void sign(std::vector<std::byte>& bytes) {
-  const auto block =
-      encode(UserBlock{.file_bytes = bytes.size(), .content = digest(std::span(bytes).subspan(kUserBlockBytes))});
-  std::copy(block.begin(), block.end(), bytes.begin());
+  const std::string path = "signed";
+  UserBlock block = decode_user_block(path, std::span(bytes).first(kUserBlockBytes), bytes.size());
+  block.index_digest = digest(std::span(bytes).subspan(block.index_offset, block.index_bytes));
+  const auto encoded = encode(block);
+  std::copy(encoded.begin(), encoded.end(), bytes.begin());
 }
 
 Thrown thrown_by(const std::function<void()>& action) {

@@ -27,7 +27,7 @@ Array make_array(const std::string& name, DType dtype, std::vector<std::uint64_t
 // Valid while `arrays` is.
 std::vector<ArrayView> views(const std::vector<Array>& arrays);
 
-// Of several element types, in compact and in chunked storage: about 12 KB as a file.
+// Of several element types, contiguous and in chunks: about 20 KB as a file.
 std::vector<Array> small_arrays();
 
 Digest write_arrays(const std::string& path, const std::vector<Array>& arrays, const std::string& metadata = "{}");
@@ -35,7 +35,7 @@ Digest write_arrays(const std::string& path, const std::vector<Array>& arrays, c
 std::vector<std::byte> read_bytes(const std::string& path);
 void write_bytes(const std::string& path, std::span<const std::byte> bytes);
 
-// Makes the header of `bytes` fit its content again, as a hostile or faulty writer could.
+// Gives an undamaged header the digest of a changed index, as a hostile or faulty writer could.
 void sign(std::vector<std::byte>& bytes);
 
 struct Thrown {

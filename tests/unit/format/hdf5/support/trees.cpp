@@ -127,21 +127,4 @@ std::vector<std::byte> damaged(std::vector<std::byte> bytes, std::mt19937_64& ra
   return bytes;
 }
 
-std::vector<std::byte> read_bytes(const std::string& path) {
-  const std::unique_ptr<File> file = posix_file_system().open_for_reading(path);
-  std::vector<std::byte> bytes(file->size_bytes());
-  EXPECT_EQ(file->read_at(0, bytes), bytes.size());
-  return bytes;
-}
-
-Thrown thrown_by(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return {error.code(), error.what()};
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return {ErrorCode::cancelled, ""};
-}
-
 }  // namespace holdfast::format::testing

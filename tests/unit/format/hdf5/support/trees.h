@@ -4,13 +4,12 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "hdf5/tree.h"
-#include "holdfast/base/error.h"
+#include "unit/format/support/array_files.h"
 
 namespace holdfast::format::testing {
 
@@ -26,16 +25,7 @@ Hdf5Tree every_kind_of_content();
 // In tests/unit/format/hdf5/files.
 std::string path_of(const std::string& name);
 
-std::vector<std::byte> read_bytes(const std::string& path);
-
 // A few bytes changed, a block zeroed, or the end cut off.
 std::vector<std::byte> damaged(std::vector<std::byte> bytes, std::mt19937_64& random);
-
-struct Thrown {
-  ErrorCode code;
-  std::string sentence;
-};
-// Fails the test when nothing is thrown.
-Thrown thrown_by(const std::function<void()>& action);
 
 }  // namespace holdfast::format::testing

@@ -1,0 +1,32 @@
+#pragma once
+
+// The operating system below posix_file_system(). Tests replace single calls by ones that fail, are interrupted or do
+// half of the work, so that what stands above them is exercised as the system would; nobody else needs this.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "holdfast/base/file_system.h"
+
+namespace holdfast {
+
+// Each function makes the system call of its name and returns what that returns: negative with errno after a failure.
+class SystemCalls {
+ public:
+  virtual ~SystemCalls() = default;
+
+  virtual int open(const char* path, int flags, unsigned mode);
+  virtual std::ptrdiff_t pwrite(int descriptor, const void* bytes, std::size_t count, std::int64_t offset);
+  virtual std::ptrdiff_t pread(int descriptor, void* bytes, std::size_t count, std::int64_t offset);
+  virtual int sync_file_range(int descriptor, std::int64_t offset, std::int64_t count, unsigned flags);
+  virtual int fsync(int descriptor);  // of a file or a folder
+  virtual int rename(const char* from, const char* to);
+  virtual int unlink(const char* path);
+  virtual int mkdir(const char* path, unsigned mode);
+};
+
+// The operating system's files through `calls`, which must outlive the file system and its files.
+std::unique_ptr<FileSystem> posix_file_system(SystemCalls& calls);
+
+}  // namespace holdfast

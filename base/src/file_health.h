@@ -1,0 +1,51 @@
+#pragma once
+
+// Whether a file may still be written: the rule of File that the first failure is the last attempt.
+
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "holdfast/base/error.h"
+
+namespace holdfast {
+
+// May be used from several threads at once.
+class FileHealth {
+ public:
+  // Runs `action`, or throws in its place when an earlier one failed. `path` is named in the sentence.
+  template <typename Action>
+  void attempt(const std::string& path, const Action& action) {
+    require_alive(path);
+    try {
+      action();
+    } catch (const Error& failure) {
+      remember(failure);
+      throw;
+    } catch (const std::exception& failure) {
+      remember(Error(ErrorCode::input_output, failure.what()));
+      throw;
+    }
+  }
+
+ private:
+  void require_alive(const std::string& path) {
+    const std::lock_guard lock(mutex_);
+    if (!first_failure_) return;
+    throw Error(
+        first_failure_->code(),
+        path + " is given up after a failure, write it again under another name; it was: " + first_failure_->what());
+  }
+
+  void remember(const Error& failure) {
+    const std::lock_guard lock(mutex_);
+    if (!first_failure_) first_failure_ = failure;
+  }
+
+  std::mutex mutex_;
+  std::optional<Error> first_failure_;  // guarded by mutex_
+};
+
+}  // namespace holdfast

@@ -1,0 +1,120 @@
+// Encoding and decoding chunks of 1 MiB on one core: literals only beside zstd's levels 1 and 3, of what savepoints are
+// made of and of what they are not. The rates are of the arrays' own bytes.
+
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "chunk_codec.h"
+
+namespace holdfast::format {
+namespace {
+
+constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
+
+template <typename Value>
+std::vector<std::byte> bytes_of(const std::vector<Value>& values) {
+  const auto bytes = std::as_bytes(std::span(values));
+  return {bytes.begin(), bytes.end()};
+}
+
+template <typename Value>
+std::vector<Value> normal_values() {
+  std::mt19937_64 random(1);
+  // In double precision: a distribution of floats leaves patterns in the lowest bits that weights do not have.
+  std::normal_distribution<double> draw(0, 0.02);
+  std::vector<Value> values(kChunkBytes / sizeof(Value));
+  std::generate(values.begin(), values.end(), [&] { return static_cast<Value>(draw(random)); });
+  return values;
+}
+
+std::vector<std::byte> normal_bf16() {
+  std::mt19937_64 random(1);
+  std::normal_distribution<double> draw(0, 0.02);
+  std::vector<std::uint16_t> values(kChunkBytes / sizeof(std::uint16_t));
+  std::generate(values.begin(), values.end(), [&] {
+    const auto value = static_cast<float>(draw(random));
+    std::uint32_t bits;
+    std::memcpy(&bits, &value, sizeof(bits));
+    return static_cast<std::uint16_t>(bits >> 16);
+  });
+  return bytes_of(values);
+}
+
+std::vector<std::byte> random_bytes() {
+  std::mt19937_64 random(1);
+  std::vector<std::uint64_t> values(kChunkBytes / sizeof(std::uint64_t));
+  std::generate(values.begin(), values.end(), random);
+  return bytes_of(values);
+}
+
+struct Content {
+  std::string name;
+  std::size_t element_bytes;
+  std::vector<std::byte> bytes;
+};
+
+const std::vector<Content>& contents() {
+  static const std::vector<Content> all = {{"f32_normal", 4, bytes_of(normal_values<float>())},
+                                           {"bf16_normal", 2, normal_bf16()},
+                                           {"f64_normal", 8, bytes_of(normal_values<double>())},
+                                           {"f32_zeros", 4, std::vector<std::byte>(kChunkBytes)},
+                                           {"u8_random", 1, random_bytes()}};
+  return all;
+}
+
+void finish(benchmark::State& state, const Content& content, std::size_t frame_bytes) {
+  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(content.bytes.size()));
+  state.counters["ratio"] = static_cast<double>(content.bytes.size()) / static_cast<double>(frame_bytes);
+}
+
+void encode(benchmark::State& state, const Content& content, std::optional<int> level) {
+  ChunkEncoder encoder(level);
+  std::size_t frame_bytes = 0;
+  for (auto _ : state) frame_bytes = encoder.encode(content.bytes, kChunkBytes, content.element_bytes).size();
+  finish(state, content, frame_bytes);
+}
+
+void decode(benchmark::State& state, const Content& content, std::optional<int> level, const DecodeOptions& options) {
+  ChunkEncoder encoder(level);
+  const auto frame = encoder.encode(content.bytes, kChunkBytes, content.element_bytes);
+  ChunkDecoder decoder(options);
+  std::vector<std::byte> out(kChunkBytes);
+  for (auto _ : state) {
+    if (!decoder.decode(frame, kChunkBytes, content.element_bytes, out)) state.SkipWithError("the frame is damaged");
+  }
+  finish(state, content, frame.size());
+}
+
+void add_benchmarks() {
+  const std::vector<std::pair<std::string, std::optional<int>>> codecs = {
+      {"literals", std::nullopt}, {"zstd1", 1}, {"zstd3", 3}};
+  for (const Content& content : contents()) {
+    for (const auto& [codec, level] : codecs) {
+      const std::string name = content.name + "/" + codec;
+      const auto add = [&](const std::string& way, auto&&... arguments) {
+        benchmark::RegisterBenchmark((way + "/" + name).c_str(), arguments...)->Unit(benchmark::kMicrosecond);
+      };
+      const std::optional<int> chosen = level;
+      add("Encode", [&content, chosen](benchmark::State& state) { encode(state, content, chosen); });
+      add("Decode", [&content, chosen](benchmark::State& state) { decode(state, content, chosen, {}); });
+      add("DecodeVerified",
+          [&content, chosen](benchmark::State& state) { decode(state, content, chosen, {.skip_checksum = true}); });
+    }
+  }
+}
+
+}  // namespace
+}  // namespace holdfast::format
+
+int main(int argc, char** argv) {
+  holdfast::format::add_benchmarks();
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  benchmark::RunSpecifiedBenchmarks();
+}

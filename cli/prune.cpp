@@ -1,0 +1,66 @@
+#include "prune.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "exit_code.h"
+#include "holdfast/format/array_file.h"
+#include "holdfast/format/catalogue.h"
+#include "holdfast/format/savepoint_keeper.h"
+
+namespace holdfast::cli {
+namespace {
+
+using format::SavepointEntry;
+
+bool has_metric(FileSystem& files, const std::string& path, const std::string& metric) {
+  try {
+    return format::metric_of(format::ArrayFile::open(files, path).metadata(), metric).has_value();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::invalid_file) throw;
+    return false;  // the keeper says so when it meets the file
+  }
+}
+
+// Without a metric the best could not be told from the others, and would be deleted with them.
+void require_metric(FileSystem& files, const std::string& folder, const std::vector<SavepointEntry>& entries,
+                    const std::string& metric) {
+  const bool is_there = std::any_of(entries.begin(), entries.end(), [&](const SavepointEntry& entry) {
+    return has_metric(files, folder + "/" + entry.name, metric);
+  });
+  if (is_there) return;
+  throw Error(ErrorCode::not_found, "no savepoint of " + folder + " says what its \"" + metric +
+                                        "\" is, so the best cannot be told; name another metric with --by "
+                                        "(\"holdfast inspect --json\" shows them under \"metrics\")");
+}
+
+}  // namespace
+
+int prune(FileSystem& files, const std::string& folder, const PruneOptions& options, std::ostream& out,
+          std::ostream& problems) {
+  if (options.retention.keep_last == 0 && options.retention.max_bytes == 0) {
+    throw Error(ErrorCode::invalid_argument,
+                "nothing would be deleted from " + folder + "; say how many stay with --keep-last or --max-bytes");
+  }
+  const std::vector<SavepointEntry> entries = format::list_savepoints(files, folder);
+  if (entries.empty()) {
+    throw Error(ErrorCode::not_found, "folder " + folder + " has no savepoint-*.h5; give a folder of savepoints");
+  }
+  if (options.retention.keep_best > 0) require_metric(files, folder, entries, options.best_by);
+
+  int worst = kWhole;
+  const auto report = [&](const format::Problem& problem) {
+    worst = kDamaged;
+    problems << "holdfast: " << problem.why;
+    if (!problem.set_aside_as.empty()) problems << "; it is " << problem.set_aside_as << " from here on";
+    problems << "\n";
+  };
+  format::SavepointKeeper keeper(
+      files, folder, {.copies = {}, .retention = options.retention, .best_by = options.best_by, .report = report});
+  const std::vector<std::string> deleted = keeper.prune();
+  for (const std::string& name : deleted) out << "deleted " << folder << "/" << name << "\n";
+  out << deleted.size() << " savepoints deleted, " << format::list_savepoints(files, folder).size() << " stay\n";
+  return worst;
+}
+
+}  // namespace holdfast::cli

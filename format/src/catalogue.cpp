@@ -1,0 +1,225 @@
+#include "holdfast/format/catalogue.h"
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "holdfast/base/error.h"
+#include "holdfast/format/array_file.h"
+#include "temporary_files.h"
+#include "whole_writer.h"
+
+namespace holdfast::format {
+namespace {
+
+constexpr std::string_view kPrefix = "savepoint-";
+constexpr std::string_view kSuffix = ".h5";
+constexpr std::string_view kDamaged = ".damaged";
+constexpr int kListings = 100;
+
+std::string in_folder(const std::string& folder, const std::string& name) {
+  return std::string(folder).append("/").append(name);
+}
+
+}  // namespace
+
+std::string savepoint_name(std::int64_t step) {
+  char digits[32];
+  std::snprintf(digits, sizeof digits, "%010" PRId64, step);
+  return std::string(kPrefix).append(digits).append(kSuffix);
+}
+
+std::optional<std::int64_t> savepoint_step(std::string_view name) {
+  if (name.size() < kPrefix.size() + kSuffix.size() || !name.starts_with(kPrefix)) return std::nullopt;
+  std::int64_t step = 0;
+  for (const char c : name.substr(kPrefix.size(), name.size() - kPrefix.size() - kSuffix.size())) {
+    if (c < '0' || c > '9' || __builtin_mul_overflow(step, 10, &step) || __builtin_add_overflow(step, c - '0', &step))
+      return std::nullopt;
+  }
+  // One name for each step, or two files could claim to be the same.
+  if (savepoint_name(step) != name) return std::nullopt;
+  return step;
+}
+
+std::vector<SavepointEntry> list_savepoints(FileSystem& files, const std::string& folder) {
+  std::vector<SavepointEntry> entries;
+  if (!files.exists(folder)) return entries;
+  for (const std::string& name : files.list(folder)) {
+    const std::optional<std::int64_t> step = savepoint_step(name);
+    if (!step) continue;
+    try {
+      const std::uint64_t bytes = files.open_for_reading(in_folder(folder, name))->size_bytes();
+      entries.push_back({.name = name, .step = *step, .file_bytes = bytes});
+    } catch (const Error& failure) {
+      if (failure.code() != ErrorCode::not_found) throw;
+    }
+  }
+  std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) { return a.step < b.step; });
+  return entries;
+}
+
+std::optional<double> metric_of(std::string_view metadata_json, const std::string& name) {
+  const auto metadata = nlohmann::json::parse(metadata_json, nullptr, false);
+  if (!metadata.is_object()) return std::nullopt;
+  const auto metrics = metadata.find("metrics");
+  if (metrics == metadata.end() || !metrics->is_object()) return std::nullopt;
+  const auto value = metrics->find(name);
+  if (value == metrics->end() || !value->is_number()) return std::nullopt;
+  return value->get<double>();
+}
+
+Digest verify_savepoint(FileSystem& files, const std::string& path) {
+  const ArrayFile file = ArrayFile::open(files, path);
+  file.verify();
+  return file.file_digest();
+}
+
+std::string set_aside(FileSystem& files, const std::string& path, const std::string& why) {
+  std::string target = path + std::string(kDamaged);
+  for (int number = 2; files.exists(target); ++number) {
+    target = path + std::string(kDamaged) + "-" + std::to_string(number);
+  }
+  files.rename(path, target);
+  files.sync_folder(parent_folder(path));
+  write_whole(files, target + ".txt",
+              [&](File& file) { file.write_at(0, std::as_bytes(std::span(std::string(why).append("\n")))); });
+  return target;
+}
+
+namespace {
+
+struct Candidate {
+  std::int64_t step;
+  std::size_t folder;
+  std::string path;
+};
+
+// One search: what it may do, and what it has met.
+class Search {
+ public:
+  Search(FileSystem& files, std::span<const std::string> folders,
+         const std::function<void(const std::string& path)>& read, const FindOptions& options)
+      : files_(files), folders_(folders), read_(read), options_(options) {}
+
+  std::optional<std::string> run() {
+    if (options_.is_owner) remove_leftovers();
+    for (listings_left_ = kListings;; --listings_left_) {
+      has_changed_ = false;
+      unreadable_.reset();
+      const std::optional<std::string> found = try_all(list());
+      if (found || !has_changed_) return found;
+    }
+  }
+
+ private:
+  void report(const Problem& problem) const {
+    if (options_.report) options_.report(problem);
+  }
+
+  void remove_leftovers() {
+    for (const std::string& folder : folders_) {
+      try {
+        if (files_.exists(folder)) remove_temporary_files(files_, folder);
+      } catch (const Error& failure) {
+        report({.path = folder, .why = failure.what()});
+      }
+    }
+  }
+
+  std::vector<Candidate> list() {
+    std::vector<Candidate> candidates;
+    std::optional<Error> failure;
+    std::size_t listed = 0;
+    for (std::size_t folder = 0; folder < folders_.size(); ++folder) {
+      try {
+        append(folder, candidates);
+        ++listed;
+      } catch (const Error& error) {
+        if (!failure) failure = error;
+        if (listings_left_ == kListings) report({.path = folders_[folder], .why = error.what()});
+      }
+    }
+    if (failure && listed == 0) throw *failure;
+    std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
+      return std::pair(-a.step, a.folder) < std::pair(-b.step, b.folder);
+    });
+    return candidates;
+  }
+
+  // Does not look at the files: which of them can be read is found by reading.
+  void append(std::size_t folder, std::vector<Candidate>& candidates) {
+    if (!files_.exists(folders_[folder])) return;
+    for (const std::string& name : files_.list(folders_[folder])) {
+      const std::optional<std::int64_t> step = savepoint_step(name);
+      if (step) candidates.push_back({*step, folder, in_folder(folders_[folder], name)});
+    }
+  }
+
+  std::optional<std::string> try_all(const std::vector<Candidate>& candidates) {
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+      if (is_readable(candidates[i].path)) return candidates[i].path;
+      if (has_changed_) return std::nullopt;
+      const bool is_last_copy = i + 1 == candidates.size() || candidates[i + 1].step != candidates[i].step;
+      if (is_last_copy && unreadable_) throw Error(*unreadable_);
+    }
+    return std::nullopt;
+  }
+
+  bool is_readable(const std::string& path) {
+    try {
+      read_(path);
+      return true;
+    } catch (const Error& failure) {
+      meet(path, failure);
+      return false;
+    }
+  }
+
+  void meet(const std::string& path, const Error& failure) {
+    switch (failure.code()) {
+      case ErrorCode::invalid_file:
+        pass_over(path, failure.what());
+        return;
+      case ErrorCode::not_found:
+        // What is listed and never there is passed over in the end.
+        has_changed_ = listings_left_ > 0;
+        return;
+      case ErrorCode::input_output:
+        if (!unreadable_) unreadable_ = failure;
+        report({.path = path, .why = failure.what()});
+        return;
+      default:
+        throw Error(failure);
+    }
+  }
+
+  void pass_over(const std::string& path, const std::string& why) {
+    Problem problem{.path = path, .why = why};
+    try {
+      if (options_.is_owner) problem.set_aside_as = set_aside(files_, path, why);
+    } catch (const Error& failure) {
+      problem.why += std::string("; it could not be set aside: ") + failure.what();
+    }
+    report(problem);
+  }
+
+  FileSystem& files_;
+  std::span<const std::string> folders_;
+  const std::function<void(const std::string& path)>& read_;
+  const FindOptions& options_;
+  int listings_left_ = kListings;
+  bool has_changed_ = false;         // since the folders were listed
+  std::optional<Error> unreadable_;  // of the step that is tried
+};
+
+}  // namespace
+
+std::optional<std::string> find_newest_savepoint(FileSystem& files, std::span<const std::string> folders,
+                                                 const std::function<void(const std::string& path)>& read,
+                                                 const FindOptions& options) {
+  return Search(files, folders, read, options).run();
+}
+
+}  // namespace holdfast::format

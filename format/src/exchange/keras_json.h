@@ -1,0 +1,25 @@
+#pragma once
+
+// JSON from a stranger's file: bounded in length and depth before it is parsed, and read without exceptions of the
+// JSON library.
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+namespace holdfast::format {
+
+using Json = nlohmann::json;
+
+// `label` names the text in errors: "the model's configuration in model.keras". The numbers that Python writes and JSON
+// lacks (NaN, Infinity) become null. Throws Error{invalid_file}.
+Json parse_keras_json(std::string_view text, const std::string& label);
+
+// The member, or null where `object` is no object or has none.
+const Json& member(const Json& object, std::string_view key);
+// Empty where it is no text.
+std::string text_member(const Json& object, std::string_view key);
+// `otherwise` where it is no boolean.
+bool flag_member(const Json& object, std::string_view key, bool otherwise);
+
+}  // namespace holdfast::format

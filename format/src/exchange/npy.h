@@ -1,0 +1,34 @@
+#pragma once
+
+// One array as NumPy stores it: a header with the text of a Python dictionary, then the elements
+// (https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html).
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "holdfast/base/dtype.h"
+#include "holdfast/format/array_set.h"
+
+namespace holdfast::format {
+
+struct NpyHeader {
+  DType dtype = DType::f32;
+  bool is_big_endian = false;
+  bool is_fortran = false;  // the first axis varies fastest
+  std::vector<std::uint64_t> shape;
+  std::size_t data_offset = 0;
+};
+
+// `path` and `array` are named in errors. Throws as read_npz does. What follows the header is not looked at.
+NpyHeader parse_npy_header(const std::string& path, const std::string& array, std::span<const std::byte> bytes);
+
+// The array, little-endian and row-major, of all bytes of a .npy file.
+NamedArray parse_npy(const std::string& path, const std::string& name, std::vector<std::byte> bytes);
+
+// What stands before the elements, a multiple of 64 bytes.
+std::vector<std::byte> compose_npy_header(const ArrayView& array);
+
+}  // namespace holdfast::format

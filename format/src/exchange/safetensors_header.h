@@ -1,0 +1,46 @@
+#pragma once
+
+// The JSON header of a safetensors file:
+//   {"__metadata__": {KEY: VALUE, ...}, NAME: {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ...}
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "holdfast/base/dtype.h"
+#include "holdfast/format/array_file.h"
+
+namespace holdfast::format {
+
+inline constexpr std::uint64_t kMaxSafetensorsHeaderBytes = 100'000'000;
+inline constexpr std::string_view kSafetensorsMetadata = "__metadata__";
+
+struct SafetensorsEntry {
+  std::string name;
+  DType dtype = DType::f32;
+  std::vector<std::uint64_t> shape;
+  std::uint64_t begin = 0;  // of its bytes, counted from the end of the header
+  std::uint64_t end = 0;
+};
+
+struct SafetensorsHeader {
+  std::map<std::string, std::string> metadata;
+  std::vector<SafetensorsEntry> entries;  // in the order of their bytes
+};
+
+// Checks everything against `data_bytes`, the length of what follows the header, so that no array claims more than the
+// file holds. Throws as read_safetensors does.
+SafetensorsHeader parse_safetensors_header(const std::string& path, std::string_view json, std::uint64_t data_bytes);
+
+// The JSON alone. `arrays` lie behind it in their order.
+std::string compose_safetensors_header(const std::map<std::string, std::string>& metadata,
+                                       std::span<const ArrayView> arrays);
+
+// The order in which the safetensors library lays out arrays: the largest elements first, so that all are aligned.
+void sort_for_safetensors(std::vector<ArrayView>& arrays);
+
+}  // namespace holdfast::format

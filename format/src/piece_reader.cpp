@@ -1,0 +1,137 @@
+#include "piece_reader.h"
+
+#include <algorithm>
+#include <atomic>
+#include <vector>
+
+#include "chunk.h"
+#include "chunk_codec.h"
+#include "holdfast/base/digest.h"
+#include "holdfast/base/error.h"
+#include "parallel.h"
+
+namespace holdfast::format {
+namespace {
+
+[[noreturn]] void fail(const std::string& path, const IndexedArray& array, const std::string& problem) {
+  throw Error(ErrorCode::invalid_file, path + " is damaged: array \"" + array.info.name + "\" " + problem +
+                                           "; use another savepoint or a copy of this one");
+}
+
+// Where a piece is in the file, and which part of the array it holds.
+struct PiecePlace {
+  std::uint64_t offset;
+  std::size_t stored_bytes;
+  Digest digest;
+  std::size_t first_byte;
+  std::size_t bytes;
+};
+
+class PieceReader {
+ public:
+  PieceReader(File& file, const std::string& path) : file_(file), path_(path) {}
+
+  // `out` has the piece's uncompressed size.
+  void read(const IndexedArray& array, const PiecePlace& place, std::span<std::byte> out) {
+    const bool is_contiguous = array.info.storage == Storage::contiguous;
+    if (is_contiguous && place.stored_bytes % kAlignment == 0) {
+      read_checked(array, place, out);
+      return;
+    }
+    buffer_.resize(aligned(place.stored_bytes));
+    read_checked(array, place, buffer_);
+    const std::span<const std::byte> stored = std::span(buffer_).first(place.stored_bytes);
+    if (is_contiguous) {
+      std::copy(stored.begin(), stored.end(), out.begin());
+    } else if (!decoder_.decode(stored, piece_sizes(array.info).bytes, size_bytes(array.info.dtype), out)) {
+      fail(path_, array,
+           "has a chunk at offset " + std::to_string(place.offset) + " that is no zstd frame of its size");
+    }
+  }
+
+ private:
+  // `out` takes the piece and the zeros behind it.
+  void read_checked(const IndexedArray& array, const PiecePlace& place, std::span<std::byte> out) {
+    if (file_.read_at(place.offset, out) != out.size()) fail(path_, array, "is cut off");
+    const std::span<const std::byte> stored = out.first(place.stored_bytes);
+    const std::span<const std::byte> padding = out.subspan(place.stored_bytes);
+    if (digest(stored) != place.digest ||
+        std::any_of(padding.begin(), padding.end(), [](std::byte b) { return b != std::byte{0}; })) {
+      fail(path_, array, "does not have the digest that the index names, near offset " + std::to_string(place.offset));
+    }
+  }
+
+  File& file_;
+  const std::string& path_;
+  std::vector<std::byte> buffer_;
+  ChunkDecoder decoder_{{.skip_checksum = true}};
+};
+
+std::vector<PiecePlace> places_of(const IndexedArray& array) {
+  std::vector<PiecePlace> places;
+  places.reserve(array.pieces.size());
+  std::uint64_t offset = array.offset;
+  const bool is_contiguous = array.info.storage == Storage::contiguous;
+  const std::optional<ChunkGrid> grid =
+      is_contiguous ? std::nullopt : std::make_optional<ChunkGrid>(array.info.shape, size_bytes(array.info.dtype));
+  for (std::size_t i = 0; i < array.pieces.size(); ++i) {
+    const Piece& piece = array.pieces[i];
+    PiecePlace place{offset, piece.stored_bytes, piece.digest, i * kMaxChunkBytes, piece.stored_bytes};
+    if (grid) {
+      const ChunkGrid::Piece chunk = grid->piece(i);
+      place.first_byte = chunk.first_byte;
+      place.bytes = chunk.bytes;
+    }
+    places.push_back(place);
+    offset = aligned(offset + piece.stored_bytes);
+  }
+  return places;
+}
+
+// Calls work(reader, i) for i below `count`, in several threads.
+template <typename Work>
+void for_each_in_threads(File& file, const std::string& path, std::size_t count, int threads, const Work& work) {
+  std::atomic<std::size_t> next = 0;
+  const auto serve = [&] {
+    PieceReader reader(file, path);
+    for (std::size_t i = next++; i < count; i = next++) work(reader, i);
+  };
+  const auto useful = static_cast<int>(std::min<std::size_t>(static_cast<std::size_t>(thread_count(threads)), count));
+  run_in_threads(useful, serve, [&] { next = count; });
+}
+
+void verify_array(PieceReader& reader, const std::string& path, const IndexedArray& array) {
+  DigestBuilder builder;
+  std::vector<std::byte> bytes;
+  for (const PiecePlace& place : places_of(array)) {
+    bytes.resize(place.bytes);
+    reader.read(array, place, bytes);
+    builder.update(bytes);
+  }
+  if (builder.finish() != array.info.digest) fail(path, array, "does not have the digest that its writer gave it");
+}
+
+}  // namespace
+
+void read_pieces(File& file, const std::string& path, std::span<const ReadTarget> targets, int threads) {
+  struct Task {
+    const ReadTarget* target;
+    PiecePlace place;
+  };
+  std::vector<Task> tasks;
+  for (const ReadTarget& target : targets) {
+    for (const PiecePlace& place : places_of(*target.array)) tasks.push_back({&target, place});
+  }
+  for_each_in_threads(file, path, tasks.size(), threads, [&](PieceReader& reader, std::size_t i) {
+    const auto& [target, place] = tasks[i];
+    reader.read(*target->array, place, target->out.subspan(place.first_byte, place.bytes));
+  });
+}
+
+void verify_pieces(File& file, const std::string& path, const Index& index, int threads) {
+  for_each_in_threads(file, path, index.arrays.size() + 1, threads, [&](PieceReader& reader, std::size_t i) {
+    verify_array(reader, path, i == 0 ? index.metadata : index.arrays[i - 1]);
+  });
+}
+
+}  // namespace holdfast::format

@@ -1,0 +1,26 @@
+#pragma once
+
+// Reads pieces from a file into arrays, in several threads, and checks every byte on the way.
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "holdfast/base/file_system.h"
+#include "index.h"
+
+namespace holdfast::format {
+
+struct ReadTarget {
+  const IndexedArray* array;
+  std::span<std::byte> out;  // of exactly the array's size
+};
+
+// Throws Error{invalid_file} naming `path` and the array of the first piece found that is damaged, or that has anything
+// but zeros behind it; what `out` holds is undefined then.
+void read_pieces(File& file, const std::string& path, std::span<const ReadTarget> targets, int threads);
+
+// Checks the pieces of all arrays of the index, and each array's own digest. Takes memory for a piece a thread.
+void verify_pieces(File& file, const std::string& path, const Index& index, int threads);
+
+}  // namespace holdfast::format

@@ -1,0 +1,95 @@
+#include "holdfast/format/retention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "holdfast/base/error.h"
+
+namespace holdfast::format {
+namespace {
+
+using Entries = std::vector<SavepointEntry>;
+using Steps = std::set<std::int64_t>;
+
+Entries by_step(std::span<const SavepointEntry> entries) {
+  Entries sorted(entries.begin(), entries.end());
+  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.step < b.step; });
+  return sorted;
+}
+
+// The end when none is whole.
+Entries::const_iterator newest_whole(const Entries& entries) {
+  const auto found = std::find_if(entries.rbegin(), entries.rend(), [](const auto& entry) { return entry.is_whole; });
+  return found == entries.rend() ? entries.end() : std::prev(found.base());
+}
+
+// Steps of the best `count`, the very best first.
+std::vector<std::int64_t> best_steps(const Entries& entries, std::int64_t count, BestValue best) {
+  Entries measured;
+  std::copy_if(entries.begin(), entries.end(), std::back_inserter(measured),
+               [](const auto& entry) { return entry.metric && !std::isnan(*entry.metric); });
+  std::stable_sort(measured.begin(), measured.end(), [best](const auto& a, const auto& b) {
+    return best == BestValue::lowest ? a.metric.value() < b.metric.value() : a.metric.value() > b.metric.value();
+  });
+  std::vector<std::int64_t> steps;
+  for (const SavepointEntry& entry : measured) {
+    if (static_cast<std::int64_t>(steps.size()) < count) steps.push_back(entry.step);
+  }
+  return steps;
+}
+
+bool is_kept_for_ever(const SavepointEntry& entry, const RetentionPolicy& policy) {
+  return policy.keep_every_steps > 0 && entry.step % policy.keep_every_steps == 0;
+}
+
+// Adds to `given_up` until the rest fits the budget, but nothing of what is protected.
+void obey_budget(const Entries& entries, std::uint64_t max_bytes, const Steps& is_protected, Steps& given_up) {
+  std::uint64_t bytes = 0;
+  for (const SavepointEntry& entry : entries) {
+    if (!given_up.contains(entry.step)) bytes += entry.file_bytes;
+  }
+  for (const SavepointEntry& entry : entries) {
+    if (bytes <= max_bytes) return;
+    if (is_protected.contains(entry.step) || !given_up.insert(entry.step).second) continue;
+    bytes -= entry.file_bytes;
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> savepoints_to_delete(std::span<const SavepointEntry> entries, const RetentionPolicy& policy) {
+  const Entries sorted = by_step(entries);
+  const auto newest = newest_whole(sorted);
+  if (newest == sorted.end()) return {};
+  const std::vector<std::int64_t> best = best_steps(sorted, policy.keep_best, policy.best);
+
+  Steps is_protected;
+  Steps given_up;
+  const std::int64_t last_count = newest - sorted.begin() + 1;
+  for (auto entry = sorted.begin(); entry != sorted.end(); ++entry) {
+    const bool is_very_best = !best.empty() && best.front() == entry->step;
+    if (entry >= newest || is_very_best || is_kept_for_ever(*entry, policy)) is_protected.insert(entry->step);
+    const bool is_among_last = policy.keep_last == 0 || entry - sorted.begin() >= last_count - policy.keep_last;
+    const bool is_among_best = std::find(best.begin(), best.end(), entry->step) != best.end();
+    if (!is_among_last && !is_among_best && !is_protected.contains(entry->step)) given_up.insert(entry->step);
+  }
+  if (policy.max_bytes > 0) obey_budget(sorted, policy.max_bytes, is_protected, given_up);
+
+  std::vector<std::string> names;
+  for (const SavepointEntry& entry : sorted) {
+    if (given_up.contains(entry.step)) names.push_back(entry.name);
+  }
+  return names;
+}
+
+void check(const RetentionPolicy& policy) {
+  if (policy.keep_last < 0 || policy.keep_best < 0 || policy.keep_every_steps < 0) {
+    throw Error(ErrorCode::invalid_argument,
+                "the numbers of savepoints and steps to keep are " + std::to_string(policy.keep_last) + ", " +
+                    std::to_string(policy.keep_best) + " and " + std::to_string(policy.keep_every_steps) +
+                    "; give none that is negative");
+  }
+}
+
+}  // namespace holdfast::format

@@ -1,0 +1,139 @@
+#include "holdfast/format/savepoint_keeper.h"
+
+#include <memory>
+#include <utility>
+
+#include "holdfast/base/error.h"
+#include "holdfast/format/array_file.h"
+#include "temporary_files.h"
+#include "whole_writer.h"
+
+namespace holdfast::format {
+namespace {
+
+std::string in_folder(const std::string& folder, const std::string& name) {
+  return std::string(folder).append("/").append(name);
+}
+
+}  // namespace
+
+SavepointKeeper::SavepointKeeper(FileSystem& files, std::string folder, KeeperOptions options)
+    : files_(files), folder_(std::move(folder)), options_(std::move(options)) {
+  check(options_.retention);
+}
+
+void SavepointKeeper::keep(const std::string& name) {
+  forget(in_folder(folder_, name));
+  verify(folder_, name);
+  for (const std::string& folder : options_.copies) {
+    try {
+      copy(name, folder);
+      verify(folder, name);
+      prune(folder);
+    } catch (const Error& failure) {
+      report({.path = in_folder(folder, name), .why = failure.what()});
+    }
+  }
+  prune(folder_);
+}
+
+std::vector<std::string> SavepointKeeper::prune() {
+  return prune(folder_);
+}
+
+void SavepointKeeper::verify(const std::string& folder, const std::string& name) {
+  const std::string path = in_folder(folder, name);
+  try {
+    const Digest digest = verify_savepoint(files_, path);
+    const auto original = whole_.find(in_folder(folder_, name));
+    if (original != whole_.end() && original->second != digest) {
+      throw Error(ErrorCode::invalid_file, path + " is no copy of " + original->first);
+    }
+    whole_[path] = digest;
+  } catch (const Error& failure) {
+    if (failure.code() == ErrorCode::invalid_file) set_aside_and_report(path, failure.what());
+    throw;
+  }
+}
+
+void SavepointKeeper::set_aside_and_report(const std::string& path, const std::string& why) {
+  forget(path);
+  report({.path = path, .why = why, .set_aside_as = set_aside(files_, path, why)});
+}
+
+void SavepointKeeper::copy(const std::string& name, const std::string& folder) {
+  constexpr std::size_t kPieceBytes = std::size_t{4} << 20;
+  forget(in_folder(folder, name));
+  files_.create_folders(folder);
+  const std::unique_ptr<File> source = files_.open_for_reading(in_folder(folder_, name));
+  write_whole(files_, in_folder(folder, name), [&](File& target) {
+    std::vector<std::byte> piece(kPieceBytes);
+    for (std::uint64_t offset = 0;;) {
+      const std::size_t bytes = source->read_at(offset, piece);
+      if (bytes == 0) break;
+      target.write_at(offset, std::span(piece).first(bytes));
+      target.start_write_back(offset, bytes);
+      offset += bytes;
+    }
+  });
+}
+
+void SavepointKeeper::forget(const std::string& path) {
+  whole_.erase(path);
+  metrics_.erase(path);
+}
+
+// Calls `look`, which may find that a file is damaged or gone. A damaged one is set aside by then or now.
+bool SavepointKeeper::is_there_and_sound(const std::string& path, const std::function<void()>& look) {
+  try {
+    look();
+    return true;
+  } catch (const Error& failure) {
+    if (failure.code() != ErrorCode::invalid_file && failure.code() != ErrorCode::not_found) throw;
+    if (files_.exists(path)) set_aside_and_report(path, failure.what());
+    return false;
+  }
+}
+
+// Removes from `entries` those newer ones that are damaged.
+void SavepointKeeper::find_newest_whole(const std::string& folder, std::vector<SavepointEntry>& entries) {
+  while (!entries.empty()) {
+    SavepointEntry& newest = entries.back();
+    const std::string path = in_folder(folder, newest.name);
+    newest.is_whole = whole_.contains(path) || is_there_and_sound(path, [&] { verify(folder, newest.name); });
+    if (newest.is_whole) return;
+    entries.pop_back();
+  }
+}
+
+void SavepointKeeper::find_metrics(const std::string& folder, std::vector<SavepointEntry>& entries) {
+  std::erase_if(entries, [&](SavepointEntry& entry) {
+    const std::string path = in_folder(folder, entry.name);
+    return !is_there_and_sound(path, [&] { entry.metric = metric(path); });
+  });
+}
+
+std::optional<double> SavepointKeeper::metric(const std::string& path) {
+  const auto known = metrics_.find(path);
+  if (known != metrics_.end()) return known->second;
+  return metrics_[path] = metric_of(ArrayFile::open(files_, path).metadata(), options_.best_by);
+}
+
+std::vector<std::string> SavepointKeeper::prune(const std::string& folder) {
+  std::vector<SavepointEntry> entries = list_savepoints(files_, folder);
+  find_newest_whole(folder, entries);
+  if (options_.retention.keep_best > 0) find_metrics(folder, entries);
+  const std::vector<std::string> names = savepoints_to_delete(entries, options_.retention);
+  for (const std::string& name : names) {
+    files_.remove(in_folder(folder, name));
+    forget(in_folder(folder, name));
+  }
+  if (!names.empty()) files_.sync_folder(folder);
+  return names;
+}
+
+void SavepointKeeper::report(const Problem& problem) const {
+  if (options_.report) options_.report(problem);
+}
+
+}  // namespace holdfast::format

@@ -1,0 +1,142 @@
+#include "shuffle.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+#include "holdfast/base/error.h"
+
+#define HOLDFAST_INLINE inline __attribute__((always_inline))
+
+namespace holdfast::format {
+namespace {
+
+typedef std::uint8_t Vector __attribute__((vector_size(16)));
+constexpr std::size_t kVector = sizeof(Vector);
+
+// even = bytes 0, 2, 4 ... of a, then of b; odd = bytes 1, 3, 5 ...
+template <std::size_t... kIndex>
+HOLDFAST_INLINE void split_pairs(const Vector& a, const Vector& b, Vector& even, Vector& odd,
+                                 std::index_sequence<kIndex...>) {
+  even = __builtin_shufflevector(a, b, static_cast<int>(2 * kIndex)...);
+  odd = __builtin_shufflevector(a, b, static_cast<int>(2 * kIndex + 1)...);
+}
+
+// The way back: low = a[0], b[0], a[1], b[1] ..., and high goes on from there.
+template <std::size_t... kIndex>
+HOLDFAST_INLINE void join_pairs(const Vector& a, const Vector& b, Vector& low, Vector& high,
+                                std::index_sequence<kIndex...>) {
+  low = __builtin_shufflevector(a, b, static_cast<int>(kIndex / 2 + kIndex % 2 * kVector)...);
+  high = __builtin_shufflevector(a, b, static_cast<int>((kIndex + kVector) / 2 + kIndex % 2 * kVector)...);
+}
+
+// kWidth vectors of elements become one vector of each plane: each round halves the distance of bytes of one plane.
+template <std::size_t kWidth>
+HOLDFAST_INLINE void split_planes(std::array<Vector, kWidth>& vectors) {
+  for (std::size_t round = 1; round < kWidth; round *= 2) {
+    std::array<Vector, kWidth> next;
+    for (std::size_t i = 0; i < kWidth / 2; ++i) {
+      split_pairs(vectors[2 * i], vectors[2 * i + 1], next[i], next[kWidth / 2 + i],
+                  std::make_index_sequence<kVector>());
+    }
+    vectors = next;
+  }
+}
+
+template <std::size_t kWidth>
+HOLDFAST_INLINE void join_planes(std::array<Vector, kWidth>& vectors) {
+  for (std::size_t round = 1; round < kWidth; round *= 2) {
+    std::array<Vector, kWidth> next;
+    for (std::size_t i = 0; i < kWidth / 2; ++i) {
+      join_pairs(vectors[i], vectors[kWidth / 2 + i], next[2 * i], next[2 * i + 1],
+                 std::make_index_sequence<kVector>());
+    }
+    vectors = next;
+  }
+}
+
+// Both return how many elements they did: whole vectors only.
+template <std::size_t kWidth>
+std::size_t shuffle_vectors(const std::byte* in, std::size_t count, std::size_t plane, std::byte* out) {
+  std::size_t i = 0;
+  for (; i + kVector <= count; i += kVector) {
+    std::array<Vector, kWidth> vectors;
+    for (std::size_t v = 0; v < kWidth; ++v) std::memcpy(&vectors[v], in + i * kWidth + v * kVector, kVector);
+    split_planes(vectors);
+    for (std::size_t b = 0; b < kWidth; ++b) std::memcpy(out + b * plane + i, &vectors[b], kVector);
+  }
+  return i;
+}
+
+template <std::size_t kWidth>
+std::size_t unshuffle_vectors(const std::byte* in, std::size_t count, std::size_t plane, std::byte* out) {
+  std::size_t i = 0;
+  for (; i + kVector <= count; i += kVector) {
+    std::array<Vector, kWidth> vectors;
+    for (std::size_t b = 0; b < kWidth; ++b) std::memcpy(&vectors[b], in + b * plane + i, kVector);
+    join_planes(vectors);
+    for (std::size_t v = 0; v < kWidth; ++v) std::memcpy(out + i * kWidth + v * kVector, &vectors[v], kVector);
+  }
+  return i;
+}
+
+template <std::size_t kWidth>
+void shuffle_elements(std::span<const std::byte> in, std::size_t plane, std::byte* out, ShuffleMethod method) {
+  const std::size_t count = in.size() / kWidth;
+  std::size_t i = method == ShuffleMethod::vectors ? shuffle_vectors<kWidth>(in.data(), count, plane, out) : 0;
+  for (; i < count; ++i) {
+    for (std::size_t b = 0; b < kWidth; ++b) out[b * plane + i] = in[i * kWidth + b];
+  }
+  for (std::size_t b = 0; b < kWidth; ++b) std::fill(out + b * plane + count, out + (b + 1) * plane, std::byte{0});
+}
+
+template <std::size_t kWidth>
+void unshuffle_elements(const std::byte* in, std::size_t plane, std::span<std::byte> out, ShuffleMethod method) {
+  const std::size_t count = out.size() / kWidth;
+  std::size_t i = method == ShuffleMethod::vectors ? unshuffle_vectors<kWidth>(in, count, plane, out.data()) : 0;
+  for (; i < count; ++i) {
+    for (std::size_t b = 0; b < kWidth; ++b) out[i * kWidth + b] = in[b * plane + i];
+  }
+}
+
+}  // namespace
+
+void shuffle(std::span<const std::byte> in, std::size_t element_bytes, std::size_t plane_elements, std::byte* out,
+             ShuffleMethod method) {
+  HOLDFAST_ASSERT(in.size() % element_bytes == 0 && in.size() / element_bytes <= plane_elements);
+  switch (element_bytes) {
+    case 1:
+      std::fill(std::copy(in.begin(), in.end(), out), out + plane_elements, std::byte{0});
+      return;
+    case 2:
+      return shuffle_elements<2>(in, plane_elements, out, method);
+    case 4:
+      return shuffle_elements<4>(in, plane_elements, out, method);
+    case 8:
+      return shuffle_elements<8>(in, plane_elements, out, method);
+    default:
+      HOLDFAST_ASSERT(!"an element has 1, 2, 4 or 8 bytes");
+  }
+}
+
+void unshuffle(const std::byte* in, std::size_t element_bytes, std::size_t plane_elements, std::span<std::byte> out,
+               ShuffleMethod method) {
+  HOLDFAST_ASSERT(out.size() % element_bytes == 0 && out.size() / element_bytes <= plane_elements);
+  switch (element_bytes) {
+    case 1:
+      std::copy_n(in, out.size(), out.begin());
+      return;
+    case 2:
+      return unshuffle_elements<2>(in, plane_elements, out, method);
+    case 4:
+      return unshuffle_elements<4>(in, plane_elements, out, method);
+    case 8:
+      return unshuffle_elements<8>(in, plane_elements, out, method);
+    default:
+      HOLDFAST_ASSERT(!"an element has 1, 2, 4 or 8 bytes");
+  }
+}
+
+}  // namespace holdfast::format

@@ -1,0 +1,49 @@
+#include "whole_writer.h"
+
+#include <utility>
+
+#include "holdfast/base/error.h"
+#include "temporary_files.h"
+
+namespace holdfast::format {
+
+WholeWriter::WholeWriter(FileSystem& files, std::string path)
+    : files_(files), path_(std::move(path)), temporary_(temporary_path(path_)), file_(files.create(temporary_)) {}
+
+WholeWriter::~WholeWriter() {
+  if (is_renamed_) return;
+  try {
+    file_.reset();
+    files_.remove(temporary_);
+  } catch (...) {
+    // The error that brought us here says more; remove_temporary_files finds what is left.
+  }
+}
+
+void WholeWriter::append(std::span<const std::byte> bytes) {
+  write_at(appended_bytes_, bytes);
+  appended_bytes_ += bytes.size();
+}
+
+void WholeWriter::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
+  HOLDFAST_ASSERT(file_ != nullptr);
+  if (!bytes.empty()) file_->write_at(offset, bytes);
+}
+
+void WholeWriter::commit() {
+  HOLDFAST_ASSERT(file_ != nullptr);
+  file_->sync();
+  file_.reset();
+  files_.rename(temporary_, path_);
+  is_renamed_ = true;
+  // After a power cut the folder could otherwise still hold the old name.
+  files_.sync_folder(parent_folder(path_));
+}
+
+void write_whole(FileSystem& files, const std::string& path, const std::function<void(File&)>& fill) {
+  WholeWriter writer(files, path);
+  fill(*writer.file());
+  writer.commit();
+}
+
+}  // namespace holdfast::format

@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+"""Writes the corpus of each fuzz target beside this script: small files that reach every branch of the readers. The files are kept in
+the repository; run it again after a change here. Standard library only. user_block/ and index/ are cut from files of ours and made
+when the program that writes them is given: make_corpus.py build/release/bin/exchange_program."""
+
+import io
+import json
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+import zipfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def save(target, name, content):
+    os.makedirs(os.path.join(HERE, target), exist_ok=True)
+    with open(os.path.join(HERE, target, name), "wb") as file:
+        file.write(content)
+
+
+def safetensors(header, data=b""):
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + data
+
+
+def make_safetensors():
+    tensor = lambda dtype, shape, begin, end: {"dtype": dtype, "shape": shape, "data_offsets": [begin, end]}
+    sizes = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I8": 1, "I16": 2, "I32": 4, "I64": 8,
+             "U8": 1, "U16": 2, "U32": 4, "U64": 8, "BOOL": 1}
+    offset, all_types = 0, {}
+    for name, size in sizes.items():
+        all_types[name.lower()] = tensor(name, [2], offset, offset + 2 * size)
+        offset += 2 * size
+    save("safetensors", "all_types", safetensors(all_types, bytes(offset)))
+    save("safetensors", "empty", safetensors({}))
+    save("safetensors", "padded", safetensors(b'{"a":{"dtype":"U8","shape":[],"data_offsets":[0,1]}}      ', b"x"))
+    save("safetensors", "metadata", safetensors({"__metadata__": {"format": "pt", "\u00e9": "\n"}}))
+    save("safetensors", "holdfast", safetensors({"__metadata__": {"holdfast.metadata": '{"step":5}'},
+                                                 "model/a": tensor("F32", [1, 2], 0, 8)}, bytes(8)))
+    save("safetensors", "holes", safetensors({"a": tensor("U8", [1], 0, 1), "b": tensor("U8", [1], 2, 3)}, b"xyz"))
+    save("safetensors", "overlap", safetensors({"a": tensor("U8", [2], 0, 2), "b": tensor("U8", [2], 1, 3)}, b"xyz"))
+    save("safetensors", "twice", safetensors(
+        b'{"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}'))
+    save("safetensors", "beyond_64_bits", safetensors({"a": tensor("F64", [2**32, 2**32, 0], 0, 0),
+                                                       "b": tensor("F64", [2**63, 2], 0, 0)}))
+    save("safetensors", "float8", safetensors({"a": tensor("F8_E4M3", [1], 0, 1)}, b"x"))
+    save("safetensors", "nested", safetensors(b'{"a":[[[{"b":{"c":1.5e9,"d":-1,"e":null,"f":true}}]]]}'))
+
+
+def archive(compression, members, pipe=False, zip64=False, comment=b""):
+    class Pipe(io.RawIOBase):
+        def __init__(self):
+            self.buffer = io.BytesIO()
+
+        def writable(self):
+            return True
+
+        def write(self, data):
+            return self.buffer.write(data)
+
+    raw = io.BytesIO()
+    stream = Pipe() if pipe else raw
+    with zipfile.ZipFile(stream, "w", compression) as file:
+        for name, content in members.items():
+            info = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+            info.compress_type = compression
+            with file.open(info, "w", force_zip64=zip64) as member:
+                member.write(content)
+        file.comment = comment
+    return (stream.buffer if pipe else raw).getvalue()
+
+
+def make_zip():
+    members = {"a.npy": b"hello" * 20, "b/c.npy": b"", "assets/": b""}
+    save("zip", "stored", archive(zipfile.ZIP_STORED, members))
+    save("zip", "deflated", archive(zipfile.ZIP_DEFLATED, members, comment=b"a comment"))
+    save("zip", "zip64", archive(zipfile.ZIP_DEFLATED, members, zip64=True))
+    save("zip", "piped", archive(zipfile.ZIP_DEFLATED, members, pipe=True))
+    save("zip", "piped_zip64", archive(zipfile.ZIP_STORED, members, pipe=True, zip64=True))
+    save("zip", "unicode", archive(zipfile.ZIP_STORED, {"\u00e9": b"x"}))
+    save("zip", "climbing", archive(zipfile.ZIP_STORED, {"../a": b"x"}))
+    save("zip", "empty", archive(zipfile.ZIP_STORED, {}))
+    entry = archive(zipfile.ZIP_STORED, {"a": b"x"})
+    directory = entry.index(b"PK\1\2")
+    end = entry.index(b"PK\5\6")
+    wide = struct.pack("<4sQHHIIQQQQ", b"PK\6\6", 44, 45, 45, 0, 0, 1, 1, end - directory, directory)
+    wide += struct.pack("<4sIQI", b"PK\6\7", 0, end, 1)
+    full = struct.pack("<4sHHHHIIH", b"PK\5\6", 0, 0, 0xFFFF, 0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF, 0)
+    save("zip", "zip64_end", entry[:end] + wide + full)
+
+
+def npy(text, data, version=1):
+    header = text.encode()
+    length = struct.pack("<H" if version == 1 else "<I", len(header))
+    return b"\x93NUMPY" + bytes([version, 0]) + length + header + data
+
+
+def make_npy():
+    form = "{'descr': '%s', 'fortran_order': %s, 'shape': %s, }   \n"
+    for name in ["<f8", "<f4", "<f2", "<V2", "|i1", "<i2", "<i4", "<i8", "|u1", "<u2", "<u4", "<u8", "|b1"]:
+        save("npy", name[1:], npy(form % (name, "False", "(2,)"), bytes(2 * int(name[2:]))))
+    save("npy", "scalar", npy(form % (">f8", "False", "()"), bytes(8)))
+    save("npy", "fortran", npy(form % (">i2", "True", "(2, 3, 2)"), bytes(range(24)), 2))
+    save("npy", "nothing", npy(form % ("<f4", "True", "(2, 0, 5)"), b"", 3))
+    save("npy", "python2", npy('{"shape": (3L, 4L), "descr": "<f4", "fortran_order": False}', bytes(48)))
+    save("npy", "objects", npy(form % ("|O", "False", "(1,)"), b"cos\nsystem\n."))
+    save("npy", "structured", npy(form.replace("'%s'", "%s") % ("[('a', '<f4')]", "False", "(1,)"), bytes(4)))
+    save("npy", "beyond_64_bits", npy(form % ("<f8", "False", "(4294967296, 4294967296)"), b""))
+
+
+def of_our_own(program, arrays, metadata=None):
+    """The bytes of a Holdfast file with arrays given as .npy files."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = os.path.join(folder, "a.npz"), os.path.join(folder, "a.h5")
+        members = {f"{name}.npy": content for name, content in arrays.items()}
+        if metadata:
+            members["holdfast.metadata.json"] = metadata
+        with open(source, "wb") as file:
+            file.write(archive(zipfile.ZIP_STORED, members))
+        subprocess.run([program, "npz", "holdfast", source, target], check=True)
+        with open(target, "rb") as file:
+            return file.read()
+
+
+def make_user_block_and_index(program):
+    form = "{'descr': '%s', 'fortran_order': False, 'shape': %s, }"
+    files = {
+        "empty": of_our_own(program, {}),
+        "small": of_our_own(program, {"model/a/kernel": npy(form % ("<f4", "(2, 3)"), bytes(24)),
+                                      "model/a/bias": npy(form % ("<V2", "(3,)"), bytes(6)),
+                                      "nothing": npy(form % ("<i8", "(2, 0)"), b""),
+                                      "scalar": npy(form % ("<u8", "()"), bytes(8))}, b'{"step": 5}'),
+        "chunks": of_our_own(program, {"a": npy(form % ("<f4", "(600, 1000)"), bytes(2_400_000)),
+                                       "b": npy(form % ("|u1", "(3, 4097)"), bytes(3 * 4097))}),
+    }
+    for name, file in files.items():
+        offset, size = struct.unpack_from("<QQ", file, 24)
+        save("user_block", name, file[:512])
+        save("index", name, file[offset:offset + size])
+    block = files["small"][:512]
+    save("user_block", "hdf5", b"\x89HDF\r\n\x1a\n" + bytes(504))
+    save("user_block", "zero", bytes(512))
+    save("user_block", "version_9", block[:8] + struct.pack("<I", 9) + block[12:])
+    save("user_block", "index_beyond_the_end", block[:24] + struct.pack("<QQ", 2**63, 2**63) + block[40:])
+
+
+def make_graph():
+    def graph(shape, *layers):
+        return {"format": "holdfast.sequential", "version": 1, "input_shape": shape,
+                "layers": [{"kind": kind, "name": name, "config": config} for kind, name, config in layers]}
+
+    start = {"use_bias": True, "kernel_initializer": "glorot_uniform", "bias_initializer": "zeros"}
+    pool = {"pool_size": [2, 2], "strides": [2, 2], "padding": "valid"}
+    conv = {"filters": 4, "kernel_size": [3, 3], "strides": [1, 1], "padding": "same", "activation": "relu", **start}
+    save("graph", "all_layers", json.dumps(graph(
+        [8, 8, 1], ("Conv2D", "conv2d", conv), ("BatchNormalization", "bn", {"momentum": 0.5, "epsilon": 0.25}),
+        ("MaxPooling2D", "max_pooling2d", pool), ("AveragePooling2D", "average_pooling2d", pool),
+        ("Flatten", "flatten", {}), ("Dropout", "dropout", {"rate": 0.5}),
+        ("Activation", "activation", {"activation": "tanh"}),
+        ("Dense", "dense", {"units": 10, "activation": "softmax", **start}))).encode())
+    save("graph", "no_layers", json.dumps(graph([4])).encode())
+    save("graph", "dropout", json.dumps(graph([4], ("Dropout", "dropout", {"rate": 0.5}))).encode())
+    save("graph", "flatten", json.dumps(graph([2, 3, 4], ("Flatten", "flatten", {}))).encode())
+    save("graph", "unknown", json.dumps(graph([4], ("Lambda", "lambda", {"code": "x"}))).encode())
+    save("graph", "version_2", json.dumps({**graph([4]), "version": 2}).encode())
+    save("graph", "huge_shape", json.dumps(graph([2**62, 2**62])).encode())
+    save("graph", "no_json", b"{")
+
+
+make_safetensors()
+make_zip()
+make_npy()
+make_graph()
+if len(sys.argv) > 1:
+    make_user_block_and_index(sys.argv[1])

@@ -1,0 +1,14 @@
+// The JSON form of a model, and that what was accepted is written as a text that gives the same text again.
+
+#include "fuzz_input.h"
+#include "holdfast/nn/sequential.h"
+
+using namespace holdfast;
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view json(reinterpret_cast<const char*>(data), size);
+  std::string graph;
+  if (!fuzz::succeeds([&] { graph = Sequential::from_graph(json).graph(); })) return 0;
+  HOLDFAST_ASSERT(Sequential::from_graph(graph).graph() == graph);
+  return 0;
+}

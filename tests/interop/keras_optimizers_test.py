@@ -1,0 +1,130 @@
+"""The state of Keras's optimizers through Holdfast: bit for bit, and called by its slots where a file says enough."""
+
+import h5py
+import keras
+import numpy as np
+import pytest
+from keras import layers, optimizers
+from keras.src.legacy.saving import legacy_h5_format
+
+from keras_support import SUFFIXES, arrays, assert_same_bits, program, save
+
+
+def schedule():
+    return optimizers.schedules.ExponentialDecay(0.1, 10, 0.9)
+
+
+# The class, and the slots that each trainable variable has.
+OPTIMIZERS = {
+    "SGD": (lambda: optimizers.SGD(0.1), []),
+    "SGD_momentum": (lambda: optimizers.SGD(0.1, momentum=0.9, nesterov=True), ["momentum"]),
+    "RMSprop": (lambda: optimizers.RMSprop(), ["velocity"]),
+    "RMSprop_centered": (lambda: optimizers.RMSprop(momentum=0.5, centered=True),
+                         ["velocity", "momentum", "average_gradient"]),
+    "Adam": (lambda: optimizers.Adam(0.003), ["momentum", "velocity"]),
+    "Adam_amsgrad": (lambda: optimizers.Adam(amsgrad=True), ["momentum", "velocity", "velocity_hat"]),
+    "Adam_schedule": (lambda: optimizers.Adam(schedule()), ["momentum", "velocity"]),
+    "Adam_ema": (lambda: optimizers.Adam(use_ema=True), ["average", "momentum", "velocity"]),
+    "AdamW": (lambda: optimizers.AdamW(), ["momentum", "velocity"]),
+    "Nadam": (lambda: optimizers.Nadam(), ["momentum", "velocity"]),
+    "Adagrad": (lambda: optimizers.Adagrad(), ["accumulator"]),
+    "Adadelta": (lambda: optimizers.Adadelta(), ["accumulated_grad", "accumulated_delta_var"]),
+    "Adamax": (lambda: optimizers.Adamax(), ["momentum", "norm"]),
+    "Lion": (lambda: optimizers.Lion(), ["momentum"]),
+    "Ftrl": (lambda: optimizers.Ftrl(), ["accumulator", "linear"]),
+}
+
+
+def trained(make):
+    """Square layers of one shape, so that no shape tells one slot from another."""
+    model = keras.Sequential([keras.Input((3,)), layers.Dense(3, name="one"), layers.BatchNormalization(name="norm"),
+                              layers.Dense(3, name="two")])
+    model.compile(make(), keras.losses.MeanSquaredError())
+    model.optimizer.build(model.trainable_variables)
+    generator = np.random.default_rng(1)
+    for variable in [*model.variables, *model.optimizer.variables]:
+        is_count = "iteration" in variable.path
+        variable.assign(17 if is_count else generator.uniform(0.1, 0.2, variable.shape).astype(np.float32))
+    return model
+
+
+def state(model):
+    return [keras.ops.convert_to_numpy(variable) for variable in model.optimizer.variables]
+
+
+@pytest.mark.parametrize("kind", OPTIMIZERS)
+def test_keras_goes_on_with_the_state_that_holdfast_read_and_wrote(kind, tmp_path):
+    model = trained(OPTIMIZERS[kind][0])
+    for form in ("weights", "archive", "legacy_model"):
+        ours, back = tmp_path / f"{form}.h5", tmp_path / ("back" + SUFFIXES[form])
+
+        program("read", save(model, tmp_path, form), ours)
+        program("write", ours, back, form)
+
+        assert_same_bits(state_in(back, form, OPTIMIZERS[kind][0]), state(model))
+        back.unlink()
+
+
+@pytest.mark.parametrize("kind", OPTIMIZERS)
+def test_the_state_goes_from_an_archive_into_the_other_forms_and_back(kind, tmp_path):
+    model = trained(OPTIMIZERS[kind][0])
+    program("read", save(model, tmp_path, "archive"), tmp_path / "ours.h5")
+
+    program("write", tmp_path / "ours.h5", tmp_path / "old.h5", "legacy_model")
+    program("write", tmp_path / "ours.h5", tmp_path / "new.weights.h5", "weights")
+    program("read", tmp_path / "old.h5", tmp_path / "old_read.h5")
+    program("write", tmp_path / "old_read.h5", tmp_path / "again.keras", "archive")
+
+    assert_same_bits(state_in(tmp_path / "old.h5", "legacy_model", OPTIMIZERS[kind][0]), state(model))
+    assert_same_bits(state_in(tmp_path / "new.weights.h5", "weights", OPTIMIZERS[kind][0]), state(model))
+    assert_same_bits(state_in(tmp_path / "again.keras", "archive", OPTIMIZERS[kind][0]), state(model))
+
+
+def state_in(path, form, make):
+    """As Keras loads it. From a legacy file Keras 3.15 restores no state but the scalars, not even from its own: there
+    the file is read as Keras's own code reads its list."""
+    if form == "legacy_model":
+        assert type(keras.saving.load_model(path).optimizer) is type(make())
+        with h5py.File(path) as file:
+            return [value[()] for value in legacy_h5_format.load_optimizer_weights_from_hdf5_group(file)]
+    if form == "archive":
+        return state(keras.saving.load_model(path))
+    model = trained(make)
+    for variable in model.optimizer.variables:
+        variable.assign(np.zeros(variable.shape))
+    model.load_weights(path)
+    return state(model)
+
+
+@pytest.mark.parametrize("kind", OPTIMIZERS)
+def test_each_slot_is_called_by_its_name(kind, tmp_path):
+    make, slots = OPTIMIZERS[kind]
+    model = trained(make)
+    weights = ["one/kernel", "one/bias", "norm/gamma", "norm/beta", "two/kernel", "two/bias"]
+    expected = {"optimizer/iteration"} | {f"optimizer/{slot}/{weight}" for slot in slots for weight in weights}
+    if kind != "Adam_schedule":
+        expected.add("optimizer/learning_rate")
+    if kind == "Nadam":
+        expected.add("optimizer/u_product")
+    for form in ("archive", "legacy_model"):
+        program("read", save(model, tmp_path, form), tmp_path / f"{form}.h5")
+
+        found = {name: value for name, value in arrays(tmp_path / f"{form}.h5").items() if name.startswith("optimizer/")}
+
+        assert set(found) == expected
+        # Keras's own variables say to whom they belong: "adam/sequential_one_kernel_momentum".
+        by_path = {variable.path: keras.ops.convert_to_numpy(variable) for variable in model.optimizer.variables}
+        for slot in slots:
+            for weight in weights:
+                [path] = [path for path in by_path if path.endswith("_" + weight.replace("/", "_") + "_" + slot)]
+                assert found[f"optimizer/{slot}/{weight}"].tobytes() == by_path[path].tobytes(), path
+
+
+def test_without_a_configuration_the_slots_keep_their_numbers(tmp_path):
+    model = trained(lambda: optimizers.Adam(0.003))
+    program("read", save(model, tmp_path, "weights"), tmp_path / "weights.h5")
+
+    found = {name for name in arrays(tmp_path / "weights.h5") if name.startswith("optimizer/")}
+
+    numbers = {f"optimizer/{number}" for number in range(2, 14)}
+    assert found == {"optimizer/iteration", "optimizer/learning_rate"} | numbers

@@ -1,0 +1,252 @@
+"""Holdfast savepoints as Keras models, and Keras weights as savepoints."""
+
+import json
+
+import h5py
+import keras
+import numpy as np
+import pytest
+from keras import layers, optimizers
+
+from keras_support import FORMS, SUFFIXES, arrays, assert_same_bits, load, program, save, scramble, values
+
+OPTIMIZERS = {
+    "adam": ({"kind": "adam", "learning_rate": 0.003, "beta_1": 0.8, "beta_2": 0.99, "epsilon": 1e-6}, ["m", "v"]),
+    "adamw": ({"kind": "adamw", "learning_rate": 0.003, "weight_decay": 0.02, "beta_1": 0.8, "beta_2": 0.99,
+               "epsilon": 1e-6}, ["m", "v"]),
+    "momentum": ({"kind": "sgd", "learning_rate": 0.5, "momentum": 0.9, "nesterov": True}, ["momentum"]),
+    "sgd": ({"kind": "sgd", "learning_rate": 0.5, "momentum": 0.0, "nesterov": False}, []),
+}
+LOSS = {"kind": "sparse_categorical_crossentropy", "from_logits": True}
+METRICS = [{"kind": "sparse_categorical_accuracy", "name": "accuracy"}]
+
+
+def in_keras(optimizer="adam"):
+    """The model as its user would write it with Keras."""
+    config = {key: value for key, value in OPTIMIZERS[optimizer][0].items() if key != "kind"}
+    make = {"adam": optimizers.Adam, "adamw": optimizers.AdamW}.get(optimizer, optimizers.SGD)
+    model = keras.Sequential([
+        keras.Input((9, 8, 2)),
+        layers.Conv2D(3, (3, 2), strides=(2, 1), padding="same", activation="relu", name="first"),
+        layers.BatchNormalization(momentum=0.9, epsilon=0.01, name="norm"),
+        layers.MaxPooling2D((2, 2), strides=(1, 2), padding="valid", name="max"),
+        layers.Conv2D(4, (2, 2), padding="valid", use_bias=False, name="second"),
+        layers.Activation("gelu", name="gelu"),
+        layers.AveragePooling2D((2, 2), strides=(2, 2), padding="same", name="average"),
+        layers.Flatten(name="flatten"),
+        layers.Dropout(0.25, name="dropout"),
+        layers.Dense(6, activation="sigmoid", name="hidden"),
+        layers.BatchNormalization(name="norm_2"),
+        layers.Dense(6, activation="tanh", use_bias=False, name="more"),
+        layers.Dense(5, activation="softmax", name="scores")])
+    model.compile(make(**config), keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+                  metrics=[keras.metrics.SparseCategoricalAccuracy(name="accuracy")])
+    model.optimizer.build(model.trainable_variables)
+    return model
+
+
+def graph():
+    """The same as Holdfast's savepoints describe it."""
+    dense = {"kernel_initializer": "glorot_uniform", "bias_initializer": "zeros"}
+    convolution = {"kernel_initializer": "normal(0.05)", "bias_initializer": "zeros"}
+    return {"format": "holdfast.sequential", "version": 1, "input_shape": [9, 8, 2], "layers": [
+        {"kind": kind, "name": name, "config": config} for kind, name, config in [
+            ("Conv2D", "first", {"filters": 3, "kernel_size": [3, 2], "strides": [2, 1], "padding": "same",
+                                 "activation": "relu", "use_bias": True, **convolution}),
+            ("BatchNormalization", "norm", {"momentum": 0.9, "epsilon": 0.01}),
+            ("MaxPooling2D", "max", {"pool_size": [2, 2], "strides": [1, 2], "padding": "valid"}),
+            ("Conv2D", "second", {"filters": 4, "kernel_size": [2, 2], "strides": [1, 1], "padding": "valid",
+                                  "activation": "linear", "use_bias": False, **convolution}),
+            ("Activation", "gelu", {"activation": "gelu"}),
+            ("AveragePooling2D", "average", {"pool_size": [2, 2], "strides": [2, 2], "padding": "same"}),
+            ("Flatten", "flatten", {}),
+            ("Dropout", "dropout", {"rate": 0.25}),
+            ("Dense", "hidden", {"units": 6, "activation": "sigmoid", "use_bias": True, **dense}),
+            ("BatchNormalization", "norm_2", {"momentum": 0.99, "epsilon": 0.001}),
+            ("Dense", "more", {"units": 6, "activation": "tanh", "use_bias": False, **dense}),
+            ("Dense", "scores", {"units": 5, "activation": "softmax", "use_bias": True, **dense})]]}
+
+
+def savepoint(folder, optimizer="adam", seed=1, stem="savepoint", step=41):
+    """A file as Holdfast writes it, and its arrays."""
+    model = in_keras("sgd")
+    configuration, slots = OPTIMIZERS[optimizer]
+    generator = np.random.default_rng(seed)
+    content = {}
+    for layer in model.layers:
+        for weight in layer.weights:
+            name = f"{layer.name}/{weight.name}"
+            content["model/" + name] = generator.uniform(0.1, 1, weight.shape).astype("f4")
+            for slot in slots if weight.trainable else []:
+                content[f"optimizer/{slot}/{name}"] = generator.normal(size=weight.shape).astype("f4")
+    metadata = {"kind": "savepoint", "holdfast": "0.1", "graph": graph(), "step": step, "epoch": 2, "batch": 0,
+                "configuration": {"optimizer": configuration, "loss": LOSS, "metrics": METRICS,
+                                  "initial_weights": "drawn"}}
+    pack(folder / (stem + ".h5"), metadata, content)
+    return folder / (stem + ".h5"), content
+
+
+def pack(path, metadata, content):
+    path.with_suffix(".json").write_text(json.dumps(metadata))
+    path.with_suffix(".txt").write_text("".join(
+        " ".join([name, *map(str, value.shape)]) + "\n" for name, value in content.items()))
+    path.with_suffix(".bin").write_bytes(b"".join(value.tobytes() for value in content.values()))
+    program("pack", path.with_suffix(".json"), path.with_suffix(".txt"), path.with_suffix(".bin"), path)
+
+
+def with_values(model, content):
+    for layer in model.layers:
+        for weight in layer.weights:
+            weight.assign(content[f"model/{layer.name}/{weight.name}"])
+    return model
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_keras_computes_with_a_savepoint_what_it_computes_with_the_same_weights(form, tmp_path):
+    file, content = savepoint(tmp_path)
+    expected = with_values(in_keras(), content)
+    images = np.random.default_rng(3).normal(size=(4, 9, 8, 2)).astype("f4")
+
+    program("write", file, tmp_path / ("model" + SUFFIXES[form]), form)
+    found = load(tmp_path / ("model" + SUFFIXES[form]), form, in_keras())
+
+    assert_same_bits(values(found), values(expected))
+    assert_same_bits([np.asarray(found(images))], [np.asarray(expected(images))])
+    assert_same_bits([np.asarray(found(images, training=True))[:0]], [np.asarray(expected(images))[:0]])
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_keras_goes_on_training_as_it_would_have(optimizer, tmp_path):
+    file, content = savepoint(tmp_path, optimizer)
+    program("write", file, tmp_path / "model.keras", "archive")
+    found = keras.saving.load_model(tmp_path / "model.keras")
+    expected = with_values(in_keras(optimizer), content)
+    slots = OPTIMIZERS[optimizer][1]
+    trainables = [f"{layer.name}/{weight.name}" for layer in expected.layers for weight in layer.trainable_weights]
+
+    state = [keras.ops.convert_to_numpy(variable) for variable in found.optimizer.variables]
+
+    assert type(found.optimizer) is type(expected.optimizer)
+    ours, theirs = found.optimizer.get_config(), expected.optimizer.get_config()
+    assert {key: value for key, value in ours.items() if key != "name"} == {
+        key: value for key, value in theirs.items() if key != "name"}
+    assert_same_bits(state[:1] + state[2:], [np.int32(41), *[content[f"optimizer/{slot}/{name}"] for name in trainables
+                                                             for slot in slots]])
+    assert found.loss.get_config() == expected.loss.get_config()
+    assert [metric.name for metric in found._compile_metrics._user_metrics] == ["accuracy"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("optimizer", ["adam", "momentum"])
+def test_a_savepoint_survives_keras_bit_for_bit(form, optimizer, tmp_path):
+    file, content = savepoint(tmp_path, optimizer)
+    like, _ = savepoint(tmp_path, optimizer, seed=2, stem="like", step=0)
+    program("write", file, tmp_path / ("model" + SUFFIXES[form]), form)
+    model = with_values(in_keras(optimizer), content)
+    if form == "archive":  # through Keras itself: what it loads and saves again
+        model = keras.saving.load_model(tmp_path / "model.keras")
+        save(model, tmp_path, form, "model").rename(tmp_path / "model.keras")
+
+    program("savepoint", tmp_path / ("model" + SUFFIXES[form]), like, tmp_path / "back.h5")
+
+    found = arrays(tmp_path / "back.h5")
+    assert found.keys() == content.keys()
+    for name, value in content.items():
+        is_kept = form != "legacy_weights" or name.startswith("model/")  # which has no place for an optimizer
+        assert found[name].tobytes() == (value if is_kept else np.zeros_like(value)).tobytes(), name
+    with h5py.File(tmp_path / "back.h5") as back:
+        assert json.loads(back["metadata"][()])["step"] == (0 if form == "legacy_weights" else 41)
+
+
+def test_weights_that_keras_trained_become_a_savepoint_whatever_the_layers_are_called(tmp_path):
+    model = in_keras()
+    renamed = keras.models.clone_model(model, clone_function=lambda layer: type(layer).from_config(
+        {**layer.get_config(), "name": "other_" + layer.name}))
+    scramble(renamed, seed=9)
+    like, content = savepoint(tmp_path)
+    for form in FORMS:
+        program("savepoint", save(renamed, tmp_path, form), like, tmp_path / "out.h5")
+
+        found = arrays(tmp_path / "out.h5")
+
+        for layer in renamed.layers:
+            for weight in layer.weights:
+                name = f"model/{layer.name.removeprefix('other_')}/{weight.name}"
+                assert found[name].tobytes() == np.asarray(weight.value).tobytes(), (form, name)
+        # The state of an optimizer for other weights would be wrong.
+        assert not any(value.any() for name, value in found.items() if name.startswith("optimizer/"))
+        (tmp_path / "out.h5").unlink()
+
+
+@pytest.mark.parametrize("flatten_format", ["channels_last", "channels_first"])
+def test_a_model_with_its_channels_first_computes_the_same_with_its_channels_last(flatten_format, tmp_path):
+    first = {"data_format": "channels_first"}
+    model = keras.Sequential([
+        keras.Input((2, 6, 5)), layers.Conv2D(3, (2, 3), activation="relu", **first), layers.BatchNormalization(axis=1),
+        layers.MaxPooling2D((2, 1), **first), layers.Flatten(data_format=flatten_format),
+        layers.BatchNormalization(), layers.Dense(4), layers.Dense(3)])
+    scramble(model, seed=4)
+    for variable in model.variables:
+        if variable.name == "moving_variance":
+            variable.assign(np.abs(np.asarray(variable.value)) + 0.5)
+    dense = {"use_bias": True, "activation": "linear"}
+    metadata = {"kind": "savepoint", "configuration": {}, "step": 0, "graph": {
+        "format": "holdfast.sequential", "version": 1, "input_shape": [6, 5, 2], "layers": [
+            {"kind": "Conv2D", "name": "c", "config": {"filters": 3, "kernel_size": [2, 3], "strides": [1, 1],
+                                                       "padding": "valid", "activation": "relu", "use_bias": True}},
+            {"kind": "BatchNormalization", "name": "n", "config": {"momentum": 0.99, "epsilon": 0.001}},
+            {"kind": "MaxPooling2D", "name": "p", "config": {"pool_size": [2, 1], "strides": [2, 1],
+                                                             "padding": "valid"}},
+            {"kind": "Flatten", "name": "f", "config": {}},
+            {"kind": "BatchNormalization", "name": "n2", "config": {"momentum": 0.99, "epsilon": 0.001}},
+            {"kind": "Dense", "name": "d", "config": {"units": 4, **dense}},
+            {"kind": "Dense", "name": "e", "config": {"units": 3, **dense}}]}}
+    names = ["c", "n", "n2", "d", "e"]
+    with_weights = [layer for layer in model.layers if layer.weights]
+    content = {f"model/{name}/{weight.name}": np.zeros(weight.shape, "f4")
+               for name, layer in zip(names, with_weights) for weight in layer.weights}
+    pack(tmp_path / "like.h5", metadata, content)
+
+    for form in ("archive", "legacy_model"):
+        program("savepoint", save(model, tmp_path, form), tmp_path / "like.h5", tmp_path / "out.h5")
+        program("write", tmp_path / "out.h5", tmp_path / "last.keras", "archive")
+        last = keras.saving.load_model(tmp_path / "last.keras")
+
+        images = np.random.default_rng(5).normal(size=(3, 2, 6, 5)).astype("f4")
+        expected, found = model(images), last(images.transpose(0, 2, 3, 1))
+
+        # The same sums of up to 60 products in another order: 60 * 2^-24 relative to values of a few tens.
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+        for path in (tmp_path / "out.h5", tmp_path / "last.keras"):
+            path.unlink()
+
+
+def test_other_shapes_are_an_error_that_names_layer_and_shapes(tmp_path):
+    like, _ = savepoint(tmp_path)
+    model = in_keras()
+    other = keras.models.clone_model(model, clone_function=lambda layer: type(layer).from_config(
+        {**layer.get_config(), **({"units": 7} if layer.name in ("hidden", "more") else {})}))
+    for form in FORMS:
+        message = program("savepoint", save(other, tmp_path, form), like, tmp_path / "out.h5", fails=True)
+
+        assert message.startswith("incompatible: "), message
+        assert '"hidden"' in message and "(16, 6)" in message and "(16, 7)" in message, message
+
+
+def test_another_model_is_an_error_that_names_the_layer(tmp_path):
+    like, _ = savepoint(tmp_path)
+    short = keras.Sequential([keras.Input((9, 8, 2)), *in_keras().layers[:4]])
+    for form in FORMS:
+        message = program("savepoint", save(short, tmp_path, form), like, tmp_path / "out.h5", fails=True)
+
+        assert message.startswith("incompatible: "), message
+
+
+def test_a_layer_that_keras_files_are_not_written_for_is_an_error(tmp_path):
+    metadata = {"kind": "savepoint", "graph": {"format": "holdfast.sequential", "version": 1, "input_shape": [3],
+                                               "layers": [{"kind": "Hologram", "name": "h", "config": {}}]}}
+    pack(tmp_path / "s.h5", metadata, {})
+
+    message = program("write", tmp_path / "s.h5", tmp_path / "s.keras", "archive", fails=True)
+
+    assert message.startswith("unsupported: ") and "Hologram" in message

@@ -1,0 +1,78 @@
+"""What the tests against Keras share: the program under test, and Keras's files of all forms."""
+
+import os
+import subprocess
+
+import h5py
+import hdf5plugin  # noqa: F401  registers the zstd filter
+import keras
+import numpy as np
+from keras.src.legacy.saving import legacy_h5_format
+
+FORMS = ("weights", "archive", "legacy_weights", "legacy_model")
+SUFFIXES = {"weights": ".weights.h5", "archive": ".keras", "legacy_weights": ".h5", "legacy_model": ".h5"}
+
+
+def program(*words, fails=False):
+    """Runs keras_program; returns what it wrote to standard error."""
+    path = os.path.join(os.environ["HOLDFAST_BUILD"], "bin", "keras_program")
+    result = subprocess.run([path, *map(str, words)], capture_output=True, text=True, timeout=120)
+    assert result.returncode == (1 if fails else 0), result.stderr
+    return result.stderr
+
+
+def save(model, folder, form, stem="from_keras"):
+    """As Keras itself writes it."""
+    path = folder / (stem + "_" + form + SUFFIXES[form])
+    if form == "weights":
+        model.save_weights(path)
+    elif form == "legacy_weights":
+        with h5py.File(path, "w") as file:
+            legacy_h5_format.save_weights_to_hdf5_group(file, model)
+    else:
+        model.save(path)
+    return path
+
+
+def load(path, form, model):
+    """The model that Keras loads; for weights alone, `model` with other weights before."""
+    if form in ("archive", "legacy_model"):
+        return keras.saving.load_model(path, compile=False)
+    scramble(model)
+    model.load_weights(path)
+    return model
+
+
+def scramble(model, seed=0):
+    """Random values that any type holds and that none of them starts with."""
+    generator = np.random.default_rng(seed)
+    for variable in model.variables:
+        if "seed_generator" in variable.path:
+            continue
+        shape, dtype = variable.shape, variable.dtype
+        if np.issubdtype(np.dtype(keras.backend.standardize_dtype(dtype)) if dtype != "bfloat16" else np.float32,
+                         np.integer):
+            variable.assign(generator.integers(0, 100, shape))
+        else:
+            variable.assign(generator.normal(size=shape).astype(np.float32))
+
+
+def values(model):
+    """The bytes of all weights, in Keras's order."""
+    return [keras.ops.convert_to_numpy(weight) for weight in model.weights]
+
+
+def assert_same_bits(actual, expected):
+    assert len(actual) == len(expected)
+    for one, other in zip(actual, expected):
+        assert one.dtype == other.dtype and one.shape == other.shape
+        assert one.tobytes() == other.tobytes()
+
+
+def arrays(path):
+    """Of a Holdfast file; bf16 as its bits."""
+    result = {}
+    with h5py.File(path, "r") as file:
+        file.visititems(lambda name, item: result.update({name: item[()]}) if isinstance(item, h5py.Dataset) else None)
+    result.pop("metadata")
+    return result

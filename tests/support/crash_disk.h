@@ -1,0 +1,96 @@
+#pragma once
+
+// What a disk may hold after a power cut: a model that is fed with the operations of a program, one by one, and tells
+// at any moment what could be found on the disk if the power went then.
+//
+// It is as hostile as file systems are allowed to be. Written bytes are safe when their file was synced; until then
+// each sector of each write may be there or not, whatever came before or after it, and a file may have its new length
+// with zeros or rubbish in it. Creating, renaming and removing is safe when the folder was synced, and for that alone:
+// syncing a file does not save its name. Until then a file system with a journal keeps the first so many of these
+// operations, another one any of them, in order only where they concern the same name or file; a rename may leave both
+// names.
+
+#include <cstdint>
+#include <mutex>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "holdfast/base/file_system.h"
+#include "support/memory_file_system.h"
+
+namespace holdfast {
+
+struct DiskOperation {
+  FileOperation operation;         // its `content` is not valid
+  std::vector<std::byte> content;  // of a write
+};
+
+// Passes everything on to `target` and remembers what changes the disk, in order.
+class OperationRecorder {
+ public:
+  explicit OperationRecorder(FileSystem& target);
+
+  FileSystem& files() { return *files_; }
+  std::vector<DiskOperation> operations() const;
+  // How many there are so far.
+  std::size_t count() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<DiskOperation> operations_;  // guarded by mutex_
+  std::unique_ptr<FileSystem> files_;
+};
+
+class CrashDisk {
+ public:
+  enum class Names { all_kept, none_kept, first_kept, any_kept };
+  enum class Data { all_kept, none_kept, first_kept, any_kept };
+  struct Loss {
+    Names names;
+    Data data;
+    bool keeps_length = false;    // of a file that grew, where its last bytes are lost
+    bool leaves_rubbish = false;  // where bytes are lost inside a file, instead of zeros
+  };
+  using Random = std::mt19937_64;
+
+  // `contents` is safe.
+  explicit CrashDisk(const FileContents& contents);
+
+  void apply(const DiskOperation& done);
+
+  // What is found after a power cut now. The same `random` gives the same.
+  FileContents after_power_cut(const Loss& loss, Random& random) const;
+  // With a loss that is drawn too.
+  FileContents after_power_cut(Random& random) const;
+
+ private:
+  struct Write {
+    std::uint64_t offset;
+    std::vector<std::byte> content;
+  };
+  struct DiskFile {
+    std::vector<std::byte> safe;
+    std::vector<Write> unsafe;
+  };
+  struct NameChange {
+    std::string from;  // empty: the file is new
+    std::string to;    // empty: the file is removed
+    std::size_t file;
+  };
+  using FileNames = std::map<std::string, std::size_t>;
+
+  static void change(FileNames& names, const NameChange& change, bool keeps_both = false);
+  FileNames names_after(Names loss, Random& random) const;
+  std::vector<std::byte> bytes_after(const DiskFile& file, const Loss& loss, Random& random) const;
+  void change_name(const NameChange& change);
+  void sync_folder(const std::string& folder);
+
+  std::vector<DiskFile> files_;
+  FileNames opened_;  // by the path under which they were created
+  FileNames current_names_;
+  FileNames safe_names_;
+  std::vector<NameChange> unsafe_changes_;
+};
+
+}  // namespace holdfast

@@ -1,0 +1,90 @@
+#include "prune.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "exit_code.h"
+#include "holdfast/base/error.h"
+#include "holdfast/format/array_file.h"
+#include "holdfast/format/catalogue.h"
+#include "support/memory_file_system.h"
+
+namespace holdfast::cli {
+namespace {
+
+using ::testing::HasSubstr;
+
+class Prune : public ::testing::Test {
+ protected:
+  Prune() { files_.create_folders("/run"); }
+
+  static std::string path(std::int64_t step) { return "/run/" + format::savepoint_name(step); }
+
+  // Of steps 1, 2, and so on.
+  void write(const std::vector<double>& losses) {
+    for (std::size_t i = 0; i < losses.size(); ++i) {
+      const std::string metadata = R"({"metrics": {"loss": )" + std::to_string(losses[i]) + "}}";
+      format::write_array_file(files_, path(static_cast<std::int64_t>(i) + 1), metadata, {});
+    }
+  }
+
+  int prune_with(const PruneOptions& options) { return prune(files_, "/run", options, out_, problems_); }
+
+  std::string sentence_of(const PruneOptions& options) {
+    try {
+      prune_with(options);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    ADD_FAILURE() << "nothing was thrown";
+    return "";
+  }
+
+  MemoryFileSystem files_;
+  std::ostringstream out_;
+  std::ostringstream problems_;
+};
+
+TEST_F(Prune, DeletesWhatNoRuleKeepsAndSaysSo) {
+  write({0.5, 0.1, 0.4, 0.3, 0.2});
+
+  EXPECT_EQ(prune_with({.retention = {.keep_last = 2, .keep_best = 1}, .best_by = "loss"}), kWhole);
+
+  EXPECT_EQ(out_.str(), "deleted " + path(1) + "\ndeleted " + path(3) + "\n2 savepoints deleted, 3 stay\n");
+  EXPECT_EQ(problems_.str(), "");
+  EXPECT_EQ(files_.list("/run").size(), 3U);
+}
+
+TEST_F(Prune, SetsADamagedNewestAsideAndKeepsTheOneBefore) {
+  write({0.5, 0.1, 0.4});
+  const auto bytes = files_.contents().at(path(3));
+  files_.remove(path(3));
+  files_.create(path(3))->write_at(0, std::span(bytes).first(bytes.size() / 2));
+
+  EXPECT_EQ(prune_with({.retention = {.keep_last = 1}}), kDamaged);
+
+  EXPECT_EQ(files_.list("/run"),
+            (std::vector<std::string>{format::savepoint_name(2), format::savepoint_name(3) + ".damaged",
+                                      format::savepoint_name(3) + ".damaged.txt"}));
+  EXPECT_THAT(problems_.str(), HasSubstr(path(3) + ".damaged"));
+}
+
+TEST_F(Prune, DeletesNoBestThatItCannotTell) {
+  write({0.5, 0.1, 0.4});
+
+  EXPECT_THAT(sentence_of({.retention = {.keep_last = 1, .keep_best = 1}, .best_by = "accuracy"}),
+              HasSubstr("\"accuracy\""));
+
+  EXPECT_EQ(files_.list("/run").size(), 3U);
+}
+
+TEST_F(Prune, RefusesToDoNothing) {
+  EXPECT_THAT(sentence_of({.retention = {.keep_last = 1}}), HasSubstr("no savepoint-*.h5"));
+  write({0.5});
+  EXPECT_THAT(sentence_of({.retention = {.keep_best = 1}}), HasSubstr("--keep-last"));
+}
+
+}  // namespace
+}  // namespace holdfast::cli

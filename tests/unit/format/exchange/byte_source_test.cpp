@@ -1,0 +1,75 @@
+#include "exchange/byte_source.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "unit/format/exchange/support/zip_builder.h"
+#include "unit/format/support/array_files.h"
+
+namespace holdfast::format {
+namespace {
+
+using testing::bytes_of;
+using testing::text_of;
+using testing::thrown_by;
+using testing::write_bytes;
+
+std::string read(ByteSource& source, std::uint64_t offset, std::size_t bytes) {
+  std::vector<std::byte> out(bytes);
+  source.read(offset, out);
+  return text_of(out);
+}
+
+void expect_bytes_of_hello(ByteSource& source) {
+  EXPECT_EQ(source.size_bytes(), 5U);
+  EXPECT_EQ(read(source, 0, 5), "hello");
+  EXPECT_EQ(read(source, 3, 2), "lo");
+  EXPECT_EQ(read(source, 5, 0), "");
+  for (const auto& [offset, bytes] : {std::pair{0, 6}, {4, 2}, {6, 1}}) {
+    EXPECT_EQ(
+        thrown_by([&] { read(source, static_cast<std::uint64_t>(offset), static_cast<std::size_t>(bytes)); }).code,
+        ErrorCode::invalid_file);
+  }
+}
+
+TEST(ByteSource, ReadsFromMemoryWithinItsBounds) {
+  const std::vector<std::byte> bytes = bytes_of("hello");
+  MemorySource source("a", bytes);
+
+  expect_bytes_of_hello(source);
+  EXPECT_EQ(thrown_by([&] { read(source, ~std::uint64_t{0}, 2); }).code, ErrorCode::invalid_file);
+}
+
+TEST(ByteSource, ReadsFromAFileWithinItsBounds) {
+  TemporaryFolder folder;
+  write_bytes(folder / "a", bytes_of("hello"));
+  FileSource source(posix_file_system(), folder / "a");
+
+  expect_bytes_of_hello(source);
+}
+
+TEST(ByteCursor, TakesLittleEndianNumbersAndNoMoreThanThereIs) {
+  const std::string path = "a";
+  const std::vector<std::byte> bytes = bytes_of("\1\2\xFF\4\5\6\1\2\3\4\5\6\7\x88xy");
+  ByteCursor cursor(path, "its head", bytes);
+
+  EXPECT_EQ(cursor.u16(), 0x0201);
+  EXPECT_EQ(cursor.u32(), 0x060504FFU);
+  EXPECT_EQ(cursor.u64(), 0x8807060504030201U);
+  EXPECT_EQ(cursor.text(2), "xy");
+  EXPECT_EQ(cursor.left(), 0U);
+  EXPECT_EQ(cursor.text(0), "");
+  EXPECT_THAT(thrown_by([&] { cursor.u16(); }).sentence, ::testing::HasSubstr("its head ends too early"));
+}
+
+TEST(Shown, CutsBetweenCharactersAndHidesControlCharacters) {
+  std::string text;
+  for (int i = 0; i < 150; ++i) text += "\xE2\x82\xAC";
+
+  EXPECT_EQ(shown("a\x1b[2J\x7F\xC3\xA9"), "\"a?[2J?\xC3\xA9\"");
+  EXPECT_EQ(shown(text), '"' + text.substr(0, 198) + "...\"");
+  EXPECT_EQ(shown(std::string(200, 'x')), '"' + std::string(200, 'x') + '"');
+}
+
+}  // namespace
+}  // namespace holdfast::format

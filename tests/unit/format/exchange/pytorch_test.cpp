@@ -1,0 +1,437 @@
+// Every mapping is checked element by element against the index that PyTorch's documentation gives it.
+
+#include "holdfast/format/exchange/pytorch.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "holdfast/base/error.h"
+#include "unit/format/support/array_files.h"
+
+namespace holdfast::format {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::Thrown;
+using testing::thrown_by;
+
+using Shape = std::vector<std::uint64_t>;
+
+NamedArray array_of(const std::string& name, const Shape& shape, const std::vector<float>& values) {
+  std::vector<std::byte> bytes(values.size() * sizeof(float));
+  std::memcpy(bytes.data(), values.data(), bytes.size());
+  return {name, DType::f32, shape, bytes};
+}
+
+// With values that tell its elements, and those of other arrays, apart.
+NamedArray numbered(const std::string& name, const Shape& shape) {
+  std::size_t count = 1;
+  for (const std::uint64_t extent : shape) count *= extent;
+  float start = 1;
+  for (const char c : name) start += static_cast<float>(1000 * (c % 16));
+  std::vector<float> values;
+  for (std::size_t i = 0; i < count; ++i) values.push_back(start + static_cast<float>(i));
+  return array_of(name, shape, values);
+}
+
+struct LayerOf {
+  std::string kind;
+  std::string name;
+};
+
+ArraySet savepoint(const Shape& input_shape, const std::vector<LayerOf>& layers, std::vector<NamedArray> arrays) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const LayerOf& layer : layers) {
+    list.push_back({{"kind", layer.kind}, {"name", layer.name}, {"config", nlohmann::json::object()}});
+  }
+  const nlohmann::json graph = {
+      {"format", "holdfast.sequential"}, {"version", 1}, {"input_shape", input_shape}, {"layers", list}};
+  std::sort(arrays.begin(), arrays.end(), [](const NamedArray& a, const NamedArray& b) { return a.name < b.name; });
+  return {.arrays = std::move(arrays), .metadata = nlohmann::json{{"kind", "savepoint"}, {"graph", graph}}.dump()};
+}
+
+const NamedArray& get(const ArraySet& set, const std::string& name) {
+  const auto found =
+      std::find_if(set.arrays.begin(), set.arrays.end(), [&](const NamedArray& array) { return array.name == name; });
+  if (found == set.arrays.end()) throw Error(ErrorCode::not_found, "the set has no " + name);
+  return *found;
+}
+
+float at(const NamedArray& array, const Shape& index) {
+  std::uint64_t offset = 0;
+  for (std::size_t axis = 0; axis < index.size(); ++axis) offset = offset * array.shape[axis] + index[axis];
+  float value = 0;
+  std::memcpy(&value, array.bytes.data() + offset * sizeof value, sizeof value);
+  return value;
+}
+
+std::vector<std::string> names_of(const ArraySet& set) {
+  std::vector<std::string> names;
+  for (const NamedArray& array : set.arrays) names.push_back(array.name);
+  return names;
+}
+
+void expect_equal(const ArraySet& actual, const ArraySet& expected) {
+  ASSERT_EQ(names_of(actual), names_of(expected));
+  for (std::size_t i = 0; i < actual.arrays.size(); ++i) {
+    EXPECT_EQ(actual.arrays[i].dtype, expected.arrays[i].dtype) << actual.arrays[i].name;
+    EXPECT_EQ(actual.arrays[i].shape, expected.arrays[i].shape) << actual.arrays[i].name;
+    EXPECT_TRUE(actual.arrays[i].bytes == expected.arrays[i].bytes) << actual.arrays[i].name;
+  }
+}
+
+// The values come from the state dict alone: those of `like` are zeroed.
+void expect_round_trip(const ArraySet& set) {
+  ArraySet like = set;
+  for (NamedArray& array : like.arrays) std::fill(array.bytes.begin(), array.bytes.end(), std::byte{0});
+
+  const ArraySet back = from_pytorch(to_pytorch(set), like);
+
+  expect_equal(back, set);
+  EXPECT_EQ(back.metadata, set.metadata);
+}
+
+TEST(PyTorch, TransposesDense) {
+  const ArraySet set =
+      savepoint({2}, {{"Dense", "fc"}}, {numbered("model/fc/kernel", {2, 3}), numbered("model/fc/bias", {3})});
+
+  const ArraySet state = to_pytorch(set);
+
+  EXPECT_EQ(names_of(state), (std::vector<std::string>{"fc.bias", "fc.weight"}));
+  EXPECT_EQ(state.metadata, R"({"format":"pt"})");
+  EXPECT_EQ(get(state, "fc.weight").shape, (Shape{3, 2}));
+  for (std::uint64_t in = 0; in < 2; ++in) {
+    for (std::uint64_t out = 0; out < 3; ++out) {
+      EXPECT_EQ(at(get(state, "fc.weight"), {out, in}), at(get(set, "model/fc/kernel"), {in, out}));
+    }
+  }
+  EXPECT_EQ(get(state, "fc.bias").bytes, get(set, "model/fc/bias").bytes);
+  expect_round_trip(set);
+}
+
+TEST(PyTorch, PutsTheChannelsOfConvolutionsFirst) {
+  const ArraySet set = savepoint({8, 8, 4}, {{"Conv2D", "conv"}},
+                                 {numbered("model/conv/kernel", {2, 3, 4, 5}), numbered("model/conv/bias", {5})});
+
+  const NamedArray weight = get(to_pytorch(set), "conv.weight");
+
+  EXPECT_EQ(weight.shape, (Shape{5, 4, 2, 3}));
+  for (std::uint64_t h = 0; h < 2; ++h) {
+    for (std::uint64_t w = 0; w < 3; ++w) {
+      for (std::uint64_t in = 0; in < 4; ++in) {
+        for (std::uint64_t out = 0; out < 5; ++out) {
+          EXPECT_EQ(at(weight, {out, in, h, w}), at(get(set, "model/conv/kernel"), {h, w, in, out}));
+        }
+      }
+    }
+  }
+  expect_round_trip(set);
+}
+
+TEST(PyTorch, MakesGroupsOfDepthwiseConvolutions) {
+  for (const char* entry : {"kernel", "depthwise_kernel"}) {
+    const std::string name = std::string("model/conv/") + entry;
+    const ArraySet set = savepoint({8, 8, 4}, {{"DepthwiseConv2D", "conv"}}, {numbered(name, {2, 3, 4, 5})});
+
+    const NamedArray weight = get(to_pytorch(set), "conv.weight");
+
+    EXPECT_EQ(weight.shape, (Shape{20, 1, 2, 3}));
+    for (std::uint64_t h = 0; h < 2; ++h) {
+      for (std::uint64_t w = 0; w < 3; ++w) {
+        for (std::uint64_t c = 0; c < 4; ++c) {
+          for (std::uint64_t m = 0; m < 5; ++m)
+            EXPECT_EQ(at(weight, {c * 5 + m, 0, h, w}), at(get(set, name), {h, w, c, m}));
+        }
+      }
+    }
+    expect_round_trip(set);
+  }
+}
+
+TEST(PyTorch, RenamesNormalizationsAndEmbeddings) {
+  const ArraySet set =
+      savepoint({7}, {{"Embedding", "words"}, {"LayerNormalization", "ln"}, {"BatchNormalization", "bn"}},
+                {numbered("model/words/embeddings", {10, 3}), numbered("model/ln/gamma", {3}),
+                 numbered("model/ln/beta", {3}), numbered("model/bn/gamma", {3}), numbered("model/bn/beta", {3}),
+                 numbered("model/bn/moving_mean", {3}), numbered("model/bn/moving_variance", {3})});
+
+  const ArraySet state = to_pytorch(set);
+
+  EXPECT_EQ(names_of(state),
+            (std::vector<std::string>{"bn.bias", "bn.num_batches_tracked", "bn.running_mean", "bn.running_var",
+                                      "bn.weight", "ln.bias", "ln.weight", "words.weight"}));
+  EXPECT_EQ(get(state, "words.weight").bytes, get(set, "model/words/embeddings").bytes);
+  EXPECT_EQ(get(state, "ln.weight").bytes, get(set, "model/ln/gamma").bytes);
+  EXPECT_EQ(get(state, "ln.bias").bytes, get(set, "model/ln/beta").bytes);
+  EXPECT_EQ(get(state, "bn.weight").bytes, get(set, "model/bn/gamma").bytes);
+  EXPECT_EQ(get(state, "bn.bias").bytes, get(set, "model/bn/beta").bytes);
+  EXPECT_EQ(get(state, "bn.running_mean").bytes, get(set, "model/bn/moving_mean").bytes);
+  EXPECT_EQ(get(state, "bn.running_var").bytes, get(set, "model/bn/moving_variance").bytes);
+  EXPECT_EQ(get(state, "bn.num_batches_tracked").dtype, DType::i64);
+  EXPECT_EQ(get(state, "bn.num_batches_tracked").shape, Shape{});
+  EXPECT_EQ(get(state, "bn.num_batches_tracked").bytes, std::vector<std::byte>(8));
+  expect_round_trip(set);
+}
+
+constexpr std::uint64_t kUnits = 3;
+constexpr std::uint64_t kInputs = 2;
+
+ArraySet lstm() {
+  return savepoint(
+      {5, kInputs}, {{"LSTM", "rnn"}},
+      {numbered("model/rnn/kernel", {kInputs, 4 * kUnits}),
+       numbered("model/rnn/recurrent_kernel", {kUnits, 4 * kUnits}), numbered("model/rnn/bias", {4 * kUnits})});
+}
+
+// Keras has the gates input, forget, cell, output; PyTorch input, forget, cell ("g"), output.
+TEST(PyTorch, TransposesLstm) {
+  const ArraySet set = lstm();
+
+  const ArraySet state = to_pytorch(set);
+
+  EXPECT_EQ(names_of(state),
+            (std::vector<std::string>{"rnn.bias_hh_l0", "rnn.bias_ih_l0", "rnn.weight_hh_l0", "rnn.weight_ih_l0"}));
+  EXPECT_EQ(get(state, "rnn.weight_ih_l0").shape, (Shape{4 * kUnits, kInputs}));
+  EXPECT_EQ(get(state, "rnn.weight_hh_l0").shape, (Shape{4 * kUnits, kUnits}));
+  for (std::uint64_t row = 0; row < 4 * kUnits; ++row) {
+    for (std::uint64_t in = 0; in < kInputs; ++in) {
+      EXPECT_EQ(at(get(state, "rnn.weight_ih_l0"), {row, in}), at(get(set, "model/rnn/kernel"), {in, row}));
+    }
+    for (std::uint64_t in = 0; in < kUnits; ++in) {
+      EXPECT_EQ(at(get(state, "rnn.weight_hh_l0"), {row, in}), at(get(set, "model/rnn/recurrent_kernel"), {in, row}));
+    }
+    EXPECT_EQ(at(get(state, "rnn.bias_ih_l0"), {row}), at(get(set, "model/rnn/bias"), {row}));
+    EXPECT_EQ(at(get(state, "rnn.bias_hh_l0"), {row}), 0.0F);
+  }
+  expect_round_trip(set);
+}
+
+TEST(PyTorch, AddsTheTwoBiasesOfAnLstm) {
+  ArraySet state = to_pytorch(lstm());
+  for (NamedArray& array : state.arrays) {
+    if (array.name == "rnn.bias_hh_l0") array = array_of(array.name, array.shape, std::vector<float>(12, 0.5F));
+  }
+
+  const ArraySet back = from_pytorch(state, lstm());
+
+  for (std::uint64_t i = 0; i < 12; ++i) {
+    EXPECT_EQ(at(get(back, "model/rnn/bias"), {i}), at(get(lstm(), "model/rnn/bias"), {i}) + 0.5F);
+  }
+}
+
+TEST(PyTorch, KeepsTheSignOfAZeroInABias) {
+  ArraySet set = lstm();
+  for (NamedArray& array : set.arrays) {
+    if (array.name == "model/rnn/bias") array = array_of(array.name, array.shape, std::vector<float>(12, -0.0F));
+  }
+
+  expect_round_trip(set);
+}
+
+// Keras has the gates update (z), reset (r), candidate (h); PyTorch reset, update, new.
+TEST(PyTorch, ReordersTheGatesOfGru) {
+  const ArraySet set = savepoint(
+      {5, kInputs}, {{"GRU", "rnn"}},
+      {numbered("model/rnn/kernel", {kInputs, 3 * kUnits}),
+       numbered("model/rnn/recurrent_kernel", {kUnits, 3 * kUnits}), numbered("model/rnn/bias", {2, 3 * kUnits})});
+
+  const ArraySet state = to_pytorch(set);
+
+  const std::uint64_t keras_gate[] = {1, 0, 2};
+  for (std::uint64_t gate = 0; gate < 3; ++gate) {
+    for (std::uint64_t unit = 0; unit < kUnits; ++unit) {
+      const std::uint64_t theirs = gate * kUnits + unit;
+      const std::uint64_t ours = keras_gate[gate] * kUnits + unit;
+      for (std::uint64_t in = 0; in < kInputs; ++in) {
+        EXPECT_EQ(at(get(state, "rnn.weight_ih_l0"), {theirs, in}), at(get(set, "model/rnn/kernel"), {in, ours}));
+      }
+      for (std::uint64_t in = 0; in < kUnits; ++in) {
+        EXPECT_EQ(at(get(state, "rnn.weight_hh_l0"), {theirs, in}),
+                  at(get(set, "model/rnn/recurrent_kernel"), {in, ours}));
+      }
+      EXPECT_EQ(at(get(state, "rnn.bias_ih_l0"), {theirs}), at(get(set, "model/rnn/bias"), {0, ours}));
+      EXPECT_EQ(at(get(state, "rnn.bias_hh_l0"), {theirs}), at(get(set, "model/rnn/bias"), {1, ours}));
+    }
+  }
+  expect_round_trip(set);
+}
+
+// An image of 4 x 5 with 3 channels: our input (h, w, c) is PyTorch's (c, h, w).
+ArraySet flattened_image() {
+  return savepoint({4, 5, 2},
+                   {{"Conv2D", "conv"},
+                    {"MaxPooling2D", "pool"},
+                    {"Flatten", "flat"},
+                    {"Flatten", "flat_1"},
+                    {"BatchNormalization", "bn"},
+                    {"Dropout", "drop"},
+                    {"Dense", "first"},
+                    {"Activation", "relu"},
+                    {"Dense", "second"}},
+                   {numbered("model/conv/kernel", {1, 1, 2, 3}), numbered("model/bn/gamma", {60}),
+                    numbered("model/first/kernel", {60, 6}), numbered("model/second/kernel", {6, 2})});
+}
+
+TEST(PyTorch, PutsTheInputsBehindAFlattenedImageByChannels) {
+  const ArraySet set = flattened_image();
+
+  const ArraySet state = to_pytorch(set);
+
+  for (std::uint64_t h = 0; h < 4; ++h) {
+    for (std::uint64_t w = 0; w < 5; ++w) {
+      for (std::uint64_t c = 0; c < 3; ++c) {
+        const std::uint64_t ours = (h * 5 + w) * 3 + c;
+        const std::uint64_t theirs = (c * 4 + h) * 5 + w;
+        EXPECT_EQ(at(get(state, "bn.weight"), {theirs}), at(get(set, "model/bn/gamma"), {ours}));
+        for (std::uint64_t out = 0; out < 6; ++out) {
+          EXPECT_EQ(at(get(state, "first.weight"), {out, theirs}), at(get(set, "model/first/kernel"), {ours, out}));
+        }
+      }
+    }
+  }
+  for (std::uint64_t in = 0; in < 6; ++in) {
+    for (std::uint64_t out = 0; out < 2; ++out) {
+      EXPECT_EQ(at(get(state, "second.weight"), {out, in}), at(get(set, "model/second/kernel"), {in, out}));
+    }
+  }
+  expect_round_trip(set);
+}
+
+// The definition, with whole layers: what PyTorch computes from (c, h, w) with its weights is what we compute from
+// (h, w, c) with ours.
+TEST(PyTorch, ComputesTheSameBehindAFlattenedImage) {
+  const ArraySet set =
+      savepoint({2, 3, 4}, {{"Flatten", "flat"}, {"Dense", "fc"}}, {numbered("model/fc/kernel", {24, 2})});
+  const NamedArray weight = get(to_pytorch(set), "fc.weight");
+  const auto pixel = [](std::uint64_t h, std::uint64_t w, std::uint64_t c) {
+    return static_cast<float>(h + 10 * w + 100 * c);
+  };
+
+  for (std::uint64_t out = 0; out < 2; ++out) {
+    float ours = 0;
+    float theirs = 0;
+    std::uint64_t row = 0;
+    for (std::uint64_t h = 0; h < 2; ++h) {
+      for (std::uint64_t w = 0; w < 3; ++w) {
+        for (std::uint64_t c = 0; c < 4; ++c) ours += pixel(h, w, c) * at(get(set, "model/fc/kernel"), {row++, out});
+      }
+    }
+    std::uint64_t column = 0;
+    for (std::uint64_t c = 0; c < 4; ++c) {
+      for (std::uint64_t h = 0; h < 2; ++h) {
+        for (std::uint64_t w = 0; w < 3; ++w) theirs += pixel(h, w, c) * at(weight, {out, column++});
+      }
+    }
+    // The same 24 products, added in another order: each rounding errs by at most 2^-24 of a sum below 2^28.
+    EXPECT_NEAR(ours, theirs, 24 * 16);
+    EXPECT_GT(std::abs(ours), 1e6F);
+  }
+}
+
+TEST(PyTorch, LeavesTheInputsBehindAFlattenedSequenceAlone) {
+  const ArraySet set =
+      savepoint({3, 4}, {{"Flatten", "flat"}, {"Dense", "fc"}}, {numbered("model/fc/kernel", {12, 2})});
+
+  const NamedArray weight = get(to_pytorch(set), "fc.weight");
+
+  for (std::uint64_t in = 0; in < 12; ++in) EXPECT_EQ(at(weight, {1, in}), at(get(set, "model/fc/kernel"), {in, 1}));
+}
+
+TEST(PyTorch, LeavesTheOptimizersStateOut) {
+  ArraySet set = savepoint({2}, {{"Dense", "fc"}}, {numbered("model/fc/kernel", {2, 3})});
+  set.arrays.push_back(numbered("optimizer/m/fc/kernel", {2, 3}));
+
+  EXPECT_EQ(names_of(to_pytorch(set)), std::vector<std::string>{"fc.weight"});
+  EXPECT_EQ(names_of(from_pytorch(to_pytorch(set), set)), std::vector<std::string>{"model/fc/kernel"});
+}
+
+TEST(PyTorch, KeepsOtherTypesBitForBit) {
+  for (const DType dtype : {DType::f16, DType::bf16, DType::f64}) {
+    const testing::Array kernel = testing::make_array("model/rnn/kernel", dtype, {2, 8});
+    const testing::Array recurrent = testing::make_array("model/rnn/recurrent_kernel", dtype, {2, 8});
+    const testing::Array bias = testing::make_array("model/rnn/bias", dtype, {8});
+    std::vector<NamedArray> arrays;
+    for (const testing::Array& array : {kernel, recurrent, bias}) {
+      arrays.push_back({array.name, array.dtype, array.shape, array.bytes});
+    }
+
+    expect_round_trip(savepoint({5, 2}, {{"LSTM", "rnn"}}, arrays));
+  }
+}
+
+TEST(PyTorch, TakesTheNamesOfAReplicatedModel) {
+  const ArraySet set = flattened_image();
+  ArraySet state = to_pytorch(set);
+  for (NamedArray& array : state.arrays) array.name = "module." + array.name;
+
+  expect_equal(from_pytorch(state, set), set);
+}
+
+Thrown refused_from(const std::function<void(ArraySet&)>& change) {
+  const ArraySet set = flattened_image();
+  ArraySet state = to_pytorch(set);
+  change(state);
+  return thrown_by([&] { from_pytorch(state, set); });
+}
+
+TEST(PyTorch, RefusesAStateDictOfAnotherModel) {
+  const Thrown missing = refused_from([](ArraySet& state) { state.arrays.pop_back(); });
+  EXPECT_EQ(missing.code, ErrorCode::incompatible);
+  EXPECT_THAT(missing.sentence, HasSubstr("lacks \"second.weight\" for array \"model/second/kernel\""));
+
+  const Thrown unknown = refused_from([](ArraySet& state) { state.arrays.push_back(numbered("third.weight", {1})); });
+  EXPECT_EQ(unknown.code, ErrorCode::incompatible);
+  EXPECT_THAT(unknown.sentence, HasSubstr("has \"third.weight\""));
+
+  const Thrown shape = refused_from([](ArraySet& state) { state.arrays.back() = numbered("second.weight", {6, 2}); });
+  EXPECT_EQ(shape.code, ErrorCode::incompatible);
+  EXPECT_THAT(shape.sentence, HasSubstr("\"second.weight\" of the state dict is f32[6, 2]"));
+  EXPECT_THAT(shape.sentence, HasSubstr("needs f32[2, 6]"));
+
+  const Thrown type = refused_from([](ArraySet& state) { state.arrays.back().dtype = DType::i32; });
+  EXPECT_EQ(type.code, ErrorCode::incompatible);
+  EXPECT_THAT(type.sentence, HasSubstr("is i32[2, 6]"));
+}
+
+TEST(PyTorch, RefusesASavepointThatDoesNotFitItsGraph) {
+  const auto refused = [](const ArraySet& set) { return thrown_by([&] { to_pytorch(set); }); };
+  const NamedArray kernel = numbered("model/fc/kernel", {2, 3});
+
+  EXPECT_EQ(refused(savepoint({2}, {{"Dense", "fc"}}, {})).code, ErrorCode::invalid_argument);
+  EXPECT_EQ(refused(savepoint({2}, {{"Conv2D", "fc"}}, {kernel})).code, ErrorCode::invalid_argument);
+  EXPECT_EQ(refused(savepoint({2}, {{"Dense", "other"}}, {kernel})).code, ErrorCode::invalid_argument);
+  EXPECT_EQ(refused(savepoint({2}, {}, {kernel})).code, ErrorCode::unsupported);
+  EXPECT_EQ(refused(savepoint({2}, {{"Lambda", "fc"}}, {kernel})).code, ErrorCode::unsupported);
+  EXPECT_EQ(refused(savepoint({2}, {{"LSTM", "fc"}}, {kernel, numbered("model/fc/recurrent_kernel", {1, 4})})).code,
+            ErrorCode::invalid_argument);
+  EXPECT_EQ(refused(savepoint({1, 1, 5}, {{"Flatten", "flat"}, {"Dense", "fc"}}, {kernel})).code,
+            ErrorCode::invalid_argument);
+  EXPECT_EQ(refused(savepoint({2}, {{"Dense", "fc"}, {"Dense", "fc"}}, {kernel})).code, ErrorCode::invalid_argument);
+  EXPECT_THAT(
+      refused(savepoint({2}, {{"GRU", "fc"}},
+                        {kernel, numbered("model/fc/recurrent_kernel", {1, 3}), numbered("model/fc/bias", {3})}))
+          .sentence,
+      HasSubstr("reset_after"));
+}
+
+TEST(PyTorch, RefusesMetadataWithoutTheGraphOfASequential) {
+  for (const char* metadata :
+       {"{}", "[]", "{", "", R"({"graph": 5})", R"({"graph": {"format": "mine", "version": 1}})",
+        R"({"graph": {"format": "holdfast.sequential", "version": 2, "input_shape": [], "layers": []}})",
+        R"({"graph": {"format": "holdfast.sequential", "version": 1, "input_shape": [-1], "layers": []}})",
+        R"({"graph": {"format": "holdfast.sequential", "version": 1, "input_shape": 5, "layers": []}})",
+        R"({"graph": {"format": "holdfast.sequential", "version": 1, "input_shape": []}})",
+        R"({"graph": {"format": "holdfast.sequential", "version": 1, "input_shape": [], "layers": [5]}})",
+        R"({"graph": {"format": "holdfast.sequential", "version": 1, "input_shape": [], "layers": [{"kind": 5}]}})"}) {
+    EXPECT_EQ(thrown_by([&] { to_pytorch({.arrays = {}, .metadata = metadata}); }).code, ErrorCode::invalid_argument)
+        << metadata;
+  }
+}
+
+}  // namespace
+}  // namespace holdfast::format

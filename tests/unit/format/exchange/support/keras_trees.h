@@ -1,0 +1,43 @@
+#pragma once
+
+// Small trees as Keras's HDF5 files have them.
+
+#include <string>
+#include <vector>
+
+#include "exchange/keras_json.h"
+#include "hdf5/tree.h"
+
+namespace holdfast::format::testing {
+
+// An f32 array with values that its name decides, so that no two are the same.
+NamedArray floats(const std::string& name, const std::vector<std::uint64_t>& shape);
+NamedArray count(const std::string& name, std::int32_t value);
+
+// Sorts what it is given, and adds the groups that paths imply.
+Hdf5Tree tree(std::vector<Hdf5Group> groups, std::vector<NamedArray> datasets);
+
+// {"class_name": ..., "config": {"name": ..., options}}
+Json layer(const std::string& class_name, const std::string& name, Json options = Json::object());
+Json sequential(std::vector<Json> layers);
+
+// "NAME: error" where the call throws an Error; "" where it does not.
+template <typename Call>
+std::string error_of(Call&& call);
+
+const NamedArray* find(const std::vector<NamedArray>& arrays, const std::string& name);
+std::vector<std::string> names(const std::vector<NamedArray>& arrays);
+
+}  // namespace holdfast::format::testing
+
+#include "holdfast/base/error.h"
+
+template <typename Call>
+std::string holdfast::format::testing::error_of(Call&& call) {
+  try {
+    call();
+    return "";
+  } catch (const Error& error) {
+    return std::string(to_string(error.code())) + ": " + error.what();
+  }
+}

@@ -1,0 +1,104 @@
+// Files of each released version of the format, as the first build that wrote it made them (tests/golden): every later
+// build reads them. When the format gets a new version, add files of it (HOLDFAST_WRITE_GOLDEN=1 writes those of the
+// current one) and never touch the old ones.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <numeric>
+
+#include "holdfast/format/array_file.h"
+#include "unit/format/support/array_files.h"
+
+namespace holdfast::format {
+namespace {
+
+using testing::Array;
+
+constexpr DType kAllTypes[] = {DType::f64, DType::f32, DType::f16, DType::bf16, DType::i8,  DType::i16,    DType::i32,
+                               DType::i64, DType::u8,  DType::u16, DType::u32,  DType::u64, DType::boolean};
+
+constexpr const char* kMetadata = R"({"kind": "golden", "text": "ünï ☃", "step": 7})";
+
+// Bytes by a formula that needs no library: byte i of the array is (131 i + its type's number) mod 251, booleans 0
+// or 1.
+Array golden_array(const std::string& name, DType dtype, const std::vector<std::uint64_t>& shape) {
+  std::uint64_t bytes = size_bytes(dtype);
+  for (const std::uint64_t extent : shape) bytes *= extent;
+  Array array{.name = name, .dtype = dtype, .shape = shape, .bytes = std::vector<std::byte>(bytes)};
+  for (std::size_t i = 0; i < array.bytes.size(); ++i) {
+    const std::size_t value = (131 * i + static_cast<std::size_t>(dtype)) % 251;
+    array.bytes[i] = static_cast<std::byte>(dtype == DType::boolean ? value % 2 : value);
+  }
+  return array;
+}
+
+// Compressed, the large array takes a few bytes; it is left out where nothing is compressed.
+std::vector<Array> golden_arrays(bool has_large_array) {
+  std::vector<Array> arrays;
+  for (const DType dtype : kAllTypes) {
+    const std::string type(name(dtype));
+    arrays.push_back(golden_array(type + "/scalar", dtype, {}));
+    arrays.push_back(golden_array(type + "/empty", dtype, {0, 3}));
+    arrays.push_back(golden_array(type + "/small", dtype, {2, 3, 5}));
+    arrays.push_back(golden_array(type + "/chunked", dtype, {67, 83}));
+  }
+  if (has_large_array) {
+    arrays.push_back(golden_array("several/chunks", DType::f32, {3, 100'000}));
+    std::fill(arrays.back().bytes.begin(), arrays.back().bytes.end(), std::byte{7});
+  }
+  arrays.push_back(golden_array("模型/β", DType::f32, {3}));
+  return arrays;
+}
+
+std::string path_of(const std::string& name) {
+  return std::string(HOLDFAST_SOURCE_DIR) + "/tests/golden/" + name;
+}
+
+void expect_golden(const std::string& path, bool has_large_array) {
+  const ArrayFile file = ArrayFile::open(posix_file_system(), path);
+  const std::vector<Array> arrays = golden_arrays(has_large_array);
+
+  EXPECT_NO_THROW(file.verify());
+  EXPECT_EQ(file.metadata(), kMetadata);
+  ASSERT_EQ(file.arrays().size(), arrays.size());
+  for (const Array& array : arrays) {
+    const ArrayInfo* info = file.find(array.name);
+    ASSERT_NE(info, nullptr) << array.name;
+    EXPECT_EQ(info->dtype, array.dtype) << array.name;
+    EXPECT_EQ(info->shape, array.shape) << array.name;
+    EXPECT_TRUE(file.read(array.name) == array.bytes) << array.name;
+  }
+}
+
+struct Mode {
+  std::string name;
+  WriteOptions options;
+
+  bool has_large_array() const { return options.compression != Compression::none; }
+};
+const std::vector<Mode> kModes = {{"fast", {}},
+                                  {"zstd-3", {.compression = Compression::zstd, .zstd_level = 3}},
+                                  {"none", {.compression = Compression::none}}};
+
+TEST(GoldenFile, OfVersion2IsRead) {
+  for (const Mode& mode : kModes) expect_golden(path_of("version-2-" + mode.name + ".h5"), mode.has_large_array());
+}
+
+TEST(GoldenFile, IsWhatTheWriterOfThisVersionStillMeans) {
+  const TemporaryFolder folder;
+  const bool writes_golden = std::getenv("HOLDFAST_WRITE_GOLDEN") != nullptr;
+  for (const Mode& mode : kModes) {
+    const std::string name = "version-" + std::to_string(kFormatVersion) + "-" + mode.name + ".h5";
+    const std::string path = writes_golden ? path_of(name) : folder / name;
+
+    write_array_file(posix_file_system(), path, kMetadata, testing::views(golden_arrays(mode.has_large_array())),
+                     mode.options);
+
+    expect_golden(path, mode.has_large_array());
+  }
+}
+
+}  // namespace
+}  // namespace holdfast::format

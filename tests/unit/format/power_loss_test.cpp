@@ -1,0 +1,237 @@
+// Power goes at any moment of saving, rotating, deleting and setting aside: the newest savepoint that was reported
+// durable, or a newer one, is found and loads bit for bit. Each state of a disk is one draw of
+// tests/support/crash_disk.
+//
+// HOLDFAST_LONG_TESTS=1 looks at more than 100,000 states, which takes minutes.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "holdfast/base/error.h"
+#include "holdfast/format/catalogue.h"
+#include "holdfast/format/savepoint_keeper.h"
+#include "support/crash_disk.h"
+#include "support/long_run.h"
+#include "unit/format/support/savepoints.h"
+
+namespace holdfast::format {
+namespace {
+
+using testing::damage;
+using testing::read_savepoint;
+using testing::write_savepoint;
+
+constexpr const char* kFolder = "/run";
+const std::vector<std::string> kFolders = {kFolder};
+
+std::string path(std::int64_t step) {
+  return std::string(kFolder) + "/" + savepoint_name(step);
+}
+
+FileContents savepoints(const std::vector<std::int64_t>& steps) {
+  MemoryFileSystem files;
+  files.create_folders(kFolder);
+  files.create("/run/run.json")->write_at(0, std::as_bytes(std::span("{}", 2)));
+  for (const std::int64_t step : steps) write_savepoint(files, path(step), step, static_cast<double>(step));
+  return files.contents();
+}
+
+class PowerLoss : public ::testing::Test {
+ protected:
+  struct Promise {
+    std::size_t operations;  // when they had happened
+    std::int64_t step;       // was durable
+  };
+
+  // Records what `program` does to a disk with `before` on it. The program calls promise() as a run reports.
+  void record(const FileContents& before, const std::function<void(FileSystem&)>& program) {
+    before_ = before;
+    MemoryFileSystem memory(before);
+    OperationRecorder recorder(memory);
+    recorder_ = &recorder;
+    program(recorder.files());
+    operations_ = recorder.operations();
+    recorder_ = nullptr;
+  }
+
+  void promise(std::int64_t step) {
+    promises_.push_back({.operations = recorder_ == nullptr ? 0 : recorder_->count(), .step = step});
+  }
+
+  // What every start of a run does, on what the power cut left.
+  std::int64_t recover(const FileContents& left) {
+    MemoryFileSystem files(left);
+    std::int64_t step = -1;
+    find_newest_savepoint(files, kFolders, [&](const std::string& found) { step = read_savepoint(files, found); },
+                          {.is_owner = true, .report = [&](const Problem& problem) {
+                             EXPECT_TRUE(damaged_.contains(problem.path))
+                                 << problem.path << " should be whole: " << problem.why;
+                           }});
+    for (const auto& [file, bytes] : files.contents()) {
+      EXPECT_EQ(file.find(".tmp"), std::string::npos) << file << " was left";
+    }
+    EXPECT_TRUE(files.exists("/run/run.json"));
+    return step;
+  }
+
+  // Cuts the power behind every operation, `states` times in all, and checks that what is found is one of `allowed` and
+  // not older than what was promised by then. Returns the steps that were found.
+  std::set<std::int64_t> cut_everywhere(const std::set<std::int64_t>& allowed) {
+    const std::size_t states = is_long_run() ? 25'000 : 600;
+    const std::size_t draws = states / (operations_.size() + 1) + 1;
+    CrashDisk disk(before_);
+    std::set<std::int64_t> found;
+    for (std::size_t done = 0;; ++done) {
+      std::int64_t promised = -1;
+      for (const Promise& each : promises_) {
+        if (each.operations <= done) promised = std::max(promised, each.step);
+      }
+      for (std::size_t i = 0; i < draws; ++i) {
+        CrashDisk::Random random(1000 * done + i);
+        const std::int64_t step = recover(disk.after_power_cut(random));
+        EXPECT_GE(step, promised) << "behind " << done << " operations, draw " << i;
+        EXPECT_TRUE(allowed.contains(step)) << step << " behind " << done << " operations, draw " << i;
+        found.insert(step);
+        if (HasFailure()) return found;
+      }
+      if (done == operations_.size()) return found;
+      disk.apply(operations_[done]);
+    }
+  }
+
+  std::set<std::string> damaged_;  // before the power went
+
+ private:
+  FileContents before_;
+  OperationRecorder* recorder_ = nullptr;
+  std::vector<DiskOperation> operations_;
+  std::vector<Promise> promises_;
+};
+
+using Steps = std::set<std::int64_t>;
+
+TEST_F(PowerLoss, FindsTheOldOrTheNewWhenOneIsSavedBesideAnother) {
+  promise(1);
+  record(savepoints({1}), [&](FileSystem& files) {
+    write_savepoint(files, path(2), 2);
+    promise(2);
+  });
+
+  EXPECT_EQ(cut_everywhere({1, 2}), (Steps{1, 2}));
+}
+
+TEST_F(PowerLoss, FindsNothingOrTheFirst) {
+  record(savepoints({}), [&](FileSystem& files) {
+    write_savepoint(files, path(7), 7);
+    promise(7);
+  });
+
+  EXPECT_EQ(cut_everywhere({-1, 7}), (Steps{-1, 7}));
+}
+
+TEST_F(PowerLoss, FindsTheOldOrTheNewWhenOneIsSavedOverAnother) {
+  // Content of step 3 under the name of step 1: what is found tells which.
+  promise(1);
+  record(savepoints({1}), [&](FileSystem& files) {
+    write_savepoint(files, path(1), 3);
+    promise(3);
+  });
+
+  EXPECT_EQ(cut_everywhere({1, 3}), (Steps{1, 3}));
+}
+
+TEST_F(PowerLoss, NeverGoesBackWhileOldOnesAreRotatedOut) {
+  promise(2);
+  record(savepoints({1, 2}), [&](FileSystem& files) {
+    SavepointKeeper keeper(files, kFolder, {.retention = {.keep_last = 2}});
+    for (std::int64_t step = 3; step <= 6; ++step) {
+      write_savepoint(files, path(step), step);
+      promise(step);
+      keeper.keep(savepoint_name(step));
+    }
+  });
+
+  EXPECT_EQ(cut_everywhere({2, 3, 4, 5, 6}), (Steps{2, 3, 4, 5, 6}));
+}
+
+TEST_F(PowerLoss, KeepsTheBestWhileOthersAreRotatedOut) {
+  const auto has_best = [](const FileContents& contents) { return contents.contains(path(1)); };
+  const FileContents before = savepoints({1, 2});
+  MemoryFileSystem memory(before);
+  OperationRecorder recorder(memory);
+  SavepointKeeper keeper(recorder.files(), kFolder, {.retention = {.keep_last = 1, .keep_best = 1}, .best_by = "loss"});
+  for (std::int64_t step = 3; step <= 5; ++step) {
+    write_savepoint(recorder.files(), path(step), step, static_cast<double>(step));
+    keeper.keep(savepoint_name(step));
+  }
+
+  CrashDisk disk(before);
+  for (const DiskOperation& operation : recorder.operations()) {
+    disk.apply(operation);
+    for (unsigned i = 0; i < 20; ++i) {
+      CrashDisk::Random random(i);
+      EXPECT_TRUE(has_best(disk.after_power_cut(random)));
+    }
+  }
+}
+
+TEST_F(PowerLoss, FindsTheNewestWhenOldOnesAreDeleted) {
+  promise(5);
+  record(savepoints({1, 2, 3, 4, 5}),
+         [&](FileSystem& files) { SavepointKeeper(files, kFolder, {.retention = {.keep_last = 1}}).prune(); });
+
+  EXPECT_EQ(cut_everywhere({5}), Steps{5});
+}
+
+TEST_F(PowerLoss, FindsTheOneBeforeWhenADamagedOneIsSetAside) {
+  FileContents before = savepoints({1, 2});
+  damage(before, path(2));
+  damaged_ = {path(2)};
+  promise(1);
+  record(before, [&](FileSystem& files) {
+    find_newest_savepoint(files, kFolders, [&](const std::string& found) { read_savepoint(files, found); },
+                          {.is_owner = true});
+  });
+
+  EXPECT_EQ(cut_everywhere({1}), Steps{1});
+}
+
+// What the tests above would see of a writer that forgets a step: otherwise they could pass whatever it does.
+class CarelessWriter : public PowerLoss, public ::testing::WithParamInterface<std::string> {
+ protected:
+  // Of the power cuts behind any operation of saving step 2, those that leave something damaged or less than promised.
+  static std::size_t losses_without(const std::string& forgotten) {
+    const FileContents before = savepoints({1});
+    MemoryFileSystem memory(before);
+    OperationRecorder recorder(memory);
+    write_savepoint(recorder.files(), path(1), 2);
+
+    CrashDisk disk(before);
+    for (const DiskOperation& operation : recorder.operations()) {
+      if (operation.operation.name != forgotten) disk.apply(operation);
+    }
+    std::size_t losses = 0;
+    for (unsigned i = 0; i < 200; ++i) {
+      CrashDisk::Random random(i);
+      MemoryFileSystem left(disk.after_power_cut(random));
+      try {
+        if (read_savepoint(left, path(1)) != 2) ++losses;
+      } catch (const Error&) {
+        ++losses;
+      }
+    }
+    return losses;
+  }
+};
+
+TEST_P(CarelessWriter, IsCaught) {
+  EXPECT_GT(losses_without(GetParam()), 20U);
+  EXPECT_EQ(losses_without("nothing"), 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Without, CarelessWriter, ::testing::Values("sync", "sync_folder"));
+
+}  // namespace
+}  // namespace holdfast::format

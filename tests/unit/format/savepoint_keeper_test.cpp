@@ -1,0 +1,226 @@
+#include "holdfast/format/savepoint_keeper.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+#include "holdfast/base/error.h"
+#include "support/memory_file_system.h"
+#include "unit/format/support/array_files.h"
+#include "unit/format/support/savepoints.h"
+
+namespace holdfast::format {
+namespace {
+
+using testing::damage;
+using testing::read_savepoint;
+using testing::thrown_by;
+using testing::write_savepoint;
+using Steps = std::vector<std::int64_t>;
+
+class Keeper : public ::testing::Test {
+ protected:
+  Keeper() { files_.create_folders("/run"); }
+
+  static std::string path(std::int64_t step, const std::string& folder = "/run") {
+    return folder + "/" + savepoint_name(step);
+  }
+
+  // Saves and keeps, as a run does.
+  void save(SavepointKeeper& keeper, std::int64_t step, double loss = 0) {
+    write_savepoint(files_, path(step), step, loss);
+    keeper.keep(savepoint_name(step));
+  }
+
+  // Of a folder's savepoints; all of them must be whole.
+  Steps steps(const std::string& folder = "/run") {
+    Steps steps;
+    for (const SavepointEntry& entry : list_savepoints(files_, folder)) {
+      EXPECT_EQ(read_savepoint(files_, folder + "/" + entry.name), entry.step);
+      steps.push_back(entry.step);
+    }
+    return steps;
+  }
+
+  KeeperOptions options(RetentionPolicy retention, std::vector<std::string> copies = {}) {
+    return {.copies = std::move(copies),
+            .retention = retention,
+            .best_by = "loss",
+            .report = [this](const Problem& problem) { reports_.push_back(problem.path); }};
+  }
+
+  void flip_a_bit(const std::string& file) {
+    FileContents contents = files_.contents();
+    damage(contents, file);
+    files_.remove(file);
+    files_.create(file)->write_at(0, contents.at(file));
+  }
+
+  MemoryFileSystem files_;
+  std::vector<std::string> reports_;
+};
+
+TEST_F(Keeper, KeepsTheLast) {
+  SavepointKeeper keeper(files_, "/run", options({.keep_last = 2}));
+
+  for (std::int64_t step = 1; step <= 5; ++step) save(keeper, step);
+
+  EXPECT_EQ(steps(), (Steps{4, 5}));
+}
+
+TEST_F(Keeper, KeepsTheBestByTheirMetadataAlsoAfterARestart) {
+  const RetentionPolicy policy{.keep_last = 1, .keep_best = 2};
+  SavepointKeeper before(files_, "/run", options(policy));
+  save(before, 1, 0.5);
+  save(before, 2, 0.3);
+  save(before, 3, 0.9);
+  ASSERT_EQ(steps(), (Steps{1, 2, 3}));
+
+  SavepointKeeper after(files_, "/run", options(policy));
+  save(after, 4, 0.7);
+  EXPECT_EQ(steps(), (Steps{1, 2, 4}));
+  save(after, 5, 0.4);
+  EXPECT_EQ(steps(), (Steps{2, 5}));
+}
+
+TEST_F(Keeper, NeverGivesABetterBestUpForWhatAResumedRunFindsWorse) {
+  const RetentionPolicy policy{.keep_last = 1, .keep_best = 1};
+  SavepointKeeper before(files_, "/run", options(policy));
+  save(before, 5, 0.1);
+
+  // It went back behind step 5 and comes by other ways.
+  SavepointKeeper after(files_, "/run", options(policy));
+  for (std::int64_t step = 4; step <= 8; ++step) {
+    if (step != 5) save(after, step, 0.2);
+  }
+
+  EXPECT_EQ(steps(), (Steps{5, 8}));
+}
+
+TEST_F(Keeper, CopiesIntoFoldersOfTheirOwnRetention) {
+  SavepointKeeper keeper(files_, "/run", options({.keep_last = 2}, {"/a/b", "/c"}));
+
+  for (std::int64_t step = 1; step <= 4; ++step) save(keeper, step);
+
+  EXPECT_EQ(steps("/run"), (Steps{3, 4}));
+  EXPECT_EQ(steps("/a/b"), (Steps{3, 4}));
+  EXPECT_EQ(steps("/c"), (Steps{3, 4}));
+  EXPECT_EQ(files_.contents().at(path(4, "/c")), files_.contents().at(path(4)));
+  EXPECT_TRUE(reports_.empty());
+}
+
+TEST_F(Keeper, ReportsACopyThatCannotBeMadeAndGoesOn) {
+  const auto full = watched_file_system(files_, [](const FileOperation& operation) {
+    if (operation.name == "write" && operation.path.starts_with("/copy")) throw system_error(ENOSPC, "cannot write");
+  });
+  SavepointKeeper keeper(*full, "/run", options({.keep_last = 1}, {"/copy", "/other"}));
+
+  save(keeper, 1);
+  save(keeper, 2);
+
+  EXPECT_EQ(steps("/run"), (Steps{2}));
+  EXPECT_EQ(steps("/other"), (Steps{2}));
+  EXPECT_EQ(files_.list("/copy"), std::vector<std::string>{});
+  EXPECT_EQ(reports_, (std::vector<std::string>{path(1, "/copy"), path(2, "/copy")}));
+}
+
+TEST_F(Keeper, DeletesNothingBehindASavepointThatReadsBackDamaged) {
+  SavepointKeeper keeper(files_, "/run", options({.keep_last = 1}, {"/copy"}));
+  save(keeper, 1);
+  write_savepoint(files_, path(2), 2);
+  flip_a_bit(path(2));
+
+  EXPECT_EQ(thrown_by([&] { keeper.keep(savepoint_name(2)); }).code, ErrorCode::invalid_file);
+
+  EXPECT_EQ(steps(), Steps{1});
+  EXPECT_EQ(steps("/copy"), Steps{1});
+  EXPECT_TRUE(files_.exists(path(2) + ".damaged"));
+  EXPECT_EQ(reports_, std::vector<std::string>{path(2)});
+}
+
+TEST_F(Keeper, DeletesNothingBehindACopyThatReadsBackDamaged) {
+  bool damages = false;
+  const auto faulty = watched_file_system(files_, [&](const FileOperation& operation) {
+    if (damages && operation.name == "open" && operation.path == path(2, "/copy")) flip_a_bit(operation.path);
+  });
+  SavepointKeeper keeper(*faulty, "/run", options({.keep_last = 1}, {"/copy"}));
+  save(keeper, 1);
+  damages = true;
+  save(keeper, 2);
+
+  EXPECT_EQ(steps(), Steps{2});
+  EXPECT_EQ(steps("/copy"), Steps{1});
+  EXPECT_TRUE(files_.exists(path(2, "/copy") + ".damaged"));
+}
+
+TEST_F(Keeper, VerifiesBeforeItDeletes) {
+  std::vector<std::string> acts;
+  const auto watched = watched_file_system(files_, [&](const FileOperation& operation) {
+    if (operation.name == "remove") acts.push_back("remove");
+    if (operation.name == "read" && operation.path == path(2) && operation.bytes > 1000) acts.push_back("read");
+  });
+  SavepointKeeper keeper(*watched, "/run", options({.keep_last = 1}));
+  save(keeper, 1);
+  save(keeper, 2);
+
+  ASSERT_GE(acts.size(), 2U);
+  EXPECT_EQ(acts.back(), "remove");
+  EXPECT_EQ(std::count(acts.begin(), acts.end(), "remove"), 1);
+}
+
+TEST_F(Keeper, SetsAsideAnOldOneWhoseMetricCannotBeRead) {
+  SavepointKeeper before(files_, "/run", options({.keep_last = 0}));
+  for (std::int64_t step = 1; step <= 3; ++step) save(before, step, static_cast<double>(step));
+  files_.remove(path(1));
+  files_.create(path(1))->write_at(0, std::vector<std::byte>(600));
+  SavepointKeeper keeper(files_, "/run", options({.keep_last = 1, .keep_best = 1}));
+
+  save(keeper, 4, 4);
+
+  EXPECT_EQ(steps(), (Steps{2, 4}));
+  EXPECT_TRUE(files_.exists(path(1) + ".damaged.txt"));
+}
+
+TEST_F(Keeper, LooksIntoEachFileOnce) {
+  std::map<std::string, int> reads;
+  const auto counting = watched_file_system(files_, [&](const FileOperation& operation) {
+    if (operation.name == "read") ++reads[operation.path];
+  });
+  SavepointKeeper keeper(*counting, "/run", options({.keep_last = 0, .keep_best = 1}));
+  save(keeper, 1);
+  const std::map<std::string, int> after_first = reads;
+
+  for (std::int64_t step = 2; step <= 5; ++step) save(keeper, step);
+
+  EXPECT_EQ(reads.at(path(1)), after_first.at(path(1)));
+}
+
+TEST_F(Keeper, LeavesFilesOfOtherNamesAlone) {
+  for (const char* name : {"/run/savepoint-1.h5", "/run/savepoint-mine.h5", "/run/run.json"}) files_.create(name);
+  SavepointKeeper keeper(files_, "/run", options({.keep_last = 1}));
+
+  save(keeper, 1);
+  save(keeper, 2);
+
+  EXPECT_EQ(files_.list("/run").size(), 4U);
+}
+
+TEST_F(Keeper, PrunesBehindTheNewestThatIsWhole) {
+  for (std::int64_t step = 1; step <= 4; ++step) write_savepoint(files_, path(step), step);
+  flip_a_bit(path(4));
+  SavepointKeeper keeper(files_, "/run", options({.keep_last = 1}));
+
+  EXPECT_EQ(keeper.prune(), (std::vector<std::string>{savepoint_name(1), savepoint_name(2)}));
+
+  EXPECT_EQ(steps(), Steps{3});
+  EXPECT_TRUE(files_.exists(path(4) + ".damaged"));
+}
+
+TEST_F(Keeper, RefusesAPolicyThatCannotBe) {
+  EXPECT_EQ(thrown_by([&] { SavepointKeeper(files_, "/run", options({.keep_last = -1})); }).code,
+            ErrorCode::invalid_argument);
+}
+
+}  // namespace
+}  // namespace holdfast::format

@@ -11,7 +11,8 @@ using ::testing::IsEmpty;
 
 std::vector<std::string> names(std::string_view class_name, const Json& config) {
   std::vector<std::string> result;
-  for (const KerasVariable& variable : keras_variables(class_name, config).value()) result.push_back(variable.name);
+  const std::vector<KerasVariable> variables = keras_variables(class_name, config).value();
+  for (const KerasVariable& variable : variables) result.push_back(variable.name);
   return result;
 }
 

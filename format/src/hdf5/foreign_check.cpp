@@ -21,7 +21,7 @@ constexpr std::uint64_t kUndefined = ~std::uint64_t{0};
 constexpr std::size_t kAddressBytes = 8;
 
 [[noreturn]] void refuse(const std::string& problem) {
-  throw Error(ErrorCode::invalid_file, problem);
+  throw Error(ErrorCode::invalid_file, printable(problem));
 }
 
 void require(bool condition, const std::string& problem) {
@@ -95,14 +95,25 @@ class Check {
   }
 
  private:
-  // Of `count` bytes at an address of the file's own, which counts from the superblock.
-  Cursor at(std::uint64_t address, std::uint64_t count) {
+  // Addresses of the file's own count from the superblock.
+  std::uint64_t room_at(std::uint64_t address) const {
     const std::uint64_t room = file_.size() - base_;
-    require(address <= room && count <= room - address, "its structures lead outside the file");
-    // Structures that overlap would be read again and again.
-    read_bytes_ += count;
-    require(read_bytes_ <= 4 * std::uint64_t{file_.size()}, "its structures overlap");
-    return Cursor(file_.subspan(base_ + address, count));
+    return address <= room ? room - address : 0;
+  }
+
+  // The fixed start of a structure.
+  Cursor head_at(std::uint64_t address, std::uint64_t bytes) const {
+    require(bytes <= room_at(address), "its structures lead outside the file");
+    return Cursor(file_.subspan(base_ + address, bytes));
+  }
+
+  // What follows, as long as the file says. No byte belongs to two structures of a file that was written honestly;
+  // without this each of many could claim the whole file.
+  Cursor body_at(std::uint64_t address, std::uint64_t bytes) {
+    const Cursor body = head_at(address, bytes);
+    body_bytes_ += bytes;
+    require(body_bytes_ <= file_.size(), "its structures overlap");
+    return body;
   }
 
   // Each structure has one owner in a file that was written honestly; without this a circle would never end.
@@ -132,9 +143,9 @@ class Check {
     cursor.take(4);
     check_sizes(cursor);
     cursor.take(version == 0 ? 9 : 13);
-    cursor.address();  // base
+    const std::uint64_t declared_base = cursor.address();
     cursor.address();  // free space
-    check_end(cursor.address());
+    check_end(declared_base, cursor.address());
     require(cursor.address() == kUndefined, "it is one of several files that belong together");
     cursor.address();  // of the root's name
     return cursor.address();
@@ -143,10 +154,10 @@ class Check {
   std::uint64_t check_new_superblock(Cursor& cursor) {
     check_sizes(cursor);
     cursor.take(1);
-    cursor.address();  // base
+    const std::uint64_t declared_base = cursor.address();
     const std::uint64_t extension = cursor.address();
-    require(extension == kUndefined || extension < file_.size(), "its structures lead outside the file");
-    check_end(cursor.address());
+    require(extension == kUndefined || room_at(extension) > 0, "its structures lead outside the file");
+    check_end(declared_base, cursor.address());
     return cursor.address();
   }
 
@@ -158,9 +169,12 @@ class Check {
                 " bytes, and 8 of each are read");
   }
 
-  void check_end(std::uint64_t end) const {
-    require(end <= file_.size(), "it was cut off: it has " + std::to_string(file_.size()) +
-                                     " bytes, and says that it has " + std::to_string(end));
+  // Others may have put bytes before the superblock, or taken some away, after the file was written.
+  void check_end(std::uint64_t declared_base, std::uint64_t end) const {
+    require(declared_base <= end, "it ends before it starts");
+    const std::uint64_t present = file_.size() - base_;
+    require(end - declared_base <= present, "it was cut off: it has " + std::to_string(present) +
+                                                " bytes, and says that it has " + std::to_string(end - declared_base));
   }
 
   void add_object(const std::string& path, std::uint64_t address) {
@@ -184,9 +198,8 @@ class Check {
   }
 
   void check_object(const std::string& path, std::uint64_t address) {
-    visit(address);
     Declared declared;
-    if (at(address, 4).has_signature("OHDR")) {
+    if (head_at(address, 4).has_signature("OHDR")) {
       check_new_header(path, address, declared);
     } else {
       check_old_header(path, address, declared);
@@ -206,14 +219,14 @@ class Check {
   };
 
   void check_old_header(const std::string& path, std::uint64_t address, Declared& declared) {
-    Cursor head = at(address, 16);
+    Cursor head = head_at(address, 16);
     require(head.integer(1) == 1, label_of(path) + " has no header that is read");
     head.take(7);
     std::vector<Block> blocks{{address + 16, head.integer(4)}};
     while (!blocks.empty()) {
       const Block block = blocks.back();
       blocks.pop_back();
-      Cursor cursor = at(block.address, block.bytes);
+      Cursor cursor = body_at(block.address, block.bytes);
       while (cursor.size() >= 8) {
         const std::uint64_t type = cursor.integer(2);
         const std::uint64_t bytes = cursor.integer(2);
@@ -227,8 +240,8 @@ class Check {
   void check_new_header(const std::string& path, std::uint64_t address, Declared& declared) {
     constexpr std::uint64_t kChecksumBytes = 4;
     constexpr std::uint64_t kMaxHeadBytes = 34;
-    const std::uint64_t available = std::min<std::uint64_t>(file_.size() - base_ - address, kMaxHeadBytes);
-    Cursor head = at(address, available);
+    const std::uint64_t available = std::min(room_at(address), kMaxHeadBytes);
+    Cursor head = head_at(address, available);
     head.take(4);
     require(head.integer(1) == 2, label_of(path) + " has no header that is read");
     const std::uint64_t flags = head.integer(1);
@@ -239,7 +252,7 @@ class Check {
     for (bool is_first = true; !blocks.empty(); is_first = false) {
       const Block block = blocks.back();
       blocks.pop_back();
-      Cursor cursor = at(block.address, block.bytes);
+      Cursor cursor = body_at(block.address, block.bytes);
       if (!is_first) {
         require(cursor.has_signature("OCHK") && cursor.size() >= kChecksumBytes,
                 label_of(path) + " has a header that breaks off");
@@ -298,7 +311,7 @@ class Check {
     const std::uint64_t version = message.integer(1);
     const std::uint64_t axes = message.integer(1);
     message.take(version == 1 ? 6 : 2);
-    require(version <= 2 && axes <= kMaxAxes, label_of(path) + " has a shape that is not read");
+    require((version == 1 || version == 2) && axes <= kMaxAxes, label_of(path) + " has a shape that is not read");
     std::vector<std::uint64_t> shape;
     for (std::uint64_t axis = 0; axis < axes; ++axis) shape.push_back(message.integer(8));
     std::uint64_t elements = 0;
@@ -343,19 +356,19 @@ class Check {
 
   void check_symbols(const std::string& group, std::uint64_t tree, std::uint64_t heap) {
     visit(heap);
-    Cursor head = at(heap, 32);
+    Cursor head = head_at(heap, 32);
     require(head.has_signature("HEAP"), label_of(group) + " has no names");
     head.take(4);
     const std::uint64_t names_bytes = head.integer(8);
     head.take(8);
     const std::uint64_t names = head.address();
-    at(names, names_bytes);
+    body_at(names, names_bytes);
     std::vector<std::uint64_t> nodes{tree};
     while (!nodes.empty()) {
       const std::uint64_t node = nodes.back();
       nodes.pop_back();
       visit(node);
-      if (at(node, 4).has_signature("SNOD")) {
+      if (head_at(node, 4).has_signature("SNOD")) {
         check_symbol_node(group, node, names, names_bytes);
       } else {
         check_tree_node(group, node, nodes);
@@ -364,11 +377,11 @@ class Check {
   }
 
   void check_tree_node(const std::string& group, std::uint64_t node, std::vector<std::uint64_t>& nodes) {
-    Cursor head = at(node, 24);
+    Cursor head = head_at(node, 24);
     require(head.has_signature("TREE") && head.integer(1) == 0, label_of(group) + " has no index of its links");
     head.take(1);
     const std::uint64_t entries = head.integer(2);
-    Cursor cursor = at(node + 24, entries * 16);
+    Cursor cursor = body_at(node + 24, entries * 16);
     for (std::uint64_t i = 0; i < entries; ++i) {
       cursor.take(8);  // key
       nodes.push_back(cursor.address());
@@ -378,10 +391,10 @@ class Check {
   void check_symbol_node(const std::string& group, std::uint64_t node, std::uint64_t names, std::uint64_t names_bytes) {
     constexpr std::uint64_t kEntryBytes = 40;
     constexpr std::uint64_t kSoftLink = 2;
-    Cursor head = at(node, 8);
+    Cursor head = head_at(node, 8);
     head.take(6);
     const std::uint64_t count = head.integer(2);
-    Cursor cursor = at(node + 8, count * kEntryBytes);
+    Cursor cursor = body_at(node + 8, count * kEntryBytes);
     for (std::uint64_t i = 0; i < count; ++i) {
       const std::uint64_t name = cursor.integer(8);
       const std::uint64_t address = cursor.address();
@@ -403,9 +416,9 @@ class Check {
   std::span<const std::byte> file_;
   const TreeLimits& limits_;
   std::uint64_t base_ = 0;
-  std::uint64_t read_bytes_ = 0;
+  std::uint64_t body_bytes_ = 0;
   std::uint64_t name_bytes_ = 0;
-  std::set<std::uint64_t> visited_;  // structures
+  std::set<std::uint64_t> visited_;  // structures that are no headers of objects
   std::set<std::uint64_t> objects_;  // headers that a link names
   std::vector<std::pair<std::string, std::uint64_t>> waiting_;
 };

@@ -7,7 +7,8 @@
 //   - the superblock (versions 0 to 3, offsets and lengths of 8 bytes, no family or multi driver) and that the file is
 //     not shorter than it says;
 //   - all objects that groups name in symbol tables and in link messages of their headers: every address lies in the
-//     file, no structure is used twice, no object has two names, there are not more than allowed;
+//     file, nothing leads back, the structures together are no larger than the file, no object has two names, and there
+//     are not more objects than allowed;
 //   - links: only hard ones;
 //   - datasets: no external and no virtual storage, known filters, no size that the whole file could not hold at 1000
 //     to 1.
@@ -23,8 +24,8 @@
 
 namespace holdfast::format {
 
-// Throws Error{invalid_file} with the problem alone: the caller names the file. Takes memory for a small multiple of
-// the objects' names.
+// Throws Error{invalid_file} with the problem alone: the caller names the file. Reads no byte of the file's structures
+// more often than a few times and takes a small multiple of their size, whatever they say.
 void check_foreign_hdf5(std::span<const std::byte> file, const TreeLimits& limits);
 
 }  // namespace holdfast::format

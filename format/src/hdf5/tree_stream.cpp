@@ -21,8 +21,6 @@ constexpr std::array kDTypes = {DType::f64, DType::f32, DType::f16, DType::bf16,
 constexpr std::array kCodes = {ErrorCode::invalid_file, ErrorCode::out_of_memory, ErrorCode::unsupported,
                                ErrorCode::unavailable};
 
-constexpr std::size_t kMaxProblemBytes = 2000;
-
 // What is received at once.
 constexpr std::uint64_t kPieceBytes = std::uint64_t{4} << 20;
 
@@ -178,19 +176,6 @@ class PayloadReader {
 
   std::span<const std::byte> rest_;
 };
-
-// Names of a hostile file may hold what a terminal obeys.
-std::string printable(std::string text) {
-  text.resize(std::min(text.size(), kMaxProblemBytes));
-  while (!text.empty() && !is_utf8(text)) text.pop_back();
-  std::replace_if(
-      text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }, '?');
-  // U+0080 to U+009F are controls, too.
-  for (std::size_t i = 0; i + 1 < text.size(); ++i) {
-    if (text[i] == '\xC2' && static_cast<unsigned char>(text[i + 1]) < 0xA0) text[i] = text[i + 1] = '?';
-  }
-  return text;
-}
 
 class TreeDecoder {
  public:
@@ -367,7 +352,7 @@ void TreeEncoder::refuse(ErrorCode code, std::string_view problem) {
   const auto* known = std::find(kCodes.begin(), kCodes.end(), code);
   PayloadWriter payload;
   payload.write_u8(known == kCodes.end() ? std::uint8_t{0} : static_cast<std::uint8_t>(known - kCodes.begin()));
-  payload.write_text(problem.substr(0, kMaxProblemBytes));
+  payload.write_text(problem.substr(0, kMaxPrintableBytes));
   write_record(static_cast<std::uint8_t>(Record::refused), payload.bytes());
 }
 

@@ -104,7 +104,7 @@ TEST(TreeStream, KeepsATerminalFromObeyingARefusal) {
   Records records;
   records.encoder().refuse(ErrorCode::invalid_file, "\x1B[2Jname\x07 \xC2\x9B \xFF");
 
-  EXPECT_EQ(records.thrown().sentence, "?[2Jname? ?? ");
+  EXPECT_EQ(records.thrown().sentence, "?[2Jname? ?? ?");
 }
 
 TEST(TreeStream, RefusesWhatIsOutOfOrder) {

@@ -5,6 +5,7 @@
 
 #include "hdf5/foreign_rules.h"
 #include "shape_bytes.h"
+#include "strings.h"
 
 namespace holdfast::hdf5_reader {
 namespace {
@@ -14,6 +15,9 @@ using format::Handle;
 
 // What is read at once, where the chunks allow it.
 constexpr std::uint64_t kPieceBytes = std::uint64_t{8} << 20;
+
+// What a file holds in place of a string of variable length: its length, and where it is.
+constexpr std::size_t kReferenceBytes = 4 + 8 + 4;
 
 // Whole rows of chunks, so that every chunk is decoded once.
 std::uint64_t rows_at_once(const DatasetInfo& info, std::uint64_t row_bytes) {
@@ -47,7 +51,8 @@ DatasetInfo DatasetReader::describe(hid_t dataset, const std::string& label) con
   DatasetInfo info;
   describe_type(dataset, label, info);
   info.shape = read_shape(dataset, label);
-  check_.require(format::multiply_shape(info.shape, size_bytes(info.type.dtype), info.bytes),
+  check_.require(!info.is_text || info.shape.empty(), label + " is an array of strings, and only single ones are read");
+  check_.require(format::multiply_shape(info.shape, info.element_bytes, info.bytes),
                  label + " is larger than 64 bits count");
   info.stored_bytes = H5Dget_storage_size(dataset);
   if (layout == H5D_CHUNKED) info.chunked = describe_chunks(creation, dataset, info, label);
@@ -57,6 +62,9 @@ DatasetInfo DatasetReader::describe(hid_t dataset, const std::string& label) con
 
 void DatasetReader::describe_type(hid_t dataset, const std::string& label, DatasetInfo& info) const {
   const Handle type = check_.opened(H5Dget_type(dataset), H5Tclose, "no type of " + label);
+  info.element_bytes = H5Tis_variable_str(type) > 0 ? kReferenceBytes : H5Tget_size(type);
+  info.is_text = H5Tget_class(type) == H5T_STRING;
+  if (info.is_text) return;
   if (const std::optional<ElementType> found = types_.find(type)) {
     info.type = *found;
     return;
@@ -89,7 +97,7 @@ ChunkedStorage DatasetReader::describe_chunks(hid_t creation, hid_t dataset, con
                                               const std::string& label) const {
   ChunkedStorage storage;
   storage.shape = info.shape;
-  storage.element_bytes = size_bytes(info.type.dtype);
+  storage.element_bytes = info.element_bytes;
   storage.stored_bytes = info.stored_bytes;
   std::vector<hsize_t> chunk(info.shape.size());
   const int axes = H5Pget_chunk(creation, static_cast<int>(chunk.size()), chunk.data());
@@ -135,6 +143,7 @@ void DatasetReader::check_sizes(const DatasetInfo& info, const std::string& labe
                             std::to_string(info.stored_bytes) + " are stored";
   check_.require(info.stored_bytes <= file_bytes_, sizes);
   check_.require(format::may_declare(info.bytes, info.stored_bytes), sizes);
+  check_.require(!info.is_text || info.bytes <= file_bytes_, sizes);
   if (!info.chunked) {
     // All bytes are there, or none yet: then they are the fill value.
     check_.require(info.stored_bytes == info.bytes || info.stored_bytes == 0, sizes);
@@ -170,6 +179,16 @@ void DatasetReader::read(hid_t dataset, const DatasetInfo& info, const std::stri
     row += count;
   }
   if (info.chunked) check_all_were_read(dataset, chunks, label);
+}
+
+std::string DatasetReader::read_text(hid_t dataset, const std::string& label) const {
+  const std::string problem = label + " cannot be read";
+  const Handle stored_type = check_.opened(H5Dget_type(dataset), H5Tclose, problem);
+  const Handle space = check_.opened(H5Dget_space(dataset), H5Sclose, problem);
+  const Handle type = string_memory_type(check_, stored_type, label);
+  std::vector<std::byte> elements(H5Tget_size(type));
+  check_.succeeded(H5Dread(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, elements.data()), problem);
+  return std::move(take_strings(check_, type, space, elements, label).at(0));
 }
 
 // HDF5 may report a chunk as absent that it could not find in a damaged index.

@@ -76,6 +76,7 @@ class Parser {
       sink.add_group({path, read_attributes(group, label_of(path))});
     }
     for (const std::string& path : datasets_) read_dataset(path, sink);
+    for (const std::string& path : texts_) read_text(path, sink);
   }
 
  private:
@@ -117,6 +118,7 @@ class Parser {
     }
     std::sort(groups_.begin(), groups_.end());
     std::sort(datasets_.begin(), datasets_.end());
+    std::sort(texts_.begin(), texts_.end());
   }
 
   std::vector<Link> list_links(const std::string& group) const {
@@ -164,23 +166,33 @@ class Parser {
     // Honest datasets do not share their bytes.
     stored_bytes_ += info.stored_bytes;
     check_.require(stored_bytes_ <= file_bytes_, "its datasets take more bytes than the file has");
-    datasets_.push_back(path);
+    (info.is_text ? texts_ : datasets_).push_back(path);
   }
 
   void note_head_bytes(std::uint64_t bytes) {
     head_bytes_ += bytes;
     check_.require(head_bytes_ <= format::max_head_bytes(file_bytes_),
-                   "its names and attributes are larger than the file can hold");
+                   "its names, attributes and texts are larger than the file can hold");
   }
 
   void read_dataset(const std::string& path, TreeSink& sink) {
     const std::string label = label_of(path);
     const Handle dataset = open_object(path, H5I_DATASET);
     const DatasetInfo info = dataset_reader_.describe(dataset, label);
+    check_.require(!info.is_text, label + " is not what it seemed");
     std::vector<Hdf5Attribute> attributes = read_attributes(dataset, label);
     if (info.is_opaque) std::erase_if(attributes, [](const Hdf5Attribute& each) { return each.name == "dtype"; });
     sink.add_dataset({{path, info.type.dtype, info.shape, {}}, std::move(attributes)});
     dataset_reader_.read(dataset, info, label, sink);
+  }
+
+  void read_text(const std::string& path, TreeSink& sink) {
+    const std::string label = label_of(path);
+    const Handle dataset = open_object(path, H5I_DATASET);
+    check_.require(dataset_reader_.describe(dataset, label).is_text, label + " is not what it seemed");
+    std::string text = dataset_reader_.read_text(dataset, label);
+    note_head_bytes(text.size());
+    sink.add_text({path, std::move(text), read_attributes(dataset, label)});
   }
 
   std::vector<Hdf5Attribute> read_attributes(hid_t object, const std::string& owner) {
@@ -202,10 +214,11 @@ class Parser {
 
   std::vector<std::string> groups_;
   std::vector<std::string> datasets_;
+  std::vector<std::string> texts_;
   std::set<haddr_t> addresses_;
   std::uint64_t declared_bytes_ = 0;
   std::uint64_t stored_bytes_ = 0;
-  std::uint64_t head_bytes_ = 0;  // names and attributes
+  std::uint64_t head_bytes_ = 0;  // names, attributes and texts
 };
 
 }  // namespace

@@ -163,6 +163,44 @@ TEST_P(FileOfH5py, ComesBackFromAFileOfOurs) {
 INSTANTIATE_TEST_SUITE_P(All, FileOfH5py, ::testing::Values("earliest", "v110"),
                          [](const auto& test) { return std::string(test.param); });
 
+class TextsOfH5py : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(TextsOfH5py, AreReadWithoutTheirPadding) {
+  const std::string size = "gr\xC3\xB6\xC3\x9F\x65";
+  std::string digits;
+  for (int i = 0; i < 10'000; ++i) digits += static_cast<char>('0' + i % 10);
+
+  const Hdf5Tree tree = read_fixture(std::string("texts_") + GetParam() + ".h5");
+
+  const std::vector<std::pair<std::string, std::string>> expected = {
+      {"ascii", "abc"},        {"fixed", size},       {"inner/empty", ""},
+      {"inner/long", digits},  {"never_written", ""}, {"null_terminated", "bcd"},
+      {"space_padded", "b c"}, {"variable", size},    {"variable_ascii", "abc"}};
+  ASSERT_EQ(tree.texts.size(), expected.size());
+  for (const auto& [path, text] : expected) {
+    ASSERT_NE(tree.find_text(path), nullptr) << path;
+    EXPECT_EQ(tree.find_text(path)->text, text) << path;
+  }
+  EXPECT_EQ(std::get<std::string>(find_attribute(tree.find_text("variable")->attributes, "unit")->value), "m");
+  EXPECT_EQ(tree.find_text("number"), nullptr);
+  EXPECT_NE(tree.find_dataset("number"), nullptr);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, TextsOfH5py, ::testing::Values("earliest", "v110", "dense"),
+                         [](const auto& test) { return std::string(test.param); });
+
+// Whose metadata is a text of fixed length.
+TEST(ReadHdf5Tree, ReadsOurOwnFiles) {
+  const TemporaryFolder folder;
+  testing::write_arrays(folder / "a.h5", testing::small_arrays(), R"({"step": 7})");
+
+  const Hdf5Tree tree = read_hdf5_tree(posix_file_system(), folder / "a.h5");
+
+  ASSERT_NE(tree.find_text("metadata"), nullptr);
+  EXPECT_EQ(tree.find_text("metadata")->text, R"({"step": 7})");
+  EXPECT_EQ(tree.datasets.size(), testing::small_arrays().size());
+}
+
 TEST(ReadHdf5Tree, FindsTheFileBehindAUserBlock) {
   EXPECT_EQ(elements<float>(read_fixture("user_block.h5").find_dataset("a")->array).at(9), 9.0F);
 }
@@ -247,7 +285,10 @@ constexpr Hostile kHostile[] = {
     {"second_name", "is a second name of another object"},
     {"named_type", "\"a\" is a named type"},
     {"compound", "\"a\" has elements of a type that is not read (compounds)"},
-    {"strings", "\"a\" has elements of a type that is not read (strings)"},
+    {"strings", "\"a\" is an array of strings, and only single ones are read"},
+    {"latin_string", "\"a\" is not UTF-8 text"},
+    {"wide_string", "\"a\" declares 2147483648 bytes"},
+    {"no_string", "\"a\" has no shape"},
     {"opaque", "\"a\" has elements of a type that is not read (opaque bytes)"},
     {"enumeration", "\"a\" has elements of a type that is not read (an enumeration)"},
     {"long_double", "\"a\" has elements of a type that is not read (floats of unusual size or precision)"},
@@ -300,7 +341,7 @@ TEST_P(DamagedHdf5File, GivesATreeOrAnErrorForEveryDamage) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, DamagedHdf5File,
-                         ::testing::Values("all_kinds_earliest.h5", "all_kinds_v110.h5", "compound_earliest.h5",
+                         ::testing::Values("all_kinds_earliest.h5", "all_kinds_v110.h5", "texts_v110.h5",
                                            "user_block.h5", "dimension_scale_v110.h5"),
                          [](const auto& test) {
                            const std::string name = test.param;

@@ -16,7 +16,7 @@ namespace holdfast::format::testing {
 // With bytes that differ from array to array.
 NamedArray make_numbers(const std::string& name, DType dtype, std::vector<std::uint64_t> shape);
 
-// Every element type, scalars, arrays of nothing, every kind of attribute, names beyond ASCII.
+// Every element type, scalars, arrays of nothing, texts, every kind of attribute, names beyond ASCII.
 Hdf5Tree every_kind_of_content();
 
 // Names the first difference.

@@ -1,7 +1,7 @@
 // Saving and loading a state beside plain file operations on the same disk, in one run: each round does everything
 // once, so that a busy moment of the machine hits all alike; medians and ratios are over the rounds.
 //
-//   bench_checkpoint [--mib 1024] [--rounds 5] [--threads 0] [--folder DIR] [--json]
+//   bench_checkpoint [--mib 1024] [--rounds 5] [--threads 0] [--open-gib 0] [--folder DIR] [--json]
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -21,6 +21,7 @@
 #include <thread>
 #include <vector>
 
+#include "holdfast/base/digest.h"
 #include "holdfast/base/file_system.h"
 #include "holdfast/format/array_file.h"
 #include "support/temporary_folder.h"
@@ -38,6 +39,7 @@ struct Options {
   std::size_t mib = 1024;
   int rounds = 5;
   int threads = 0;
+  int open_gib = 0;
   std::string folder;
   bool as_json = false;
 };
@@ -111,6 +113,17 @@ void read_raw(const std::string& path, std::span<std::byte> out, int threads) {
   in_threads(threads, [&] {
     for (std::size_t begin = next.fetch_add(kPieceBytes); begin < out.size(); begin = next.fetch_add(kPieceBytes)) {
       file->read_at(begin, out.subspan(begin, std::min(kPieceBytes, out.size() - begin)));
+    }
+  });
+}
+
+// What checking costs, were it not hidden behind reading: every piece once, as it lies in memory.
+void digest_pieces(std::span<const std::byte> bytes, int threads) {
+  std::atomic<std::size_t> next = 0;
+  std::atomic<unsigned> sink = 0;
+  in_threads(threads, [&] {
+    for (std::size_t begin = next.fetch_add(kPieceBytes); begin < bytes.size(); begin = next.fetch_add(kPieceBytes)) {
+      sink += digest(bytes.subspan(begin, std::min(kPieceBytes, bytes.size() - begin))).bytes[0];
     }
   });
 }
@@ -210,7 +223,27 @@ class Comparison {
       measure(std::string("load bf16 fast ") + warmth, raw.size() / 2,
               [&] { load(path("bf16 fast"), bf16_, out, options_.threads); });
     }
+    measure("digest alone", raw.size(), [&] { digest_pieces(raw, threads_of(options_)); });
     measure("open (inspect)", 0, [&] { ArrayFile::open(posix_file_system(), path("fp32 fast")); });
+    if (options_.open_gib > 0) open_large();
+  }
+
+  // The same state under many names: a file need not fit into memory.
+  void open_large() {
+    if (!posix_file_system().exists(path("large"))) {
+      std::vector<ArrayView> views;
+      for (std::uint64_t bytes = 0; bytes < static_cast<std::uint64_t>(options_.open_gib) << 30;) {
+        for (ArrayView view : fp32_) {
+          view.name = "copy" + std::to_string(views.size()) + "/" + view.name;
+          bytes += view.bytes.size();
+          views.push_back(std::move(view));
+        }
+      }
+      format::write_array_file(posix_file_system(), path("large"), "{}", views, {.compression = Compression::none});
+    }
+    drop_from_cache(path("large"));
+    measure("open large cold", 0, [&] { ArrayFile::open(posix_file_system(), path("large")); });
+    measure("open large warm", 0, [&] { ArrayFile::open(posix_file_system(), path("large")); });
   }
 
   // Of the plain operation that a line is compared with, in the same round.
@@ -280,6 +313,8 @@ int main(int argc, char** argv) {
   app.add_option("--mib", options.mib, "Size of the state, in MiB")->check(CLI::Range(1, 1 << 20));
   app.add_option("--rounds", options.rounds, "How often everything is done")->check(CLI::Range(1, 1000));
   app.add_option("--threads", options.threads, "0: all cores")->check(CLI::Range(0, 1024));
+  app.add_option("--open-gib", options.open_gib, "Also open an uncompressed file of this size, in GiB")
+      ->check(CLI::Range(0, 1024));
   app.add_option("--folder", options.folder, "Where files are written; a temporary folder otherwise");
   app.add_flag("--json", options.as_json, "All times, as JSON");
   CLI11_PARSE(app, argc, argv);

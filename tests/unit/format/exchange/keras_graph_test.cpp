@@ -12,10 +12,11 @@ using testing::error_of;
 using ::testing::HasSubstr;
 using Image = std::array<std::uint64_t, 3>;
 
+// As a file gives it: there, a number that is not negative is an unsigned one.
 Json savepoint(std::vector<Json> layers, Json input = {9, 8, 2}) {
-  return {{"kind", "savepoint"},
-          {"graph",
-           {{"format", "holdfast.sequential"}, {"version", 1}, {"input_shape", input}, {"layers", std::move(layers)}}}};
+  const Json graph = {
+      {"format", "holdfast.sequential"}, {"version", 1}, {"input_shape", input}, {"layers", std::move(layers)}};
+  return Json::parse(Json{{"kind", "savepoint"}, {"graph", graph}}.dump());
 }
 
 Json entry(const std::string& kind, const std::string& name, Json config = Json::object()) {

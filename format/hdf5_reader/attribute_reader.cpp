@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "shape_bytes.h"
+#include "strings.h"
 #include "utf8.h"
 
 namespace holdfast::hdf5_reader {
@@ -27,12 +28,6 @@ herr_t append_name(hid_t, const char* name, const H5A_info_t*, void* data) {
   } catch (const std::exception&) {
     return -1;  // HDF5 is C: no exception may pass through it
   }
-}
-
-std::string without_padding(std::string_view text, H5T_str_t padding) {
-  if (padding == H5T_STR_NULLTERM) return std::string(text.substr(0, text.find('\0')));
-  const char filler = padding == H5T_STR_SPACEPAD ? ' ' : '\0';
-  return std::string(text.substr(0, text.find_last_not_of(filler) + 1));
 }
 
 }  // namespace
@@ -98,42 +93,10 @@ AttributeReader::Value AttributeReader::read_strings(hid_t attribute, hid_t type
   if (kind == H5S_NULL) return std::string();
   const Shape shape = read_shape(space, label);
   check_.require(shape.size() <= 1, label + " is an array of strings with several axes");
-  std::vector<std::string> texts = H5Tis_variable_str(type) > 0
-                                       ? read_variable_strings(attribute, type, space, shape, label)
-                                       : read_fixed_strings(attribute, type, shape, label);
-  for (const std::string& text : texts) {
-    check_.require(format::is_utf8(text), label + " is not UTF-8 text without NUL");
-  }
-  if (shape.empty()) return std::move(texts.at(0));
-  return texts;
-}
-
-std::vector<std::string> AttributeReader::read_variable_strings(hid_t attribute, hid_t type, hid_t space,
-                                                                const Shape& shape, const std::string& label) const {
-  const Handle memory_type = check_.opened(H5Tcopy(H5T_C_S1), H5Tclose, "no string type");
-  check_.succeeded(H5Tset_size(memory_type, H5T_VARIABLE), "no string type");
-  check_.succeeded(H5Tset_cset(memory_type, H5Tget_cset(type)), "no string type");
+  const Handle memory_type = string_memory_type(check_, type, label);
   std::vector<std::byte> elements = read_elements(attribute, memory_type, shape, label);
-  std::vector<std::string> texts;
-  for (std::size_t i = 0; i < elements.size(); i += sizeof(char*)) {
-    const char* text = nullptr;
-    std::copy_n(elements.data() + i, sizeof text, reinterpret_cast<std::byte*>(&text));
-    texts.emplace_back(text == nullptr ? "" : text);
-  }
-  if (!elements.empty()) H5Dvlen_reclaim(memory_type, space, H5P_DEFAULT, elements.data());
-  return texts;
-}
-
-std::vector<std::string> AttributeReader::read_fixed_strings(hid_t attribute, hid_t type, const Shape& shape,
-                                                             const std::string& label) const {
-  const std::size_t width = H5Tget_size(type);
-  check_.require(width > 0, label + " has strings of no size");
-  const std::vector<std::byte> elements = read_elements(attribute, type, shape, label);
-  const H5T_str_t padding = H5Tget_strpad(type);
-  std::vector<std::string> texts;
-  for (std::size_t i = 0; i < elements.size(); i += width) {
-    texts.push_back(without_padding({reinterpret_cast<const char*>(elements.data()) + i, width}, padding));
-  }
+  std::vector<std::string> texts = take_strings(check_, memory_type, space, elements, label);
+  if (shape.empty()) return std::move(texts.at(0));
   return texts;
 }
 

@@ -29,10 +29,6 @@ class AttributeReader {
   std::vector<std::byte> read_elements(hid_t attribute, hid_t type, const Shape& shape, const std::string& label) const;
   Value read_numbers(hid_t attribute, hid_t type, hid_t space, const std::string& label) const;
   Value read_strings(hid_t attribute, hid_t type, hid_t space, const std::string& label) const;
-  std::vector<std::string> read_variable_strings(hid_t attribute, hid_t type, hid_t space, const Shape& shape,
-                                                 const std::string& label) const;
-  std::vector<std::string> read_fixed_strings(hid_t attribute, hid_t type, const Shape& shape,
-                                              const std::string& label) const;
 
   const format::Checker& check_;
   const ElementTypes& types_;

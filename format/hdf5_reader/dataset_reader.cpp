@@ -3,15 +3,21 @@
 #include <algorithm>
 #include <utility>
 
+#include "hdf5/foreign_rules.h"
 #include "shape_bytes.h"
+#include "strings.h"
 
 namespace holdfast::hdf5_reader {
 namespace {
 
+using format::Filter;
 using format::Handle;
 
 // What is read at once, where the chunks allow it.
 constexpr std::uint64_t kPieceBytes = std::uint64_t{8} << 20;
+
+// What a file holds in place of a string of variable length: its length, and where it is.
+constexpr std::size_t kReferenceBytes = 4 + 8 + 4;
 
 // Whole rows of chunks, so that every chunk is decoded once.
 std::uint64_t rows_at_once(const DatasetInfo& info, std::uint64_t row_bytes) {
@@ -37,15 +43,16 @@ std::uint64_t count_chunks(const ChunkedStorage& storage) {
 // The order matters: HDF5 opens other files when it is asked for the shape of a virtual dataset.
 DatasetInfo DatasetReader::describe(hid_t dataset, const std::string& label) const {
   const Handle creation = check_.opened(H5Dget_create_plist(dataset), H5Pclose, "no creation list of " + label);
-  check_.require(H5Pget_external_count(creation) == 0, label + " is stored in other files");
+  check_.require(H5Pget_external_count(creation) == 0, label + format::kStoredOutside);
   const H5D_layout_t layout = H5Pget_layout(creation);
-  check_.require(layout != H5D_VIRTUAL, label + " is a virtual dataset, which other files hold");
+  check_.require(layout != H5D_VIRTUAL, label + format::kVirtual);
   check_.require(layout == H5D_COMPACT || layout == H5D_CONTIGUOUS || layout == H5D_CHUNKED,
                  label + " has an unknown layout");
   DatasetInfo info;
   describe_type(dataset, label, info);
   info.shape = read_shape(dataset, label);
-  check_.require(format::multiply_shape(info.shape, size_bytes(info.type.dtype), info.bytes),
+  check_.require(!info.is_text || info.shape.empty(), label + " is an array of strings, and only single ones are read");
+  check_.require(format::multiply_shape(info.shape, info.element_bytes, info.bytes),
                  label + " is larger than 64 bits count");
   info.stored_bytes = H5Dget_storage_size(dataset);
   if (layout == H5D_CHUNKED) info.chunked = describe_chunks(creation, dataset, info, label);
@@ -55,6 +62,9 @@ DatasetInfo DatasetReader::describe(hid_t dataset, const std::string& label) con
 
 void DatasetReader::describe_type(hid_t dataset, const std::string& label, DatasetInfo& info) const {
   const Handle type = check_.opened(H5Dget_type(dataset), H5Tclose, "no type of " + label);
+  info.element_bytes = H5Tis_variable_str(type) > 0 ? kReferenceBytes : H5Tget_size(type);
+  info.is_text = H5Tget_class(type) == H5T_STRING;
+  if (info.is_text) return;
   if (const std::optional<ElementType> found = types_.find(type)) {
     info.type = *found;
     return;
@@ -87,7 +97,7 @@ ChunkedStorage DatasetReader::describe_chunks(hid_t creation, hid_t dataset, con
                                               const std::string& label) const {
   ChunkedStorage storage;
   storage.shape = info.shape;
-  storage.element_bytes = size_bytes(info.type.dtype);
+  storage.element_bytes = info.element_bytes;
   storage.stored_bytes = info.stored_bytes;
   std::vector<hsize_t> chunk(info.shape.size());
   const int axes = H5Pget_chunk(creation, static_cast<int>(chunk.size()), chunk.data());
@@ -118,8 +128,7 @@ std::vector<FilterStep> DatasetReader::read_filters(hid_t creation, std::size_t 
     std::size_t values = 0;
     const H5Z_filter_t number =
         H5Pget_filter2(creation, static_cast<unsigned>(i), &flags, &values, nullptr, 0, nullptr, nullptr);
-    check_.require(is_known_filter(number), label + " is encoded by HDF5's filter " + std::to_string(number) +
-                                                ", and deflate, shuffle, fletcher32 and zstd (32015) are read");
+    check_.require(format::is_known_filter(number), label + format::unknown_filter(number));
     steps.push_back({static_cast<Filter>(number), element_bytes});
   }
   const auto compressing = std::count_if(steps.begin(), steps.end(), [](const FilterStep& step) {
@@ -133,8 +142,8 @@ void DatasetReader::check_sizes(const DatasetInfo& info, const std::string& labe
   const std::string sizes = label + " declares " + std::to_string(info.bytes) + " bytes, and " +
                             std::to_string(info.stored_bytes) + " are stored";
   check_.require(info.stored_bytes <= file_bytes_, sizes);
-  check_.require(info.bytes <= format::kAlwaysAllowedBytes || info.bytes / format::kMaxCompression <= info.stored_bytes,
-                 sizes);
+  check_.require(format::may_declare(info.bytes, info.stored_bytes), sizes);
+  check_.require(!info.is_text || info.bytes <= file_bytes_, sizes);
   if (!info.chunked) {
     // All bytes are there, or none yet: then they are the fill value.
     check_.require(info.stored_bytes == info.bytes || info.stored_bytes == 0, sizes);
@@ -170,6 +179,16 @@ void DatasetReader::read(hid_t dataset, const DatasetInfo& info, const std::stri
     row += count;
   }
   if (info.chunked) check_all_were_read(dataset, chunks, label);
+}
+
+std::string DatasetReader::read_text(hid_t dataset, const std::string& label) const {
+  const std::string problem = label + " cannot be read";
+  const Handle stored_type = check_.opened(H5Dget_type(dataset), H5Tclose, problem);
+  const Handle space = check_.opened(H5Dget_space(dataset), H5Sclose, problem);
+  const Handle type = string_memory_type(check_, stored_type, label);
+  std::vector<std::byte> elements(H5Tget_size(type));
+  check_.succeeded(H5Dread(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, elements.data()), problem);
+  return std::move(take_strings(check_, type, space, elements, label).at(0));
 }
 
 // HDF5 may report a chunk as absent that it could not find in a damaged index.

@@ -18,8 +18,10 @@ namespace holdfast::hdf5_reader {
 struct DatasetInfo {
   ElementType type{};
   bool is_opaque = false;  // Keras's bfloat16, whose attribute `dtype` says so
+  bool is_text = false;    // one string, not of `type`
+  std::size_t element_bytes = 0;
   std::vector<std::uint64_t> shape;
-  std::uint64_t bytes = 0;                // in memory
+  std::uint64_t bytes = 0;                // of all elements; of a string of variable length, what refers to it
   std::uint64_t stored_bytes = 0;         // in the file
   std::optional<ChunkedStorage> chunked;  // empty for contiguous and compact storage
 };
@@ -33,8 +35,10 @@ class DatasetReader {
 
   // Reads no element. `label` names the dataset in errors.
   DatasetInfo describe(hid_t dataset, const std::string& label) const;
-  // Hands all elements to the sink, in pieces of a few MiB or one row of chunks.
+  // Hands all elements to the sink, in pieces of a few MiB or one row of chunks. It is no text.
   void read(hid_t dataset, const DatasetInfo& info, const std::string& label, format::TreeSink& sink) const;
+  // It is a text.
+  std::string read_text(hid_t dataset, const std::string& label) const;
 
  private:
   void describe_type(hid_t dataset, const std::string& label, DatasetInfo& info) const;

@@ -3,11 +3,12 @@
 #include <zlib.h>
 #include <zstd.h>
 
-#include <algorithm>
-#include <limits>
+#include <utility>
 
 namespace holdfast::hdf5_reader {
 namespace {
+
+using format::Filter;
 
 constexpr std::size_t kChecksumBytes = 4;
 
@@ -89,12 +90,6 @@ bool undo(const FilterStep& step, std::size_t expected, std::vector<std::byte>& 
 }
 
 }  // namespace
-
-bool is_known_filter(int number) {
-  constexpr int kKnown[] = {static_cast<int>(Filter::deflate), static_cast<int>(Filter::shuffle),
-                            static_cast<int>(Filter::fletcher32), static_cast<int>(Filter::zstd)};
-  return std::find(std::begin(kKnown), std::end(kKnown), number) != std::end(kKnown);
-}
 
 bool decode_chunk(std::span<const FilterStep> steps, std::uint32_t skipped, std::size_t chunk_bytes,
                   std::vector<std::byte>& bytes) {

@@ -8,16 +8,14 @@
 #include <span>
 #include <vector>
 
+#include "hdf5/foreign_rules.h"
+
 namespace holdfast::hdf5_reader {
 
-enum class Filter : int { deflate = 1, shuffle = 2, fletcher32 = 3, zstd = 32015 };
-
 struct FilterStep {
-  Filter filter;
+  format::Filter filter;
   std::size_t element_bytes = 1;  // of shuffle
 };
-
-bool is_known_filter(int number);
 
 // `steps` in the order of writing; those whose bit is set in `skipped` were left out for this chunk. At most one of
 // them compresses. Replaces `bytes`; false when they do not decode to exactly `chunk_bytes`, checksums included.

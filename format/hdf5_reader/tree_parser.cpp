@@ -7,6 +7,7 @@
 #include "attribute_reader.h"
 #include "dataset_reader.h"
 #include "element_types.h"
+#include "hdf5/foreign_rules.h"
 #include "hdf5/hdf5_session.h"
 #include "hdf5/memory_driver.h"
 #include "hdf5/tree_names.h"
@@ -17,6 +18,7 @@ namespace {
 using format::Checker;
 using format::Handle;
 using format::Hdf5Attribute;
+using format::label_of;
 using format::TreeLimits;
 using format::TreeSink;
 
@@ -41,10 +43,6 @@ herr_t append_link(hid_t, const char* name, const H5L_info_t* info, void* data) 
   } catch (const std::exception&) {
     return -1;  // HDF5 is C: no exception may pass through it
   }
-}
-
-std::string label_of(const std::string& path) {
-  return path.empty() ? "the root" : "\"" + path + "\"";
 }
 
 // As in a record; see tree_stream.h.
@@ -78,6 +76,7 @@ class Parser {
       sink.add_group({path, read_attributes(group, label_of(path))});
     }
     for (const std::string& path : datasets_) read_dataset(path, sink);
+    for (const std::string& path : texts_) read_text(path, sink);
   }
 
  private:
@@ -119,6 +118,7 @@ class Parser {
     }
     std::sort(groups_.begin(), groups_.end());
     std::sort(datasets_.begin(), datasets_.end());
+    std::sort(texts_.begin(), texts_.end());
   }
 
   std::vector<Link> list_links(const std::string& group) const {
@@ -137,7 +137,7 @@ class Parser {
   void check_link(const Link& link, const std::string& path) const {
     const std::string name_problem = format::problem_of_name(link.name);
     check_.require(name_problem.empty(), label_of(path) + " " + name_problem);
-    check_.require(link.is_hard, label_of(path) + " is a soft, external or user-defined link, which may lead anywhere");
+    check_.require(link.is_hard, label_of(path) + format::kNoHardLink);
     const std::string path_problem = format::problem_of_path(path);
     check_.require(path_problem.empty(), label_of(path) + " " + path_problem);
   }
@@ -151,7 +151,7 @@ class Parser {
   }
 
   void note_object(const H5O_info_t& info, const std::string& path) {
-    check_.require(addresses_.insert(info.addr).second, label_of(path) + " is a second name of another object");
+    check_.require(addresses_.insert(info.addr).second, label_of(path) + format::kSecondName);
     check_.require(addresses_.size() <= limits_.max_objects, too_many_objects());
     constexpr std::uint64_t kHead = 300;  // of a record with 32 axes
     note_head_bytes(kHead + path.size());
@@ -166,23 +166,33 @@ class Parser {
     // Honest datasets do not share their bytes.
     stored_bytes_ += info.stored_bytes;
     check_.require(stored_bytes_ <= file_bytes_, "its datasets take more bytes than the file has");
-    datasets_.push_back(path);
+    (info.is_text ? texts_ : datasets_).push_back(path);
   }
 
   void note_head_bytes(std::uint64_t bytes) {
     head_bytes_ += bytes;
     check_.require(head_bytes_ <= format::max_head_bytes(file_bytes_),
-                   "its names and attributes are larger than the file can hold");
+                   "its names, attributes and texts are larger than the file can hold");
   }
 
   void read_dataset(const std::string& path, TreeSink& sink) {
     const std::string label = label_of(path);
     const Handle dataset = open_object(path, H5I_DATASET);
     const DatasetInfo info = dataset_reader_.describe(dataset, label);
+    check_.require(!info.is_text, label + " is not what it seemed");
     std::vector<Hdf5Attribute> attributes = read_attributes(dataset, label);
     if (info.is_opaque) std::erase_if(attributes, [](const Hdf5Attribute& each) { return each.name == "dtype"; });
     sink.add_dataset({{path, info.type.dtype, info.shape, {}}, std::move(attributes)});
     dataset_reader_.read(dataset, info, label, sink);
+  }
+
+  void read_text(const std::string& path, TreeSink& sink) {
+    const std::string label = label_of(path);
+    const Handle dataset = open_object(path, H5I_DATASET);
+    check_.require(dataset_reader_.describe(dataset, label).is_text, label + " is not what it seemed");
+    std::string text = dataset_reader_.read_text(dataset, label);
+    note_head_bytes(text.size());
+    sink.add_text({path, std::move(text), read_attributes(dataset, label)});
   }
 
   std::vector<Hdf5Attribute> read_attributes(hid_t object, const std::string& owner) {
@@ -204,10 +214,11 @@ class Parser {
 
   std::vector<std::string> groups_;
   std::vector<std::string> datasets_;
+  std::vector<std::string> texts_;
   std::set<haddr_t> addresses_;
   std::uint64_t declared_bytes_ = 0;
   std::uint64_t stored_bytes_ = 0;
-  std::uint64_t head_bytes_ = 0;  // names and attributes
+  std::uint64_t head_bytes_ = 0;  // names, attributes and texts
 };
 
 }  // namespace

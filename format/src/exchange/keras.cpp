@@ -76,12 +76,17 @@ ArraySet read_legacy_model(Hdf5Tree tree, const std::string& path) {
 }
 
 ArraySet read_tree(Hdf5Tree tree, const std::string& path) {
-  if (is_legacy_weights(tree, kModelWeights)) return read_legacy_model(std::move(tree), path);
-  if (is_legacy_weights(tree, "")) return read_legacy_weights(std::move(tree), path);
-  if (is_keras_weights(tree)) return read_weights(std::move(tree));
-  throw Error(ErrorCode::invalid_file, path +
-                                           " is no Keras file: it has neither groups \"vars\" (as .weights.h5 has) nor "
-                                           "an attribute layer_names (as older files have); save the model with Keras");
+  const bool is_legacy_model = is_legacy_weights(tree, kModelWeights);
+  const bool is_legacy = is_legacy_model || is_legacy_weights(tree, "");
+  if (!is_legacy && !is_keras_weights(tree)) {
+    throw Error(ErrorCode::invalid_file, path +
+                                             " is no Keras file: it has neither groups \"vars\" (as .weights.h5 has) "
+                                             "nor an attribute layer_names (as older files have); save the model with "
+                                             "Keras");
+  }
+  require_no_texts(tree, path);
+  if (is_legacy_model) return read_legacy_model(std::move(tree), path);
+  return is_legacy ? read_legacy_weights(std::move(tree), path) : read_weights(std::move(tree));
 }
 
 std::vector<ArrayInfo> infos(const std::vector<NamedArray>& arrays) {

@@ -28,7 +28,9 @@ void read_weights(const std::vector<std::byte>& file, const std::string& path, K
   const std::string label = "the model's configuration in " + path;
   const Json config = parse_keras_json(content.description.config, label);
   const KerasModel model(config, label);
-  Hdf5Tree tree = read_hdf5_tree(file, std::string(kWeights) + " in " + path);
+  const std::string weights = std::string(kWeights) + " in " + path;
+  Hdf5Tree tree = read_hdf5_tree(file, weights);
+  require_no_texts(tree, weights);
   read_keras_weights(tree, &model, {.config = member(member(config, "compile_config"), "optimizer")}, content);
 }
 

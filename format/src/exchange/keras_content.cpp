@@ -74,6 +74,13 @@ void KerasCollector::take_optimizer(const std::vector<std::string>& paths, const
   }
 }
 
+void require_no_texts(const Hdf5Tree& tree, const std::string& label) {
+  if (tree.texts.empty()) return;
+  throw Error(ErrorCode::invalid_file, label + " holds the text \"" + tree.texts.front().path +
+                                           "\" among its arrays, and Keras's files of weights hold none; let Keras "
+                                           "save the model");
+}
+
 Hdf5Tree keras_tree(const std::vector<NamedArray>& arrays, const KerasDescription& description) {
   Hdf5Tree tree;
   tree.groups = description.groups;

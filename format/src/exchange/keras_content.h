@@ -48,6 +48,9 @@ class KerasCollector {
   std::set<std::string> names_;
 };
 
+// Throws Error{invalid_file} for a tree with texts, which no file of weights has: they would be lost. `label` names it.
+void require_no_texts(const Hdf5Tree& tree, const std::string& label);
+
 // The file that the description tells of: each array at its path, and the groups. Throws Error{invalid_argument} for an
 // array without a path and a path without an array.
 Hdf5Tree keras_tree(const std::vector<NamedArray>& arrays, const KerasDescription& description);

@@ -18,6 +18,12 @@ const Hdf5Dataset* Hdf5Tree::find_dataset(std::string_view path) const {
   return found != datasets.end() && found->array.name == path ? &*found : nullptr;
 }
 
+const Hdf5Text* Hdf5Tree::find_text(std::string_view path) const {
+  const auto found = std::lower_bound(texts.begin(), texts.end(), path,
+                                      [](const Hdf5Text& text, std::string_view wanted) { return text.path < wanted; });
+  return found != texts.end() && found->path == path ? &*found : nullptr;
+}
+
 const Hdf5Attribute* find_attribute(const std::vector<Hdf5Attribute>& attributes, std::string_view name) {
   const auto found = std::find_if(attributes.begin(), attributes.end(),
                                   [&](const Hdf5Attribute& attribute) { return attribute.name == name; });

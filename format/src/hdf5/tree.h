@@ -37,12 +37,22 @@ struct Hdf5Dataset {
   std::vector<Hdf5Attribute> attributes;
 };
 
+// A dataset that is one string.
+struct Hdf5Text {
+  std::string path;  // without a leading '/'
+  std::string text;
+  std::vector<Hdf5Attribute> attributes;
+};
+
+// No two of all have one path.
 struct Hdf5Tree {
   std::vector<Hdf5Group> groups;      // sorted by path (as bytes), so parents come first; the root is always there
   std::vector<Hdf5Dataset> datasets;  // sorted by path
+  std::vector<Hdf5Text> texts;        // sorted by path
 
   const Hdf5Group* find_group(std::string_view path) const;
   const Hdf5Dataset* find_dataset(std::string_view path) const;
+  const Hdf5Text* find_text(std::string_view path) const;
 };
 
 // Null when there is none of that name.
@@ -63,13 +73,16 @@ struct TreeLimits {
 // "bfloat16", which is not listed then) and as newer HDF5 has it (a float of 8 exponent and 7 mantissa bits) becomes
 // DType::bf16; HDF5's enumeration of FALSE and TRUE (h5py's bool) becomes DType::boolean. All names and strings are
 // UTF-8 without NUL; an attribute without a value (HDF5's null space) is an empty string or numbers of shape (0).
-// Attributes are sorted by name.
+// Attributes are sorted by name. Strings, of datasets and attributes, may have fixed or variable length and be stored
+// as ASCII or UTF-8; padding is not part of them. All names, attributes and texts together are as large as the file
+// allows that is not compressed.
 //
 // Takes memory for the file and for its arrays. Throws Error{not_found, input_output} of the file system;
 // Error{invalid_file} for what is damaged, hostile or uses what a stranger's file may not: soft, external or
 // user-defined links, an object with two names, virtual or external storage, other filters, named types, and datasets
-// or attributes of references, compounds, times, other enumerations and opaque types, strings (datasets), arrays of
-// strings with several axes (attributes), naming the object; nothing of the file has run as code then.
+// or attributes of references, compounds, times, other enumerations and opaque types, datasets that are arrays of
+// strings, attributes that are arrays of strings with several axes, naming the object; nothing of the file has run as
+// code then.
 Hdf5Tree read_hdf5_tree(FileSystem& files, const std::string& path, const TreeLimits& limits = {});
 
 // The same of a file in memory, such as a member of an archive. `label` stands for the path in errors.

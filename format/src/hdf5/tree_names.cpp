@@ -1,5 +1,7 @@
 #include "hdf5/tree_names.h"
 
+#include <algorithm>
+
 #include "hdf5/tree.h"
 #include "utf8.h"
 
@@ -20,6 +22,25 @@ std::string problem_of_path(std::string_view path) {
     if (!problem.empty() || slash == std::string_view::npos) return problem;
     path.remove_prefix(slash + 1);
   }
+}
+
+std::string printable(std::string text) {
+  if (text.size() > kMaxPrintableBytes) {
+    std::size_t end = kMaxPrintableBytes;
+    while (end > 0 && (text[end] & 0xC0) == 0x80) --end;  // not within a character
+    text.resize(end);
+  }
+  if (!is_utf8(text)) {
+    std::replace_if(
+        text.begin(), text.end(), [](char c) { return (c & 0x80) != 0; }, '?');
+  }
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }, '?');
+  // U+0080 to U+009F are controls, too.
+  for (std::size_t i = 0; i + 1 < text.size(); ++i) {
+    if (text[i] == '\xC2' && static_cast<unsigned char>(text[i + 1]) < 0xA0) text[i] = text[i + 1] = '?';
+  }
+  return text;
 }
 
 }  // namespace holdfast::format

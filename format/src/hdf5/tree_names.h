@@ -2,6 +2,7 @@
 
 // The names that a tree may have, in a file of ours and of strangers.
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -12,5 +13,10 @@ std::string problem_of_path(std::string_view path);
 
 // The same of one part, a link's name in its group.
 std::string problem_of_name(std::string_view name);
+
+// For errors about a hostile file, whose names may hold what a terminal obeys: at most kMaxPrintableBytes of it, with
+// '?' for controls, and for all that is not ASCII in a text that is not UTF-8.
+inline constexpr std::size_t kMaxPrintableBytes = 2000;
+std::string printable(std::string text);
 
 }  // namespace holdfast::format

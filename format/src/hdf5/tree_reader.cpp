@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "hdf5/foreign_check.h"
 #include "hdf5/reader_process.h"
 #include "hdf5/tree.h"
 #include "hdf5/tree_stream.h"
@@ -47,6 +48,7 @@ Error refusal(const std::string& label, const Error& problem) {
 
 Hdf5Tree read_checked(const SharedMemory& file, const std::string& label, const TreeLimits& limits) {
   try {
+    check_foreign_hdf5(file.readable(), limits);
     return read_through_helper(file, limits);
   } catch (const Error& error) {
     throw refusal(label, error);
@@ -56,8 +58,7 @@ Hdf5Tree read_checked(const SharedMemory& file, const std::string& label, const 
 }
 
 SharedMemory allocate(std::uint64_t bytes, const std::string& label) {
-  // Also keeps an empty file from being mapped.
-  constexpr std::uint64_t kSmallest = 48;
+  constexpr std::uint64_t kSmallest = 48;  // a superblock
   if (bytes < kSmallest) {
     throw Error(ErrorCode::invalid_file,
                 label + " is no HDF5 file: it has " + std::to_string(bytes) + " bytes; check the path");

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "hdf5/foreign_rules.h"
 #include "hdf5/tree_names.h"
 #include "shape_bytes.h"
 #include "utf8.h"
@@ -12,15 +13,13 @@
 namespace holdfast::format {
 namespace {
 
-enum class Record : std::uint8_t { group = 1, dataset = 2, elements = 3, finished = 4, refused = 5 };
+enum class Record : std::uint8_t { group = 1, dataset = 2, elements = 3, finished = 4, refused = 5, text = 6 };
 enum class Value : std::uint8_t { text = 0, texts = 1, numbers = 2 };
 
 constexpr std::array kDTypes = {DType::f64, DType::f32, DType::f16, DType::bf16, DType::i8,  DType::i16,    DType::i32,
                                 DType::i64, DType::u8,  DType::u16, DType::u32,  DType::u64, DType::boolean};
 constexpr std::array kCodes = {ErrorCode::invalid_file, ErrorCode::out_of_memory, ErrorCode::unsupported,
                                ErrorCode::unavailable};
-
-constexpr std::size_t kMaxProblemBytes = 2000;
 
 // What is received at once.
 constexpr std::uint64_t kPieceBytes = std::uint64_t{4} << 20;
@@ -178,19 +177,6 @@ class PayloadReader {
   std::span<const std::byte> rest_;
 };
 
-// Names of a hostile file may hold what a terminal obeys.
-std::string printable(std::string text) {
-  text.resize(std::min(text.size(), kMaxProblemBytes));
-  while (!text.empty() && !is_utf8(text)) text.pop_back();
-  std::replace_if(
-      text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }, '?');
-  // U+0080 to U+009F are controls, too.
-  for (std::size_t i = 0; i + 1 < text.size(); ++i) {
-    if (text[i] == '\xC2' && static_cast<unsigned char>(text[i + 1]) < 0xA0) text[i] = text[i + 1] = '?';
-  }
-  return text;
-}
-
 class TreeDecoder {
  public:
   TreeDecoder(ByteSource& source, std::uint64_t file_bytes, const TreeLimits& limits)
@@ -232,6 +218,9 @@ class TreeDecoder {
       case Record::dataset:
         decode_dataset(payload);
         return true;
+      case Record::text:
+        decode_text(payload);
+        return true;
       case Record::finished:
         payload.require_end();
         return false;
@@ -244,7 +233,7 @@ class TreeDecoder {
   }
 
   std::vector<std::byte> read_payload(std::uint64_t bytes) {
-    require(bytes <= room_for_heads_, "names and attributes are larger than the file can hold");
+    require(bytes <= room_for_heads_, "names, attributes and texts are larger than the file can hold");
     room_for_heads_ -= bytes;
     std::vector<std::byte> payload(bytes);
     source_.read(payload);
@@ -258,7 +247,7 @@ class TreeDecoder {
     } else {
       check_path(group.path);
       require(tree_.groups.back().path < group.path, "groups are not sorted");
-      require(tree_.datasets.empty(), "a group follows a dataset");
+      require(tree_.datasets.empty() && tree_.texts.empty(), "a group follows a dataset");
     }
     group.attributes = payload.read_attributes();
     payload.require_end();
@@ -269,6 +258,7 @@ class TreeDecoder {
     const std::string path = payload.read_text();
     check_path(path);
     require(tree_.datasets.empty() || tree_.datasets.back().array.name < path, "datasets are not sorted");
+    require(tree_.texts.empty(), "a dataset follows a text");
     require(tree_.find_group(path) == nullptr, "a dataset is a group, too");
     std::uint64_t bytes = 0;
     Hdf5Dataset dataset{payload.read_numbers_head(bytes), {}};
@@ -281,6 +271,18 @@ class TreeDecoder {
     // Without this the vector would double and copy; where compression claims more, that is the price.
     if (bytes / 4 <= file_bytes_) dataset.array.bytes.reserve(bytes);
     tree_.datasets.push_back(std::move(dataset));
+  }
+
+  void decode_text(PayloadReader& payload) {
+    Hdf5Text text{payload.read_text(), {}, {}};
+    check_path(text.path);
+    require(tree_.texts.empty() || tree_.texts.back().path < text.path, "texts are not sorted");
+    const bool is_new = tree_.find_group(text.path) == nullptr && tree_.find_dataset(text.path) == nullptr;
+    require(is_new, "a text is a group or an array, too");
+    text.text = payload.read_text();
+    text.attributes = payload.read_attributes();
+    payload.require_end();
+    tree_.texts.push_back(std::move(text));
   }
 
   // Memory is taken as the elements come: who claims them has to send them.
@@ -301,7 +303,8 @@ class TreeDecoder {
   }
 
   void check_path(const std::string& path) const {
-    require(tree_.groups.size() + tree_.datasets.size() < max_objects_, "there are too many objects");
+    const std::size_t objects = tree_.groups.size() + tree_.datasets.size() + tree_.texts.size();
+    require(objects < max_objects_, "there are too many objects");
     require(problem_of_path(path).empty(), "a path is not valid");
     const std::size_t slash = path.rfind('/');
     const std::string_view parent = slash == std::string::npos ? "" : std::string_view(path).substr(0, slash);
@@ -358,6 +361,14 @@ void TreeEncoder::add_elements(std::span<const std::byte> bytes) {
   write_record(static_cast<std::uint8_t>(Record::elements), bytes);
 }
 
+void TreeEncoder::add_text(Hdf5Text text) {
+  PayloadWriter payload;
+  payload.write_text(text.path);
+  payload.write_text(text.text);
+  payload.write_attributes(text.attributes);
+  write_record(static_cast<std::uint8_t>(Record::text), payload.bytes());
+}
+
 void TreeEncoder::finish() {
   write_record(static_cast<std::uint8_t>(Record::finished), {});
 }
@@ -366,7 +377,7 @@ void TreeEncoder::refuse(ErrorCode code, std::string_view problem) {
   const auto* known = std::find(kCodes.begin(), kCodes.end(), code);
   PayloadWriter payload;
   payload.write_u8(known == kCodes.end() ? std::uint8_t{0} : static_cast<std::uint8_t>(known - kCodes.begin()));
-  payload.write_text(problem.substr(0, kMaxProblemBytes));
+  payload.write_text(problem.substr(0, kMaxPrintableBytes));
   write_record(static_cast<std::uint8_t>(Record::refused), payload.bytes());
 }
 

@@ -9,12 +9,13 @@
 //   elements  (3) of the latest dataset, in as many records as it takes
 //   finished  (4) nothing
 //   refused   (5) error code u8, text of what is wrong
+//   text      (6) path, text, attributes
 //
 //   text        bytes u32, the bytes
 //   attributes  count u32, then name, kind u8 and value each: text (0), count u32 and texts (1), element type u8,
 //               axes u8, extents u64 each, bytes (2)
 //
-// Groups come sorted by path, then datasets sorted by path. All integers are little-endian.
+// Groups come sorted by path, then datasets sorted by path, then texts sorted by path. All integers are little-endian.
 
 #include <cstddef>
 #include <cstdint>
@@ -28,7 +29,7 @@
 
 namespace holdfast::format {
 
-// Takes a tree piece by piece: groups sorted by path, then datasets sorted by path.
+// Takes a tree piece by piece: groups sorted by path, then datasets sorted by path, then texts sorted by path.
 class TreeSink {
  public:
   virtual ~TreeSink() = default;
@@ -37,15 +38,12 @@ class TreeSink {
   // Without its elements, which follow in pieces.
   virtual void add_dataset(Hdf5Dataset dataset) = 0;
   virtual void add_elements(std::span<const std::byte> bytes) = 0;
+  virtual void add_text(Hdf5Text text) = 0;
 };
-
-// Every dataset may declare this much, and beyond it at most so many times what is stored of it.
-inline constexpr std::uint64_t kAlwaysAllowedBytes = std::uint64_t{4} << 30;
-inline constexpr std::uint64_t kMaxCompression = 1000;
 
 // What the datasets of a file of `file_bytes` may declare together.
 std::uint64_t max_declared_bytes(std::uint64_t file_bytes, const TreeLimits& limits);
-// What its names and attributes may take together: they are not compressed.
+// What its names, attributes and texts may take together: they are not compressed.
 std::uint64_t max_head_bytes(std::uint64_t file_bytes);
 
 // Where records come from.
@@ -70,6 +68,7 @@ class TreeEncoder : public TreeSink {
   void add_group(Hdf5Group group) override;
   void add_dataset(Hdf5Dataset dataset) override;
   void add_elements(std::span<const std::byte> bytes) override;
+  void add_text(Hdf5Text text) override;
   // One of the two comes last.
   void finish();
   void refuse(ErrorCode code, std::string_view problem);

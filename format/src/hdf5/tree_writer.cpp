@@ -16,10 +16,11 @@ namespace {
 
 constexpr const char* kDTypeAttribute = "dtype";
 
-// What is to be written, in its order: parents before their children, datasets behind groups, attributes by name.
+// What is to be written, in its order: groups (parents before their children), datasets, texts; attributes by name.
 struct Plan {
   std::map<std::string, std::vector<const Hdf5Attribute*>> groups;
   std::map<std::string, const Hdf5Dataset*> datasets;
+  std::map<std::string, const Hdf5Text*> texts;
 };
 
 std::vector<const Hdf5Attribute*> sorted(const std::vector<Hdf5Attribute>& attributes) {
@@ -51,10 +52,14 @@ class Planner {
       check_.require(plan.datasets.emplace(dataset.array.name, &dataset).second,
                      describe("dataset", dataset.array.name) + " is listed twice");
     }
-    add_implied_groups(plan);
-    for (const auto& [path, dataset] : plan.datasets) {
-      check_.require(!plan.groups.contains(path), describe("dataset", path) + " is a group, too");
+    for (const Hdf5Text& text : tree.texts) {
+      check_text(text);
+      const bool is_new = !plan.datasets.contains(text.path) && plan.texts.emplace(text.path, &text).second;
+      check_.require(is_new, describe("text", text.path) + " is listed twice");
     }
+    add_implied_groups(plan);
+    for (const auto& [path, dataset] : plan.datasets) check_is_no_group(plan, "dataset", path);
+    for (const auto& [path, text] : plan.texts) check_is_no_group(plan, "text", path);
     return plan;
   }
 
@@ -65,11 +70,16 @@ class Planner {
     std::vector<std::string> paths;
     for (const auto& [path, attributes] : plan.groups) paths.push_back(path);
     for (const auto& [path, dataset] : plan.datasets) paths.push_back(path);
+    for (const auto& [path, text] : plan.texts) paths.push_back(path);
     for (const std::string& path : paths) {
       for (std::size_t slash = path.find('/'); slash != std::string::npos; slash = path.find('/', slash + 1)) {
         plan.groups.try_emplace(path.substr(0, slash));
       }
     }
+  }
+
+  void check_is_no_group(const Plan& plan, const std::string& kind, const std::string& path) const {
+    check_.require(!plan.groups.contains(path), describe(kind, path) + " is a group, too");
   }
 
   void check_path(const std::string& path) const {
@@ -86,6 +96,13 @@ class Planner {
     check_attributes(dataset.attributes, label);
     check_.require(array.dtype != DType::bf16 || find_attribute(dataset.attributes, kDTypeAttribute) == nullptr,
                    label + " has an attribute dtype, which says that it is bf16");
+  }
+
+  void check_text(const Hdf5Text& text) const {
+    const std::string label = describe("text", text.path);
+    check_path(text.path);
+    check_value(text.text, label);
+    check_attributes(text.attributes, label);
   }
 
   void check_attributes(const std::vector<Hdf5Attribute>& attributes, const std::string& owner) const {
@@ -134,6 +151,7 @@ class TreeComposer {
       for (const Hdf5Attribute* attribute : attributes) write_attribute(group, *attribute);
     }
     for (const auto& [path, dataset] : plan.datasets) write_dataset(*dataset);
+    for (const auto& [path, text] : plan.texts) write_text(*text);
     check_.succeeded(file_.reset(), "cannot close it");
   }
 
@@ -160,14 +178,25 @@ class TreeComposer {
                          "cannot create group " + path);
   }
 
+  Handle create_dataset(const std::string& path, hid_t type, hid_t space) const {
+    const Handle creation = untimed_list(check_, H5P_DATASET_CREATE);
+    return check_.opened(H5Dcreate2(file_, path.c_str(), type, space, link_list_, creation, H5P_DEFAULT), H5Dclose,
+                         "cannot create dataset " + path);
+  }
+
+  void write_text(const Hdf5Text& text) const {
+    const Handle type = string_type();
+    const Handle dataset = create_dataset(text.path, type, create_space({}));
+    const char* pointer = text.text.c_str();
+    check_.succeeded(H5Dwrite(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, &pointer),
+                     "cannot write dataset " + text.path);
+    for (const Hdf5Attribute* attribute : sorted(text.attributes)) write_attribute(dataset, *attribute);
+  }
+
   void write_dataset(const Hdf5Dataset& dataset) const {
     const NamedArray& array = dataset.array;
     const Handle type = stored_type(array.dtype);
-    const Handle space = create_space(array.shape);
-    const Handle creation = untimed_list(check_, H5P_DATASET_CREATE);
-    const Handle handle =
-        check_.opened(H5Dcreate2(file_, array.name.c_str(), type, space, link_list_, creation, H5P_DEFAULT), H5Dclose,
-                      "cannot create dataset " + array.name);
+    const Handle handle = create_dataset(array.name, type, create_space(array.shape));
     if (!array.bytes.empty()) {
       check_.succeeded(H5Dwrite(handle, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, array.bytes.data()),
                        "cannot write dataset " + array.name);

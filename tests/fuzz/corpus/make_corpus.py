@@ -170,9 +170,23 @@ def make_graph():
     save("graph", "no_json", b"{")
 
 
+def make_foreign_check():
+    """Of the unit tests' files those in which the check finds something, each in both generations of structures."""
+    folder = os.path.join(HERE, "..", "..", "unit", "format", "hdf5", "files")
+    for name in ["soft_link", "external_link", "virtual", "external_storage", "unknown_filter", "compressed_twice",
+                 "beyond_64_bits", "cycle", "second_name", "untrue"]:
+        for structures in ["earliest", "v110"]:
+            with open(os.path.join(folder, f"{name}_{structures}.h5"), "rb") as file:
+                save("foreign_check", f"{name}_{structures}", file.read())
+    for name in ["soft_link_dense", "dimension_scale_v110", "user_block"]:
+        with open(os.path.join(folder, f"{name}.h5"), "rb") as file:
+            save("foreign_check", name, file.read())
+
+
 make_safetensors()
 make_zip()
 make_npy()
 make_graph()
+make_foreign_check()
 if len(sys.argv) > 1:
     make_user_block_and_index(sys.argv[1])

@@ -47,6 +47,14 @@ TEST_F(KerasFile, IsAnArchiveWhateverItIsCalled) {
   EXPECT_THAT(names(read_keras(files(), path("model.h5")).arrays), ElementsAre("model/mine/kernel"));
 }
 
+TEST_F(KerasFile, LosesNoTextOfAStrangers) {
+  Hdf5Tree weights = testing::tree({}, {floats("layers/dense/vars/0", {2, 3})});
+  weights.texts.push_back({"notes", "keep me", {}});
+  write_hdf5_tree(files(), path("a.weights.h5"), weights);
+
+  EXPECT_THAT(error_of([&] { read_keras(files(), path("a.weights.h5")); }), HasSubstr("holds the text \"notes\""));
+}
+
 TEST_F(KerasFile, KeepsTheAssetsOfAnArchive) {
   const ArraySet before =
       read_keras(files(), write_archive(config_, {{"assets/words/list.txt", bytes_of("one\ntwo")}}));

@@ -42,6 +42,7 @@ class Records {
       encoder_.add_dataset(dataset);
       if (!dataset.array.bytes.empty()) encoder_.add_elements(dataset.array.bytes);
     }
+    for (const Hdf5Text& text : tree.texts) encoder_.add_text(text);
   }
   void add_root() { encoder_.add_group({"", {}}); }
   void add_numbers(const std::string& path, std::vector<std::uint64_t> shape) {
@@ -104,7 +105,7 @@ TEST(TreeStream, KeepsATerminalFromObeyingARefusal) {
   Records records;
   records.encoder().refuse(ErrorCode::invalid_file, "\x1B[2Jname\x07 \xC2\x9B \xFF");
 
-  EXPECT_EQ(records.thrown().sentence, "?[2Jname? ?? ");
+  EXPECT_EQ(records.thrown().sentence, "?[2Jname? ?? ?");
 }
 
 TEST(TreeStream, RefusesWhatIsOutOfOrder) {
@@ -126,6 +127,17 @@ TEST(TreeStream, RefusesWhatIsOutOfOrder) {
   late_group.add_numbers("a", {0});
   late_group.encoder().add_group({"b", {}});
   expect_nonsense(late_group, "a group follows a dataset");
+
+  Records unsorted_texts;
+  unsorted_texts.add_root();
+  for (const char* path : {"b", "a"}) unsorted_texts.encoder().add_text({path, "", {}});
+  expect_nonsense(unsorted_texts, "texts are not sorted");
+
+  Records late_numbers;
+  late_numbers.add_root();
+  late_numbers.encoder().add_text({"a", "", {}});
+  late_numbers.add_numbers("b", {0});
+  expect_nonsense(late_numbers, "a dataset follows a text");
 
   Records empty;
   empty.encoder().finish();
@@ -149,6 +161,12 @@ TEST(TreeStream, RefusesPathsThatNoTreeHas) {
   both.encoder().add_group({"a", {}});
   both.add_numbers("a", {0});
   expect_nonsense(both, "a dataset is a group, too");
+
+  Records text;
+  text.add_root();
+  text.add_numbers("a", {0});
+  text.encoder().add_text({"a", "", {}});
+  expect_nonsense(text, "a text is a group or an array, too");
 }
 
 TEST(TreeStream, RefusesElementsThatDoNotFit) {
@@ -188,8 +206,13 @@ TEST(TreeStream, RefusesSizesThatTheFileCannotHold) {
   expect_nonsense(overflow, "a shape is larger than 64 bits count");
 
   Records text;
-  text.encoder().add_group({"", {{"a", std::string(2 << 20, 'x')}}});
-  expect_nonsense(text, "names and attributes are larger than the file can hold");
+  text.add_root();
+  text.encoder().add_text({"a", std::string(2 << 20, 'x'), {}});
+  expect_nonsense(text, "names, attributes and texts are larger than the file can hold");
+
+  Records attribute;
+  attribute.encoder().add_group({"", {{"a", std::string(2 << 20, 'x')}}});
+  expect_nonsense(attribute, "names, attributes and texts are larger than the file can hold");
 }
 
 // 2^63 bytes of anything are claimed; none of it comes.

@@ -29,6 +29,7 @@ TEST(Hdf5Tree, GivesTheSameBytesInWhateverOrderItIsListed) {
 
   std::reverse(tree.groups.begin(), tree.groups.end());
   std::reverse(tree.datasets.begin(), tree.datasets.end());
+  std::reverse(tree.texts.begin(), tree.texts.end());
   for (Hdf5Group& group : tree.groups) std::reverse(group.attributes.begin(), group.attributes.end());
 
   EXPECT_TRUE(compose_hdf5_tree("a.h5", tree) == bytes);

@@ -53,6 +53,25 @@ TEST(WriteHdf5Tree, RefusesTwoObjectsOfOnePath) {
   expect_refused(groups, "group \"g\" is listed twice");
 }
 
+TEST(WriteHdf5Tree, RefusesTextsThatAFileCannotHave) {
+  Hdf5Tree not_utf8;
+  not_utf8.texts.push_back({"a", "\xFF", {}});
+  Hdf5Tree path;
+  path.texts.push_back({"a/", "", {}});
+  Hdf5Tree twice;
+  twice.texts = {{"a", "", {}}, {"a", "", {}}};
+  Hdf5Tree array = tree_of(Hdf5Dataset{testing::make_numbers("a", DType::f32, {1}), {}});
+  array.texts.push_back({"a", "", {}});
+  Hdf5Tree group;
+  group.texts = {{"a", "", {}}, {"a/b", "", {}}};
+
+  expect_refused(not_utf8, "text \"a\" is not UTF-8 text without NUL");
+  expect_refused(path, "path \"a/\"");
+  expect_refused(twice, "text \"a\" is listed twice");
+  expect_refused(array, "text \"a\" is listed twice");
+  expect_refused(group, "text \"a\" is a group, too");
+}
+
 TEST(WriteHdf5Tree, RefusesNumbersWhoseBytesDoNotFit) {
   Hdf5Dataset dataset{testing::make_numbers("a", DType::f32, {3}), {}};
   dataset.array.bytes.pop_back();

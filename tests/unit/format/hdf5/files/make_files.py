@@ -102,6 +102,22 @@ def add_attributes(file):
         file["attributes"].attrs[f"one_of_many_{i:02}"] = i
 
 
+def texts(file):
+    file["variable"] = "größe"
+    file["variable"].attrs["unit"] = "m"
+    file["inner/empty"] = ""
+    file["inner/long"] = "0123456789" * 1000
+    file["ascii"] = np.bytes_("abc")
+    file.create_dataset("variable_ascii", data="abc", dtype=h5py.string_dtype("ascii"))
+    file.create_dataset("fixed", data="größe".encode(), dtype=h5py.string_dtype("utf-8", 10))
+    for name, padding in (("null_terminated", h5py.h5t.STR_NULLTERM), ("space_padded", h5py.h5t.STR_SPACEPAD)):
+        kind = fixed_string(8, padding)
+        value = np.array(b"b c     " if name == "space_padded" else b"bcd", "S8")
+        create(file, name, kind, ()).id.write(h5py.h5s.ALL, h5py.h5s.ALL, value, kind)
+    create(file, "never_written", fixed_string(8, h5py.h5t.STR_NULLPAD), ())
+    file["number"] = 7
+
+
 def all_kinds(file):
     add_kinds(file)
     add_storages(file)
@@ -222,6 +238,18 @@ def reference_attribute(file):
     file.attrs["a"] = file["a"].ref
 
 
+def latin_string(file):
+    file["a"] = np.bytes_("größe".encode("latin-1"))
+
+
+def wide_string(file):
+    create(file, "a", fixed_string(2**31, h5py.h5t.STR_NULLPAD), ())
+
+
+def no_string(file):
+    file["a"] = h5py.Empty("S1")
+
+
 def table_of_strings(file):
     file.attrs.create("a", [["b", "c"], ["d", "e"]], dtype=h5py.string_dtype())
 
@@ -280,6 +308,7 @@ FILES = {
     for name in """soft_link external_link virtual external_storage unknown_filter lzf_filter declared_terabytes contiguous_terabytes
     many_declared_gigabytes beyond_64_bits deep_groups cycle cycle_to_root second_name named_type compound strings opaque enumeration untrue
     no_shape long_double dimension_scale reference_attribute table_of_strings latin_text name_with_dots
+    texts latin_string wide_string no_string
     compressed_twice fletcher32_of_other_bytes chunks_of_one_element deflate_of_fewer_bytes""".split()
 }
 FILES["zstd_of_fewer_bytes"] = zstd_frame(rle_frame(100))
@@ -298,6 +327,11 @@ def main():
         for bound in ("earliest", "v110"):
             with h5py.File(FOLDER / f"{name}_{bound}.h5", "w", libver=(bound, "v110")) as file:
                 make(file)
+        # With so many links in the root that they lie in a fractal heap.
+        with h5py.File(FOLDER / f"{name}_dense.h5", "w", libver=("v110", "v110")) as file:
+            for i in range(12):
+                file.create_group(f"filler_{i}")
+            make(file)
 
 
 main()

@@ -67,15 +67,20 @@ Hdf5Tree every_kind_of_content() {
   tree.datasets.push_back({make_numbers("nothing", DType::f32, {3, 0, 2}), {}});
   tree.datasets.push_back({make_numbers("scalar", DType::i64, {}),
                            {{"axes", make_numbers("", DType::u8, {2, 2})}, {"unit", std::string("m")}}});
+  tree.texts.push_back({"layers/no_text", "", {}});
+  tree.texts.push_back({"text", "gr\xC3\xB6\xC3\x9F\x65", {{"axes", make_numbers("", DType::u8, {2})}}});
   std::sort(tree.groups[2].attributes.begin(), tree.groups[2].attributes.end(),
             [](const auto& a, const auto& b) { return a.name < b.name; });
   return tree;
 }
 
 ::testing::AssertionResult are_equal(const Hdf5Tree& a, const Hdf5Tree& b) {
-  if (a.groups.size() != b.groups.size() || a.datasets.size() != b.datasets.size()) {
-    return ::testing::AssertionFailure() << a.groups.size() << " and " << b.groups.size() << " groups, "
-                                         << a.datasets.size() << " and " << b.datasets.size() << " datasets";
+  const auto counts = [](const Hdf5Tree& tree) {
+    return std::vector<std::size_t>{tree.groups.size(), tree.datasets.size(), tree.texts.size()};
+  };
+  if (counts(a) != counts(b)) {
+    return ::testing::AssertionFailure() << "groups, datasets and texts: " << ::testing::PrintToString(counts(a))
+                                         << " and " << ::testing::PrintToString(counts(b));
   }
   for (std::size_t i = 0; i < a.groups.size(); ++i) {
     if (a.groups[i].path != b.groups[i].path) {
@@ -94,11 +99,44 @@ Hdf5Tree every_kind_of_content() {
     const auto result = are_equal("dataset " + left.name, a.datasets[i].attributes, b.datasets[i].attributes);
     if (!result) return result;
   }
+  for (std::size_t i = 0; i < a.texts.size(); ++i) {
+    if (a.texts[i].path != b.texts[i].path || a.texts[i].text != b.texts[i].text) {
+      return ::testing::AssertionFailure() << "text " << a.texts[i].path << " differs from " << b.texts[i].path;
+    }
+    const auto result = are_equal("text " + a.texts[i].path, a.texts[i].attributes, b.texts[i].attributes);
+    if (!result) return result;
+  }
   return ::testing::AssertionSuccess();
 }
 
 std::string path_of(const std::string& name) {
   return std::string(HOLDFAST_SOURCE_DIR) + "/tests/unit/format/hdf5/files/" + name;
+}
+
+std::vector<std::byte> damaged(std::vector<std::byte> bytes, std::mt19937_64& random) {
+  const auto below = [&](std::size_t limit) {
+    return std::uniform_int_distribution<std::size_t>(0, limit - 1)(random);
+  };
+  // HDF5's structures stand close to the start of objects, and zeros say nothing: aim at bytes that mean something.
+  const auto position = [&] {
+    std::size_t found = below(bytes.size());
+    for (int i = 0; i < 50 && bytes[found] == std::byte{0}; ++i) found = below(bytes.size());
+    return found;
+  };
+  const std::size_t kind = below(10);
+  if (kind == 0) {
+    bytes.resize(1 + below(bytes.size()));
+  } else if (kind == 1) {
+    const std::size_t begin = position();
+    std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(begin), std::min(1 + below(64), bytes.size() - begin),
+                std::byte{0});
+  } else {
+    constexpr std::byte kValues[] = {std::byte{0}, std::byte{1}, std::byte{0x7F}, std::byte{0x80}, std::byte{0xFF}};
+    for (std::size_t i = 0; i <= below(4); ++i) {
+      bytes[position()] = below(2) == 0 ? kValues[below(std::size(kValues))] : static_cast<std::byte>(below(256));
+    }
+  }
+  return bytes;
 }
 
 }  // namespace holdfast::format::testing

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,7 @@ namespace holdfast::format::testing {
 // With bytes that differ from array to array.
 NamedArray make_numbers(const std::string& name, DType dtype, std::vector<std::uint64_t> shape);
 
-// Every element type, scalars, arrays of nothing, every kind of attribute, names beyond ASCII.
+// Every element type, scalars, arrays of nothing, texts, every kind of attribute, names beyond ASCII.
 Hdf5Tree every_kind_of_content();
 
 // Names the first difference.
@@ -23,5 +24,8 @@ Hdf5Tree every_kind_of_content();
 
 // In tests/unit/format/hdf5/files.
 std::string path_of(const std::string& name);
+
+// A few bytes changed, a block zeroed, or the end cut off.
+std::vector<std::byte> damaged(std::vector<std::byte> bytes, std::mt19937_64& random);
 
 }  // namespace holdfast::format::testing

@@ -103,7 +103,8 @@ class Check {
 
   // The fixed start of a structure.
   Cursor head_at(std::uint64_t address, std::uint64_t bytes) const {
-    require(bytes <= room_at(address), "its structures lead outside the file");
+    const bool is_inside = address <= file_.size() - base_ && bytes <= room_at(address);
+    require(is_inside, "its structures lead outside the file");
     return Cursor(file_.subspan(base_ + address, bytes));
   }
 

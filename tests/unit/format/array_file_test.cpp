@@ -8,11 +8,13 @@
 #include <thread>
 
 #include "unit/format/support/array_files.h"
+#include "unit/format/support/views.h"
 
 namespace holdfast::format {
 namespace {
 
 using testing::Array;
+using testing::expect_views_equal;
 using ::testing::HasSubstr;
 using testing::make_array;
 using testing::read_bytes;
@@ -213,6 +215,7 @@ TEST_F(ArrayFileTest, TakesAnyLevelOfCompression) {
     write_array_file(posix_file_system(), path_, "{}", views({array}),
                      {.compression = Compression::zstd, .zstd_level = level});
 
+    expect_views_equal(path_);
     EXPECT_TRUE(open().read("a") == array.bytes) << level;
   }
 }
@@ -227,6 +230,7 @@ TEST_F(ArrayFileTest, TakesNoCompressionAtAll) {
   EXPECT_EQ(file.find("a")->stored_bytes, arrays[0].bytes.size());
   EXPECT_TRUE(file.read("a") == arrays[0].bytes);
   EXPECT_TRUE(file.read("b") == arrays[1].bytes);
+  expect_views_equal(path_);
 }
 
 TEST_F(ArrayFileTest, GivesTheSameBytesWithAnyNumberOfThreads) {
@@ -239,6 +243,7 @@ TEST_F(ArrayFileTest, GivesTheSameBytesWithAnyNumberOfThreads) {
     write_array_file(posix_file_system(), path_, "{}", views(arrays), {.compression = compression, .threads = 5});
 
     EXPECT_TRUE(read_bytes(path_) == alone);
+    expect_views_equal(path_);
   }
 }
 

@@ -9,6 +9,7 @@
 #include "support/memory_file_system.h"
 #include "unit/format/support/array_files.h"
 #include "unit/format/support/savepoints.h"
+#include "unit/format/support/views.h"
 
 namespace holdfast::format {
 namespace {
@@ -60,6 +61,7 @@ class Catalogue : public ::testing::Test {
   }
   void write(std::int64_t step, const std::string& folder = "/run") {
     write_savepoint(files_, path(step, folder), step);
+    testing::expect_views_equal(path(step, folder), files_);
   }
   void damage_savepoint(std::int64_t step, const std::string& folder = "/run") {
     FileContents contents = files_.contents();

@@ -10,6 +10,7 @@
 
 #include "holdfast/format/array_file.h"
 #include "unit/format/support/array_files.h"
+#include "unit/format/support/views.h"
 
 namespace holdfast::format {
 namespace {
@@ -70,6 +71,7 @@ void expect_golden(const std::string& path, bool has_large_array) {
     EXPECT_EQ(info->shape, array.shape) << array.name;
     EXPECT_TRUE(file.read(array.name) == array.bytes) << array.name;
   }
+  testing::expect_views_equal(path);
 }
 
 struct Mode {

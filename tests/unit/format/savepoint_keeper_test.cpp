@@ -9,6 +9,7 @@
 #include "support/memory_file_system.h"
 #include "unit/format/support/array_files.h"
 #include "unit/format/support/savepoints.h"
+#include "unit/format/support/views.h"
 
 namespace holdfast::format {
 namespace {
@@ -30,6 +31,7 @@ class Keeper : public ::testing::Test {
   // Saves and keeps, as a run does.
   void save(SavepointKeeper& keeper, std::int64_t step, double loss = 0) {
     write_savepoint(files_, path(step), step, loss);
+    testing::expect_views_equal(path(step), files_);
     keeper.keep(savepoint_name(step));
   }
 

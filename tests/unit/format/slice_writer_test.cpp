@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "unit/format/support/array_files.h"
+#include "unit/format/support/views.h"
 
 namespace holdfast::format {
 namespace {
@@ -56,6 +57,7 @@ TEST_F(SliceWriterTest, GivesTheSameFileAsOneWriter) {
       EXPECT_EQ(write_in_slices(slices, options), alone) << slices;
       EXPECT_TRUE(read_bytes(path_) == read_bytes(folder_ / "alone.h5")) << slices;
     }
+    testing::expect_views_equal(path_);
   }
   EXPECT_EQ(folder_.names(), (std::vector<std::string>{"a.h5", "alone.h5"}));
 }

@@ -156,6 +156,18 @@ TEST(ForeignCheck, LeavesStructuresThatLeadOutside) {
   }
 }
 
+TEST(ForeignCheck, LeavesStructuresOfNothingThatLeadOutside) {
+  constexpr std::size_t kNamesBytes = 8;  // in a heap's head
+  constexpr std::size_t kNamesAddress = 24;
+  std::vector<std::byte> file = testing::read_bytes(testing::path_of("soft_link_earliest.h5"));
+  const std::size_t heap = find_all(file, "HEAP").at(0);
+
+  put(file, heap + kNamesAddress, ~std::uint64_t{0} - 200);
+  put(file, heap + kNamesBytes, 0);
+
+  EXPECT_THAT(sentence_about(file), HasSubstr("its structures lead outside the file"));
+}
+
 TEST(ForeignCheck, KeepsATerminalFromObeyingNames) {
   std::vector<std::byte> file = testing::read_bytes(testing::path_of("second_name_earliest.h5"));
   const std::size_t names = find_all(file, std::string_view("a\0\0\0\0\0\0\0b\0", 10)).at(0);

@@ -7,6 +7,7 @@
 #include <random>
 #include <stdexcept>
 
+#include "unit/format/support/views.h"
 #include "user_block.h"
 
 namespace holdfast::format::testing {
@@ -36,7 +37,9 @@ std::vector<Array> small_arrays() {
 }
 
 Digest write_arrays(const std::string& path, const std::vector<Array>& arrays, const std::string& metadata) {
-  return write_array_file(posix_file_system(), path, metadata, views(arrays));
+  const Digest digest = write_array_file(posix_file_system(), path, metadata, views(arrays));
+  expect_views_equal(path);
+  return digest;
 }
 
 std::vector<std::byte> read_bytes(const std::string& path) {

@@ -30,6 +30,7 @@ std::vector<ArrayView> views(const std::vector<Array>& arrays);
 // Of several element types, contiguous and in chunks: about 20 KB as a file.
 std::vector<Array> small_arrays();
 
+// Expects HDF5 to see in the file what its index says (views.h), too.
 Digest write_arrays(const std::string& path, const std::vector<Array>& arrays, const std::string& metadata = "{}");
 
 std::vector<std::byte> read_bytes(const std::string& path);

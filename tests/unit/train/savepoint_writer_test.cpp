@@ -157,6 +157,16 @@ TEST_F(SlowStorage, TellsHowLongTheThirdWaited) {
   EXPECT_TRUE(std::filesystem::exists(folder_ / "c"));
 }
 
+TEST_F(SlowStorage, IsWaitedForWithSignsOfLifeAgainAndAgain) {
+  int signs = 0;
+
+  writer_.submit(request_of(folder_ / "c", 3), Deadline::after(30s), [&] {
+    if (++signs == 2) gate_.open();
+  });
+
+  EXPECT_GE(signs, 2);
+}
+
 TEST_F(SlowStorage, SkipsTheThirdWhereThatIsWantedAndSaysSo) {
   SavepointWriter::Request third = request_of(folder_ / "c", 3, {.when_storage_is_slow = WhenStorageIsSlow::skip});
   third.options.when_durable = [] { FAIL() << "it was made"; };

@@ -43,7 +43,7 @@ std::vector<std::string> SavepointKeeper::prune() {
 
 void SavepointKeeper::read_back(const std::string& folder, const std::string& name) {
   const std::string path = in_folder(folder, name);
-  const Digest digest = verify_savepoint(files_, path);
+  const Digest digest = verify_savepoint(files_, path, {.threads = options_.threads});
   const auto original = whole_.find(in_folder(folder_, name));
   if (original != whole_.end() && original->second != digest) {
     throw Error(ErrorCode::invalid_file, path + " is no copy of " + original->first);

@@ -20,6 +20,7 @@ struct KeeperOptions {
   std::vector<std::string> copies{};  // folders, made when they are missing
   RetentionPolicy retention{};        // in each folder by itself
   std::string best_by{};              // the metric that retention.keep_best means
+  int threads = 0;                    // that read savepoints back, as ReadOptions::threads
   ProblemReport report{};             // of copies that could not be made, and of files set aside
   bool is_trial = false;              // of prune(): only says what it would delete, and sets nothing aside
 };

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <vector>
 
 #include "exit_code.h"
 #include "holdfast/format/array_file.h"
 #include "holdfast/format/catalogue.h"
+#include "holdfast/format/exchange/any_file.h"
 #include "progress.h"
 #include "text.h"
 
@@ -48,6 +50,27 @@ std::vector<std::string> files_in(FileSystem& files, const std::string& folder) 
   return paths;
 }
 
+// Whole or not, there is nothing in a file of others to check it by. None for what may be a damaged file of Holdfast.
+std::optional<format::FileKind> kind_of_others(FileSystem& files, const std::string& path) {
+  try {
+    const format::FileKind kind = format::recognise(files, path);
+    return kind == format::FileKind::holdfast ? std::nullopt : std::optional(kind);
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+int say_what_is_wrong(FileSystem& files, const std::string& path, const Error& error, Console& console) {
+  const auto kind = error.code() == ErrorCode::invalid_file ? kind_of_others(files, path) : std::nullopt;
+  if (kind) {
+    console.problems << "holdfast: " << printable(path) << " is a file of kind " << name(*kind)
+                     << ", and only Holdfast's have digests to verify; \"holdfast inspect\" shows what it holds\n";
+    return kNotDone;
+  }
+  console.problems << "holdfast: " << printable(error.what()) << "\n";
+  return verify_exit_code(error);
+}
+
 int verify_file(FileSystem& files, const std::string& path, Console& console) {
   try {
     const format::ArrayFile file = format::ArrayFile::open(files, path);
@@ -59,8 +82,7 @@ int verify_file(FileSystem& files, const std::string& path, Console& console) {
                 << describe_count(file.file_bytes(), "byte") << ", digest " << file.file_digest().hex() << "\n";
     return kDone;
   } catch (const Error& error) {
-    console.problems << "holdfast: " << printable(error.what()) << "\n";
-    return verify_exit_code(error);
+    return say_what_is_wrong(files, path, error, console);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "exchange/byte_source.h"
@@ -96,16 +97,26 @@ bool starts_with(std::span<const std::byte> bytes, std::string_view start) {
   return bytes.size() >= start.size() && std::memcmp(bytes.data(), start.data(), start.size()) == 0;
 }
 
-// HDF5's signature stands at 0, 512, 1024 and so on, each time twice as far.
-bool is_hdf5(FileSource& source) {
+// HDF5's signature stands at 0, 512, 1024 and so on, each time twice as far. None when it stands nowhere.
+std::optional<std::uint64_t> find_hdf5(FileSource& source) {
   constexpr std::string_view kSignature = "\x89HDF\r\n\x1a\n";
   std::array<std::byte, kSignature.size()> bytes{};
   for (std::uint64_t offset = 0; offset <= source.size_bytes() && source.size_bytes() - offset >= bytes.size();
        offset = offset == 0 ? 512 : 2 * offset) {
     source.read(offset, bytes);
-    if (starts_with(bytes, kSignature)) return true;
+    if (starts_with(bytes, kSignature)) return offset;
   }
-  return false;
+  return {};
+}
+
+FileKind kind_of_hdf5(const std::string& path, std::uint64_t offset) {
+  // As Holdfast's files have it. Told that it is no Keras file, nobody would think of damage.
+  if (offset == kUserBlockBytes) {
+    refuse_file(path,
+                "is HDF5 behind a header that is not Holdfast's: a Holdfast file whose first bytes are damaged, or "
+                "another program's; use another copy of it");
+  }
+  return FileKind::keras;
 }
 
 bool is_safetensors(FileSource& source, std::span<const std::byte> start) {
@@ -147,7 +158,7 @@ FileKind recognise(FileSystem& files, const std::string& path) {
     return within_memory(path, [&] { return kind_of_archive(source); });
   }
   if (is_safetensors(source, start)) return FileKind::safetensors;
-  if (is_hdf5(source)) return FileKind::keras;
+  if (const auto offset = find_hdf5(source)) return kind_of_hdf5(path, *offset);
   if (starts_with(start, "\x80")) refuse_pickle(path);
   refuse_file(path,
               "is no file that Holdfast reads (its own, safetensors, NumPy's .npz, Keras's .keras and .h5): its " +

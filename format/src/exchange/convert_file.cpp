@@ -144,6 +144,19 @@ class Converter {
   }
 
   Conversion convert() {
+    try {
+      return convert_all();
+    } catch (const Error& error) {
+      const std::string sentence = error.what();
+      if (sentence.find(input_) != std::string::npos || sentence.find(output_) != std::string::npos) throw;
+      // What knows of arrays alone cannot say of which file they are.
+      const std::string like = options_.like.empty() ? "" : " like " + options_.like;
+      throw Error(error.code(), "cannot convert " + input_ + " to " + output_ + like + ": " + sentence);
+    }
+  }
+
+ private:
+  Conversion convert_all() {
     ArraySet set = read();
     if (!options_.like.empty()) set = as_savepoint(set);
     report("writing " + output_, 0, 1);
@@ -151,7 +164,6 @@ class Converter {
     return std::move(result_);
   }
 
- private:
   void report(const std::string& what, std::uint64_t done, std::uint64_t total) const {
     if (options_.progress) options_.progress(what, done, total);
   }

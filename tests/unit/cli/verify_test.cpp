@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "exit_code.h"
+#include "holdfast/format/exchange/npz.h"
 #include "unit/cli/support/command_test.h"
 
 namespace holdfast::cli {
@@ -59,12 +60,23 @@ TEST_F(Verify, IsNotDoneWithoutFiles) {
   EXPECT_THAT(problems(), HasSubstr("/d/missing.h5"));
 }
 
-TEST_F(Verify, TellsAFileOfAnotherKindFromADamagedOne) {
+TEST_F(Verify, TakesWhatItDoesNotKnowForDamaged) {
   write_text("/d/a.h5", std::string(8192, 'x'));
+  write("/d/b.h5", {{"a", {2}, {1, 2}}});
+  files_.open_for_writing("/d/b.h5")->write_at(0, std::vector<std::byte>(1));
 
   EXPECT_EQ(run({"verify", "/d/a.h5"}), kDamaged);
-
   EXPECT_THAT(problems(), HasSubstr("/d/a.h5"));
+  EXPECT_EQ(run({"verify", "/d/b.h5"}), kDamaged);
+  EXPECT_THAT(problems(), HasSubstr("/d/b.h5"));
+}
+
+TEST_F(Verify, CannotCheckFilesOfOthers) {
+  format::write_npz(files_, "/d/a.h5", "{}", {});
+
+  EXPECT_EQ(run({"verify", "/d/a.h5"}), kNotDone);
+
+  EXPECT_THAT(problems(), HasSubstr("/d/a.h5 is a file of kind npz"));
 }
 
 }  // namespace

@@ -93,6 +93,14 @@ TEST_F(AnyFileTest, FindsHdf5BehindAUserBlock) {
   EXPECT_EQ(kind("/d/shifted"), FileKind::keras);
 }
 
+TEST_F(AnyFileTest, TakesAHoldfastFileWithADamagedStartForNoKerasFile) {
+  write_all();
+  files_.open_for_writing("/d/holdfast")->write_at(0, std::vector<std::byte>(1));
+
+  EXPECT_EQ(refusal("/d/holdfast").code, ErrorCode::invalid_file);
+  EXPECT_THAT(refusal("/d/holdfast").sentence, HasSubstr("first bytes are damaged"));
+}
+
 TEST_F(AnyFileTest, TellsWhatToDoWithPickledFiles) {
   write("/d/pickle", std::string("\x80\x02}q.", 5));
   write_archive("/d/torch", {"archive/data.pkl", "archive/data/0"});

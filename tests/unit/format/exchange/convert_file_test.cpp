@@ -299,6 +299,20 @@ TEST_F(ConvertFile, AsksForASavepointWhereArraysDoNotSayTheirLayers) {
   }
 }
 
+TEST_F(ConvertFile, NamesTheFilesWhoseArraysDoNotFit) {
+  Json metadata = kMetadata;
+  metadata["graph"] = {{"format", "mine"}};
+  write("/d/a.h5", savepoint("", metadata));
+  write("/d/b.h5", savepoint());
+
+  EXPECT_THAT(refusal("/d/a.h5", "/d/c.keras").sentence, HasSubstr("cannot convert /d/a.h5 to /d/c.keras: "));
+  EXPECT_THAT(refusal("/d/a.h5", "/d/c.safetensors", {.to = ConvertTarget::pytorch}).sentence,
+              HasSubstr("cannot convert /d/a.h5 to /d/c.safetensors: "));
+  convert("/d/b.h5", "/d/b.keras");
+  EXPECT_THAT(refusal("/d/b.keras", "/d/c.h5", {.like = "/d/a.h5"}).sentence,
+              HasSubstr("cannot convert /d/b.keras to /d/c.h5 like /d/a.h5: "));
+}
+
 TEST_F(ConvertFile, RefusesToBeLikeWhatIsNoSavepoint) {
   write("/d/a.h5", savepoint());
   write_array_file(files_, "/d/like.h5", "{}", testing::views(small_arrays()));

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <optional>
 #include <vector>
 
 #include "exit_code.h"
@@ -50,21 +49,20 @@ std::vector<std::string> files_in(FileSystem& files, const std::string& folder) 
   return paths;
 }
 
-// Whole or not, there is nothing in a file of others to check it by. None for what may be a damaged file of Holdfast.
-std::optional<format::FileKind> kind_of_others(FileSystem& files, const std::string& path) {
+// False for what may be a damaged file of Holdfast.
+bool is_of_others(FileSystem& files, const std::string& path) {
   try {
-    const format::FileKind kind = format::recognise(files, path);
-    return kind == format::FileKind::holdfast ? std::nullopt : std::optional(kind);
+    return format::recognise(files, path) != format::FileKind::holdfast;
   } catch (const Error&) {
-    return {};
+    return false;
   }
 }
 
 int say_what_is_wrong(FileSystem& files, const std::string& path, const Error& error, Console& console) {
-  const auto kind = error.code() == ErrorCode::invalid_file ? kind_of_others(files, path) : std::nullopt;
-  if (kind) {
-    console.problems << "holdfast: " << printable(path) << " is a file of kind " << name(*kind)
-                     << ", and only Holdfast's have digests to verify; \"holdfast inspect\" shows what it holds\n";
+  if (error.code() == ErrorCode::invalid_file && is_of_others(files, path)) {
+    console.problems << "holdfast: " << printable(path)
+                     << " is none of Holdfast's files, which alone have digests to verify; \"holdfast inspect\" shows "
+                        "what it holds\n";
     return kNotDone;
   }
   console.problems << "holdfast: " << printable(error.what()) << "\n";

@@ -76,7 +76,7 @@ TEST_F(Verify, CannotCheckFilesOfOthers) {
 
   EXPECT_EQ(run({"verify", "/d/a.h5"}), kNotDone);
 
-  EXPECT_THAT(problems(), HasSubstr("/d/a.h5 is a file of kind npz"));
+  EXPECT_THAT(problems(), HasSubstr("/d/a.h5 is none of Holdfast's files"));
 }
 
 }  // namespace

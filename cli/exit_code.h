@@ -6,12 +6,12 @@
 
 namespace holdfast::cli {
 
-inline constexpr int kWhole = 0;
-inline constexpr int kDamaged = 1;
-inline constexpr int kNotDone =
-    2;  // wrong usage, a missing or unreadable file, a newer format: nothing is known of the file
+inline constexpr int kDone = 0;       // whole, equal, written
+inline constexpr int kDamaged = 1;    // of verify
+inline constexpr int kDifferent = 1;  // of diff
+inline constexpr int kNotDone = 2;    // wrong usage, or a file that is missing, cannot be read or is of a newer format
 
-inline int exit_code(const Error& error) {
+inline int verify_exit_code(const Error& error) {
   return error.code() == ErrorCode::invalid_file ? kDamaged : kNotDone;
 }
 

@@ -1,121 +1,117 @@
 #include "inspect.h"
 
-#include <algorithm>
-#include <array>
-#include <iomanip>
 #include <nlohmann/json.hpp>
-#include <sstream>
-#include <utility>
-#include <vector>
 
 #include "exit_code.h"
-#include "holdfast/format/array_file.h"
+#include "holdfast/format/exchange/any_file.h"
+#include "metadata.h"
+#include "table.h"
+#include "text.h"
 
 namespace holdfast::cli {
 namespace {
 
-using format::ArrayFile;
+using format::AnyFile;
 using format::ArrayInfo;
+using format::FileKind;
 
-std::string describe_shape(const std::vector<std::uint64_t>& shape) {
-  std::string text = "[";
-  for (const std::uint64_t extent : shape) text += (text.size() > 1 ? ", " : "") + std::to_string(extent);
-  return text + "]";
-}
-
-// How many times smaller the bytes lie in the file than in memory.
-std::string describe_ratio(std::uint64_t bytes, std::uint64_t stored_bytes) {
-  if (stored_bytes == 0) return "-";
-  std::ostringstream text;
-  text << std::fixed << std::setprecision(2) << static_cast<double>(bytes) / static_cast<double>(stored_bytes);
-  return text.str();
-}
-
-std::uint64_t total_bytes(const ArrayFile& file) {
+std::uint64_t total_bytes(const AnyFile& file) {
   std::uint64_t total = 0;
   for (const ArrayInfo& array : file.arrays()) total += format::size_bytes(array);
   return total;
 }
 
-std::string describe_metadata(const ArrayFile& file) {
-  std::string text = std::to_string(file.metadata().size()) + " bytes";
-  const auto metadata = nlohmann::ordered_json::parse(file.metadata(), nullptr, false);
-  if (!metadata.is_object() || metadata.empty()) return text;
-  for (const char* key : {"step", "epoch"}) {
-    if (metadata.contains(key)) text += std::string(", ") + key + " " + metadata[key].dump();
-  }
-  const char* separator = "; keys: ";
-  for (const auto& item : metadata.items()) text += std::exchange(separator, ", ") + item.key();
-  return text;
+std::uint64_t total_elements(const AnyFile& file) {
+  std::uint64_t total = 0;
+  for (const ArrayInfo& array : file.arrays()) total += format::size_bytes(array) / size_bytes(array.dtype);
+  return total;
 }
 
-using Row = std::array<std::string, 6>;
+const char* describe_kind(FileKind kind) {
+  switch (kind) {
+    case FileKind::holdfast:
+      return "Holdfast";
+    case FileKind::safetensors:
+      return "safetensors";
+    case FileKind::npz:
+      return "NumPy .npz";
+    case FileKind::keras:
+      break;
+  }
+  return "Keras";
+}
 
-std::vector<Row> make_table(const ArrayFile& file) {
-  std::vector<Row> rows{{"name", "type", "shape", "stored bytes", "ratio", "digest"}};
+std::string describe_storage(const AnyFile& file, const ArrayInfo& array) {
+  if (file.array_file() == nullptr) return "-";
+  return array.storage == format::Storage::zstd ? "zstd" : "contiguous";
+}
+
+Table make_table(const AnyFile& file) {
+  Table table({"name", "type", "shape", ">bytes", ">stored", ">ratio", "storage"});
   for (const ArrayInfo& array : file.arrays()) {
-    rows.push_back({array.name, std::string(name(array.dtype)), describe_shape(array.shape),
-                    std::to_string(array.stored_bytes), describe_ratio(format::size_bytes(array), array.stored_bytes),
-                    array.digest.hex()});
+    const std::uint64_t bytes = format::size_bytes(array);
+    table.add({array.name, std::string(name(array.dtype)), describe_shape(array.shape), std::to_string(bytes),
+               array.stored_bytes == 0 ? "-" : std::to_string(array.stored_bytes),
+               describe_ratio(bytes, array.stored_bytes), describe_storage(file, array)});
   }
-  return rows;
+  return table;
 }
 
-void write_table(const std::vector<Row>& rows, std::ostream& out) {
-  std::array<std::size_t, std::tuple_size_v<Row>> widths{};
-  for (const Row& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  for (const Row& row : rows) {
-    for (std::size_t i = 0; i + 1 < row.size(); ++i) {
-      out << std::left << std::setw(static_cast<int>(widths[i]) + 2) << row[i];
-    }
-    out << row.back() << "\n";
-  }
-}
-
-void write_text(const ArrayFile& file, const std::string& path, std::ostream& out) {
+void write_text(const AnyFile& file, const std::string& path, std::ostream& out) {
   const std::uint64_t bytes = total_bytes(file);
-  out << "file            " << path << "\n"
-      << "format version  " << format::kFormatVersion << "\n"
-      << "digest          " << file.file_digest().hex() << "\n"
-      << "size            " << file.file_bytes() << " bytes for " << file.arrays().size() << " arrays of " << bytes
-      << " bytes (ratio " << describe_ratio(bytes, file.file_bytes()) << ")\n"
-      << "metadata        " << describe_metadata(file) << "\n\n";
-  write_table(make_table(file), out);
+  std::vector<std::pair<std::string, std::string>> lines = {{"file", path}, {"format", describe_kind(file.kind())}};
+  if (file.array_file() != nullptr) {
+    lines.back().second += ", version " + std::to_string(format::kFormatVersion);
+    lines.emplace_back("digest", file.array_file()->file_digest().hex());
+  }
+  lines.emplace_back(
+      "size", describe_count(file.file_bytes(), "byte") + " for " + describe_count(file.arrays().size(), "array") +
+                  " with " + describe_count(total_elements(file), "element") + " in " + describe_count(bytes, "byte") +
+                  " (ratio " + describe_ratio(bytes, file.file_bytes()) + ")");
+  for (auto& line : summarise_metadata(file)) lines.push_back(std::move(line));
+  for (const auto& [name, text] : lines) {
+    out << name << std::string(name.size() < 11 ? 11 - name.size() : 1, ' ') << printable(text) << "\n";
+  }
+  out << "\n";
+  make_table(file).write(out);
 }
 
-void write_json(const ArrayFile& file, const std::string& path, std::ostream& out) {
+nlohmann::ordered_json describe(const AnyFile& file, const ArrayInfo& array) {
+  nlohmann::ordered_json description = {
+      {"name", array.name}, {"type", name(array.dtype)}, {"shape", array.shape}, {"bytes", format::size_bytes(array)}};
+  if (array.stored_bytes != 0 || file.array_file() != nullptr) description["stored_bytes"] = array.stored_bytes;
+  if (file.array_file() == nullptr) return description;
+  description["storage"] = describe_storage(file, array);
+  description["digest"] = array.digest.hex();
+  return description;
+}
+
+void write_json(const AnyFile& file, const std::string& path, std::ostream& out) {
   nlohmann::ordered_json arrays = nlohmann::ordered_json::array();
-  for (const ArrayInfo& array : file.arrays()) {
-    arrays.push_back({{"name", array.name},
-                      {"type", name(array.dtype)},
-                      {"shape", array.shape},
-                      {"bytes", format::size_bytes(array)},
-                      {"stored_bytes", array.stored_bytes},
-                      {"digest", array.digest.hex()}});
+  for (const ArrayInfo& array : file.arrays()) arrays.push_back(describe(file, array));
+  nlohmann::ordered_json description = {{"file", path}, {"format", name(file.kind())}};
+  if (file.array_file() != nullptr) {
+    description["format_version"] = format::kFormatVersion;
+    description["digest"] = file.array_file()->file_digest().hex();
   }
-  const nlohmann::ordered_json description = {
-      {"file", path},
-      {"format_version", format::kFormatVersion},
-      {"digest", file.file_digest().hex()},
-      {"file_bytes", file.file_bytes()},
-      {"metadata", nlohmann::ordered_json::parse(file.metadata(), nullptr, false)},
-      {"arrays", arrays}};
+  description["file_bytes"] = file.file_bytes();
+  description["array_bytes"] = total_bytes(file);
+  description["metadata"] = parse_metadata(file.metadata());
+  description["arrays"] = std::move(arrays);
   // A path is whatever bytes the system allows: those that are not UTF-8 are replaced rather than refused.
   out << description.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";
 }
 
 }  // namespace
 
-int inspect(FileSystem& files, const std::string& path, const InspectOptions& options, std::ostream& out) {
-  const ArrayFile file = ArrayFile::open(files, path);
+int inspect(FileSystem& files, const InspectOptions& options, Console& console) {
+  const AnyFile file = AnyFile::open(files, options.path);
   if (options.as_json) {
-    write_json(file, path, out);
+    write_json(file, options.path, console.out);
   } else {
-    write_text(file, path, out);
+    write_text(file, options.path, console.out);
   }
-  return kWhole;
+  return kDone;
 }
 
 }  // namespace holdfast::cli

@@ -2,19 +2,20 @@
 
 // `holdfast inspect FILE`: what a file holds, for a person or as JSON.
 
-#include <ostream>
 #include <string>
 
+#include "console.h"
 #include "holdfast/base/file_system.h"
 
 namespace holdfast::cli {
 
 struct InspectOptions {
+  std::string path;
   bool as_json = false;
 };
 
-// Opens the file, which checks its digest, and writes the description to `out`. Returns the exit code; throws what
-// opening threw.
-int inspect(FileSystem& files, const std::string& path, const InspectOptions& options, std::ostream& out);
+// Of a file of Holdfast only the index is read, of other kinds as much as AnyFile needs. Returns the exit code; throws
+// what opening threw.
+int inspect(FileSystem& files, const InspectOptions& options, Console& console);
 
 }  // namespace holdfast::cli

@@ -7,6 +7,7 @@
 #include "holdfast/format/array_file.h"
 #include "holdfast/format/catalogue.h"
 #include "holdfast/format/savepoint_keeper.h"
+#include "text.h"
 
 namespace holdfast::cli {
 namespace {
@@ -36,8 +37,8 @@ void require_metric(FileSystem& files, const std::string& folder, const std::vec
 
 }  // namespace
 
-int prune(FileSystem& files, const std::string& folder, const PruneOptions& options, std::ostream& out,
-          std::ostream& problems) {
+int prune(FileSystem& files, const PruneOptions& options, Console& console) {
+  const std::string& folder = options.folder;
   if (options.retention.keep_last == 0 && options.retention.max_bytes == 0) {
     throw Error(ErrorCode::invalid_argument,
                 "nothing would be deleted from " + folder + "; say how many stay with --keep-last or --max-bytes");
@@ -48,18 +49,28 @@ int prune(FileSystem& files, const std::string& folder, const PruneOptions& opti
   }
   if (options.retention.keep_best > 0) require_metric(files, folder, entries, options.best_by);
 
-  int worst = kWhole;
+  int worst = kDone;
   const auto report = [&](const format::Problem& problem) {
     worst = kDamaged;
-    problems << "holdfast: " << problem.why;
-    if (!problem.set_aside_as.empty()) problems << "; it is " << problem.set_aside_as << " from here on";
-    problems << "\n";
+    console.problems << "holdfast: " << printable(problem.why);
+    if (!problem.set_aside_as.empty()) {
+      console.problems << "; it is " << printable(problem.set_aside_as) << " from here on";
+    }
+    console.problems << "\n";
   };
-  format::SavepointKeeper keeper(
-      files, folder, {.copies = {}, .retention = options.retention, .best_by = options.best_by, .report = report});
+  format::SavepointKeeper keeper(files, folder,
+                                 {.copies = {},
+                                  .retention = options.retention,
+                                  .best_by = options.best_by,
+                                  .report = report,
+                                  .is_trial = options.is_trial});
   const std::vector<std::string> deleted = keeper.prune();
-  for (const std::string& name : deleted) out << "deleted " << folder << "/" << name << "\n";
-  out << deleted.size() << " savepoints deleted, " << format::list_savepoints(files, folder).size() << " stay\n";
+  const std::string would = options.is_trial ? "would be " : "";
+  for (const std::string& name : deleted)
+    console.out << would << "deleted " << printable(folder) << "/" << name << "\n";
+  const std::size_t left = format::list_savepoints(files, folder).size() - (options.is_trial ? deleted.size() : 0);
+  console.out << describe_count(deleted.size(), "savepoint") << " " << would << "deleted, " << left
+              << (options.is_trial ? " would stay\n" : " stay\n");
   return worst;
 }
 

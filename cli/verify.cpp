@@ -2,13 +2,41 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <vector>
 
 #include "exit_code.h"
 #include "holdfast/format/array_file.h"
+#include "holdfast/format/catalogue.h"
+#include "holdfast/format/exchange/any_file.h"
+#include "progress.h"
+#include "text.h"
 
 namespace holdfast::cli {
 namespace {
+
+// Throws for a file, and for what is not there.
+bool is_folder(FileSystem& files, const std::string& path) {
+  try {
+    files.list(path);
+    return true;
+  } catch (const Error&) {
+    return false;  // and opening it says why
+  }
+}
+
+void mention_leftovers(FileSystem& files, const std::string& folder, Console& console) {
+  for (const std::string& name : files.list(folder)) {
+    const std::string path = printable((std::filesystem::path(folder) / name).string());
+    if (name.find(".h5.damaged") != std::string::npos && !name.ends_with(".txt")) {
+      console.problems << "holdfast: " << path << " was set aside as damaged; " << path << ".txt says why\n";
+    } else if (name.find(".h5.tmp-") != std::string::npos) {
+      console.problems << "holdfast: " << path
+                       << " is a file that is being written, or that a writer left when it died; the run's next start "
+                          "removes it\n";
+    }
+  }
+}
 
 std::vector<std::string> files_in(FileSystem& files, const std::string& folder) {
   std::vector<std::string> paths;
@@ -22,27 +50,49 @@ std::vector<std::string> files_in(FileSystem& files, const std::string& folder) 
   return paths;
 }
 
-int verify_file(FileSystem& files, const std::string& path, std::ostream& out, std::ostream& problems) {
+// Whole or not, there is nothing in a file of others to check it by. None for what may be a damaged file of Holdfast.
+std::optional<format::FileKind> kind_of_others(FileSystem& files, const std::string& path) {
+  try {
+    const format::FileKind kind = format::recognise(files, path);
+    return kind == format::FileKind::holdfast ? std::nullopt : std::optional(kind);
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+int say_what_is_wrong(FileSystem& files, const std::string& path, const Error& error, Console& console) {
+  const auto kind = error.code() == ErrorCode::invalid_file ? kind_of_others(files, path) : std::nullopt;
+  if (kind) {
+    console.problems << "holdfast: " << printable(path) << " is a file of kind " << name(*kind)
+                     << ", and only Holdfast's have digests to verify; \"holdfast inspect\" shows what it holds\n";
+    return kNotDone;
+  }
+  console.problems << "holdfast: " << printable(error.what()) << "\n";
+  return verify_exit_code(error);
+}
+
+int verify_file(FileSystem& files, const std::string& path, Console& console) {
   try {
     const format::ArrayFile file = format::ArrayFile::open(files, path);
-    file.verify();
-    out << path << ": whole, " << file.arrays().size() << " arrays, " << file.file_bytes() << " bytes, digest "
-        << file.file_digest().hex() << "\n";
-    return kWhole;
+    {
+      Progress progress(console, "verifying " + path);
+      file.verify(progress.callback());
+    }
+    console.out << printable(path) << ": whole, " << describe_count(file.arrays().size(), "array") << ", "
+                << describe_count(file.file_bytes(), "byte") << ", digest " << file.file_digest().hex() << "\n";
+    return kDone;
   } catch (const Error& error) {
-    problems << "holdfast: " << error.what() << "\n";
-    return exit_code(error);
+    return say_what_is_wrong(files, path, error, console);
   }
 }
 
 }  // namespace
 
-int verify(FileSystem& files, const std::string& path, std::ostream& out, std::ostream& problems) {
-  std::error_code ignored;  // what cannot be looked at is no folder, and opening it says why
-  if (!std::filesystem::is_directory(path, ignored)) return verify_file(files, path, out, problems);
-  int worst = kWhole;
-  for (const std::string& file : files_in(files, path))
-    worst = std::max(worst, verify_file(files, file, out, problems));
+int verify(FileSystem& files, const std::string& path, Console& console) {
+  if (!is_folder(files, path)) return verify_file(files, path, console);
+  mention_leftovers(files, path, console);
+  int worst = kDone;
+  for (const std::string& file : files_in(files, path)) worst = std::max(worst, verify_file(files, file, console));
   return worst;
 }
 

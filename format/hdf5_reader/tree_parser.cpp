@@ -9,13 +9,14 @@
 #include "element_types.h"
 #include "hdf5/foreign_rules.h"
 #include "hdf5/hdf5_session.h"
-#include "hdf5/memory_driver.h"
+#include "hdf5/memory_image.h"
 #include "hdf5/tree_names.h"
 
 namespace holdfast::hdf5_reader {
 namespace {
 
 using format::Checker;
+using format::FixedImage;
 using format::Handle;
 using format::Hdf5Attribute;
 using format::label_of;
@@ -66,7 +67,8 @@ class Parser {
         types_(check_),
         attribute_reader_(check_, types_, file_bytes_),
         dataset_reader_(check_, types_, attribute_reader_, file_bytes_),
-        file_(open(file)) {}
+        image_(file),
+        file_(open()) {}
 
   // Looks at all objects before it reads any, so that nothing is handed over of a file that asks for too much.
   void parse(TreeSink& sink) {
@@ -80,8 +82,8 @@ class Parser {
   }
 
  private:
-  Handle open(std::span<const std::byte> file) const {
-    const Handle access = memory_access_list(check_, {.growing = nullptr, .fixed = file});
+  Handle open() {
+    const Handle access = driver_access_list(check_, image_);
     // An absolute name, so that HDF5 does not ask for the working directory.
     return check_.opened(H5Fopen("/file", H5F_ACC_RDONLY, access), H5Fclose, "HDF5 cannot open it");
   }
@@ -210,6 +212,7 @@ class Parser {
   ElementTypes types_;
   AttributeReader attribute_reader_;
   DatasetReader dataset_reader_;
+  FixedImage image_;
   Handle file_;
 
   std::vector<std::string> groups_;

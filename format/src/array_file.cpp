@@ -183,9 +183,9 @@ void ArrayFile::verify_structure() const {
   }
 }
 
-void ArrayFile::verify() const {
+void ArrayFile::verify(const std::function<void(std::uint64_t done, std::uint64_t total)>& progress) const {
   verify_structure();
-  verify_pieces(*state_->file, state_->path, state_->index, state_->options.threads);
+  verify_pieces(*state_->file, state_->path, state_->index, {.threads = state_->options.threads, .progress = progress});
 }
 
 Digest ArrayFile::file_digest() const {

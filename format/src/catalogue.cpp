@@ -70,8 +70,8 @@ std::optional<double> metric_of(std::string_view metadata_json, const std::strin
   return value->get<double>();
 }
 
-Digest verify_savepoint(FileSystem& files, const std::string& path) {
-  const ArrayFile file = ArrayFile::open(files, path);
+Digest verify_savepoint(FileSystem& files, const std::string& path, const ReadOptions& options) {
+  const ArrayFile file = ArrayFile::open(files, path, options);
   file.verify();
   return file.file_digest();
 }

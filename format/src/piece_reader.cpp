@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <mutex>
 #include <vector>
 
 #include "chunk.h"
@@ -100,13 +101,35 @@ void for_each_in_threads(File& file, const std::string& path, std::size_t count,
   run_in_threads(useful, serve, [&] { next = count; });
 }
 
-void verify_array(PieceReader& reader, const std::string& path, const IndexedArray& array) {
+// Adds up what several threads have done.
+class ProgressCount {
+ public:
+  ProgressCount(const VerifyOptions& options, const Index& index) : progress_(options.progress) {
+    for (const IndexedArray& array : index.arrays) total_ += size_bytes(array.info);
+    total_ += size_bytes(index.metadata.info);
+  }
+
+  void add(std::uint64_t bytes) {
+    if (!progress_) return;
+    const std::lock_guard lock(mutex_);
+    progress_(done_ += bytes, total_);
+  }
+
+ private:
+  const std::function<void(std::uint64_t done, std::uint64_t total)>& progress_;
+  std::uint64_t total_ = 0;
+  std::mutex mutex_;
+  std::uint64_t done_ = 0;  // guarded by mutex_
+};
+
+void verify_array(PieceReader& reader, const std::string& path, const IndexedArray& array, ProgressCount& count) {
   DigestBuilder builder;
   std::vector<std::byte> bytes;
   for (const PiecePlace& place : places_of(array)) {
     bytes.resize(place.bytes);
     reader.read(array, place, bytes);
     builder.update(bytes);
+    count.add(bytes.size());
   }
   if (builder.finish() != array.info.digest) fail(path, array, "does not have the digest that its writer gave it");
 }
@@ -128,9 +151,10 @@ void read_pieces(File& file, const std::string& path, std::span<const ReadTarget
   });
 }
 
-void verify_pieces(File& file, const std::string& path, const Index& index, int threads) {
-  for_each_in_threads(file, path, index.arrays.size() + 1, threads, [&](PieceReader& reader, std::size_t i) {
-    verify_array(reader, path, i == 0 ? index.metadata : index.arrays[i - 1]);
+void verify_pieces(File& file, const std::string& path, const Index& index, const VerifyOptions& options) {
+  ProgressCount count(options, index);
+  for_each_in_threads(file, path, index.arrays.size() + 1, options.threads, [&](PieceReader& reader, std::size_t i) {
+    verify_array(reader, path, i == 0 ? index.metadata : index.arrays[i - 1], count);
   });
 }
 

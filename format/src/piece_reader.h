@@ -3,6 +3,8 @@
 // Reads pieces from a file into arrays, in several threads, and checks every byte on the way.
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 
@@ -20,7 +22,12 @@ struct ReadTarget {
 // but zeros behind it; what `out` holds is undefined then.
 void read_pieces(File& file, const std::string& path, std::span<const ReadTarget> targets, int threads);
 
+struct VerifyOptions {
+  int threads = 0;
+  std::function<void(std::uint64_t done, std::uint64_t total)> progress = {};  // as of ArrayFile::verify
+};
+
 // Checks the pieces of all arrays of the index, and each array's own digest. Takes memory for a piece a thread.
-void verify_pieces(File& file, const std::string& path, const Index& index, int threads);
+void verify_pieces(File& file, const std::string& path, const Index& index, const VerifyOptions& options);
 
 }  // namespace holdfast::format

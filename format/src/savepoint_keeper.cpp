@@ -41,15 +41,20 @@ std::vector<std::string> SavepointKeeper::prune() {
   return prune(folder_);
 }
 
+void SavepointKeeper::read_back(const std::string& folder, const std::string& name) {
+  const std::string path = in_folder(folder, name);
+  const Digest digest = verify_savepoint(files_, path, {.threads = options_.threads});
+  const auto original = whole_.find(in_folder(folder_, name));
+  if (original != whole_.end() && original->second != digest) {
+    throw Error(ErrorCode::invalid_file, path + " is no copy of " + original->first);
+  }
+  whole_[path] = digest;
+}
+
 void SavepointKeeper::verify(const std::string& folder, const std::string& name) {
   const std::string path = in_folder(folder, name);
   try {
-    const Digest digest = verify_savepoint(files_, path);
-    const auto original = whole_.find(in_folder(folder_, name));
-    if (original != whole_.end() && original->second != digest) {
-      throw Error(ErrorCode::invalid_file, path + " is no copy of " + original->first);
-    }
-    whole_[path] = digest;
+    read_back(folder, name);
   } catch (const Error& failure) {
     if (failure.code() == ErrorCode::invalid_file) set_aside_and_report(path, failure.what());
     throw;
@@ -58,7 +63,7 @@ void SavepointKeeper::verify(const std::string& folder, const std::string& name)
 
 void SavepointKeeper::set_aside_and_report(const std::string& path, const std::string& why) {
   forget(path);
-  report({.path = path, .why = why, .set_aside_as = set_aside(files_, path, why)});
+  report({.path = path, .why = why, .set_aside_as = options_.is_trial ? "" : set_aside(files_, path, why)});
 }
 
 void SavepointKeeper::copy(const std::string& name, const std::string& folder) {
@@ -83,7 +88,7 @@ void SavepointKeeper::forget(const std::string& path) {
   metrics_.erase(path);
 }
 
-// Calls `look`, which may find that a file is damaged or gone. A damaged one is set aside by then or now.
+// Calls `look`, which may find that a file is damaged or gone. A damaged one is set aside.
 bool SavepointKeeper::is_there_and_sound(const std::string& path, const std::function<void()>& look) {
   try {
     look();
@@ -100,7 +105,7 @@ void SavepointKeeper::find_newest_whole(const std::string& folder, std::vector<S
   while (!entries.empty()) {
     SavepointEntry& newest = entries.back();
     const std::string path = in_folder(folder, newest.name);
-    newest.is_whole = whole_.contains(path) || is_there_and_sound(path, [&] { verify(folder, newest.name); });
+    newest.is_whole = whole_.contains(path) || is_there_and_sound(path, [&] { read_back(folder, newest.name); });
     if (newest.is_whole) return;
     entries.pop_back();
   }
@@ -123,7 +128,8 @@ std::vector<std::string> SavepointKeeper::prune(const std::string& folder) {
   std::vector<SavepointEntry> entries = list_savepoints(files_, folder);
   find_newest_whole(folder, entries);
   if (options_.retention.keep_best > 0) find_metrics(folder, entries);
-  const std::vector<std::string> names = savepoints_to_delete(entries, options_.retention);
+  std::vector<std::string> names = savepoints_to_delete(entries, options_.retention);
+  if (options_.is_trial) return names;
   for (const std::string& name : names) {
     files_.remove(in_folder(folder, name));
     forget(in_folder(folder, name));

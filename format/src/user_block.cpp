@@ -46,6 +46,10 @@ std::array<std::byte, kUserBlockBytes> encode(const UserBlock& block) {
   return bytes;
 }
 
+bool has_array_file_magic(std::span<const std::byte> head) {
+  return begins_with(head, kMagic);
+}
+
 UserBlock decode_user_block(const std::string& path, std::span<const std::byte> head, std::uint64_t actual_bytes) {
   if (begins_with(head, kHdf5Magic)) {
     fail(path, "is an HDF5 file without the header that Holdfast writes; give a file that Holdfast wrote");

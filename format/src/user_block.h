@@ -24,6 +24,9 @@ struct UserBlock {
 
 std::array<std::byte, kUserBlockBytes> encode(const UserBlock& block);
 
+// Whether `head` begins as every version of the format does.
+bool has_array_file_magic(std::span<const std::byte> head);
+
 // `head` is the file's beginning, as far as it goes, `actual_bytes` the file's size; `path` is named in errors. Throws
 // Error{invalid_file} unless the block is undamaged and of a file of this size, Error{unsupported} for another format
 // version.

@@ -14,6 +14,7 @@ class PlayedContext final : public TrainingContext {
   int rank() const override { return 0; }
   int replicas() const override { return 1; }
   std::string run_directory() const override { return directory; }
+  int saving_threads() const override { return threads; }
   std::int64_t step() const override { return step_number; }
   std::int64_t epoch() const override { return epoch_number; }
   std::int64_t epochs() const override { return 10; }
@@ -21,10 +22,11 @@ class PlayedContext final : public TrainingContext {
   std::int64_t batches_per_epoch() const override { return 48; }
   std::int64_t samples_in_epoch() const override { return 1200; }
   void stop_training() override { stopped = true; }
-  void save(const std::string& path, std::function<void()> when_durable) override {
+  void save(const std::string& path, const SaveOptions& options) override {
     saved.push_back(path);
     write(path);
-    if (when_durable) when_durable();
+    asked.push_back(options);
+    if (options.when_durable) options.when_durable();
   }
 
   // What a savepoint is made by.
@@ -32,10 +34,12 @@ class PlayedContext final : public TrainingContext {
     posix_file_system().create(path);
   };
   std::string directory;
+  int threads = 0;
   std::int64_t step_number = 0;
   std::int64_t epoch_number = 0;
   bool stopped = false;
   std::vector<std::string> saved;
+  std::vector<SaveOptions> asked;  // one for each of `saved`
 };
 
 }  // namespace holdfast

@@ -89,6 +89,14 @@ ArraySet read_tree(Hdf5Tree tree, const std::string& path) {
   return is_legacy ? read_legacy_weights(std::move(tree), path) : read_weights(std::move(tree));
 }
 
+std::vector<ArrayInfo> infos(const std::vector<NamedArray>& arrays) {
+  std::vector<ArrayInfo> result;
+  for (const NamedArray& array : arrays) {
+    result.push_back({.name = array.name, .dtype = array.dtype, .shape = array.shape, .digest = {}});
+  }
+  return result;
+}
+
 }  // namespace
 
 std::string_view name(KerasForm form) {
@@ -108,15 +116,19 @@ ArraySet read_keras(FileSystem& files, const std::string& path) {
   return read_tree(read_hdf5_tree(files, path), path);
 }
 
-void write_keras(FileSystem& files, const std::string& path, const ArraySet& arrays, KerasForm form) {
+std::vector<ArrayInfo> write_keras(FileSystem& files, const std::string& path, const ArraySet& arrays, KerasForm form) {
   const Json metadata = parse_keras_json(arrays.metadata, "the metadata");
   const KerasContent content =
       is_savepoint(metadata) ? lay_out(keras_from_savepoint(arrays, metadata), form)
                              : convert({.arrays = arrays.arrays, .description = keras_description(metadata)}, form);
-  if (form == KerasForm::archive) return write_keras_archive(files, path, content);
+  if (form == KerasForm::archive) {
+    write_keras_archive(files, path, content);
+    return infos(content.arrays);
+  }
   KerasDescription description = content.description;
   if (form == KerasForm::legacy_model) add_config(description);
   write_hdf5_tree(files, path, keras_tree(content.arrays, description));
+  return infos(content.arrays);
 }
 
 ArraySet keras_to_savepoint(const ArraySet& keras, const ArraySet& like) {

@@ -103,6 +103,12 @@ Handle element_type(const Checker& check, DType dtype) {
   check.fail("no element type");
 }
 
+Handle utf8_link_list(const Checker& check) {
+  Handle list = check.opened(H5Pcreate(H5P_LINK_CREATE), H5Pclose, "no link creation list");
+  check.succeeded(H5Pset_char_encoding(list, H5T_CSET_UTF8), "cannot set UTF-8 names");
+  return list;
+}
+
 void set_format_bounds(const Checker& check, hid_t access_list) {
   check.succeeded(H5Pset_libver_bounds(access_list, H5F_LIBVER_V18, H5F_LIBVER_V110),
                   "HDF5 does not take the format bounds");

@@ -80,6 +80,9 @@ class Checker {
 // make the bytes of equal content differ.
 Handle untimed_list(const Checker& check, hid_t kind);
 
+// A link creation list for names in UTF-8.
+Handle utf8_link_list(const Checker& check);
+
 // For a file's access list: structures of HDF5 1.8 are compact and have no limit of 64 KiB on attributes; later ones
 // mark a file as open for writing, which outlives a writer that died.
 void set_format_bounds(const Checker& check, hid_t access_list);

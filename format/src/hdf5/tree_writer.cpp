@@ -4,12 +4,12 @@
 #include <utility>
 
 #include "hdf5/hdf5_session.h"
-#include "hdf5/memory_driver.h"
+#include "hdf5/memory_image.h"
 #include "hdf5/tree.h"
 #include "hdf5/tree_names.h"
 #include "shape_bytes.h"
-#include "temporary_files.h"
 #include "utf8.h"
+#include "whole_writer.h"
 
 namespace holdfast::format {
 namespace {
@@ -142,8 +142,8 @@ class Planner {
 class TreeComposer {
  public:
   // `image` must outlive it.
-  TreeComposer(const std::string& label, std::vector<std::byte>& image)
-      : check_(Checker::of_writing(label)), link_list_(make_link_list()), file_(create_file(image)) {}
+  TreeComposer(const std::string& label, GrowingImage& image)
+      : check_(Checker::of_writing(label)), link_list_(utf8_link_list(check_)), file_(create_file(image)) {}
 
   void write(const Plan& plan) {
     for (const auto& [path, attributes] : plan.groups) {
@@ -156,15 +156,9 @@ class TreeComposer {
   }
 
  private:
-  Handle make_link_list() const {
-    Handle list = check_.opened(H5Pcreate(H5P_LINK_CREATE), H5Pclose, "no link creation list");
-    check_.succeeded(H5Pset_char_encoding(list, H5T_CSET_UTF8), "cannot set UTF-8 names");
-    return list;
-  }
-
-  Handle create_file(std::vector<std::byte>& image) const {
+  Handle create_file(GrowingImage& image) const {
     const Handle creation = untimed_list(check_, H5P_FILE_CREATE);
-    const Handle access = memory_access_list(check_, {.growing = &image, .fixed = {}});
+    const Handle access = driver_access_list(check_, image);
     return check_.opened(H5Fcreate("holdfast", H5F_ACC_TRUNC, creation, access), H5Fclose, "HDF5 cannot create a file");
   }
 
@@ -275,14 +269,13 @@ class TreeComposer {
 std::vector<std::byte> compose_hdf5_tree(const std::string& label, const Hdf5Tree& tree) {
   const Plan plan = Planner(label).plan(tree);
   try {
-    std::vector<std::byte> image;
     std::size_t bytes = 0;
     for (const Hdf5Dataset& dataset : tree.datasets) bytes += dataset.array.bytes.size();
     // Growing step by step would copy the image again and again.
-    image.reserve(bytes + bytes / 8);
+    GrowingImage image(bytes + bytes / 8);
     const Session session;
     TreeComposer(label, image).write(plan);
-    return image;
+    return image.take_bytes();
   } catch (const std::bad_alloc&) {
     throw Error(ErrorCode::out_of_memory, "no memory to compose " + label + "; free some memory and try again");
   }
@@ -290,24 +283,7 @@ std::vector<std::byte> compose_hdf5_tree(const std::string& label, const Hdf5Tre
 
 void write_hdf5_tree(FileSystem& files, const std::string& path, const Hdf5Tree& tree) {
   const std::vector<std::byte> image = compose_hdf5_tree(path, tree);
-  const std::string temporary = temporary_path(path);
-  std::unique_ptr<File> file = files.create(temporary);
-  try {
-    file->write_at(0, image);
-    file->sync();
-    file.reset();
-    files.rename(temporary, path);
-  } catch (...) {
-    try {
-      file.reset();
-      files.remove(temporary);
-    } catch (const Error&) {
-      // The first error says more; remove_temporary_files finds what is left.
-    }
-    throw;
-  }
-  // After a power cut the folder could otherwise still hold the old name.
-  files.sync_folder(parent_folder(path));
+  write_whole(files, path, [&](File& file) { file.write_at(0, image); });
 }
 
 }  // namespace holdfast::format

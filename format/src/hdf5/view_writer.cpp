@@ -5,7 +5,7 @@
 
 #include "chunk.h"
 #include "hdf5/hdf5_session.h"
-#include "hdf5/view_driver.h"
+#include "hdf5/view_image.h"
 #include "holdfast/base/error.h"
 #include "names.h"
 #include "user_block.h"
@@ -33,7 +33,7 @@ class ViewWriter {
       : check_(Checker::of_writing(path)),
         image_(image),
         zstd_level_(static_cast<unsigned>(zstd_level)),
-        link_list_(make_link_list()),
+        link_list_(utf8_link_list(check_)),
         file_(create_file()) {}
 
   void add_metadata(const IndexedArray& metadata) {
@@ -55,16 +55,10 @@ class ViewWriter {
   void finish() { check_.succeeded(file_.reset(), "cannot close it"); }
 
  private:
-  Handle make_link_list() const {
-    Handle list = check_.opened(H5Pcreate(H5P_LINK_CREATE), H5Pclose, "no link creation list");
-    check_.succeeded(H5Pset_char_encoding(list, H5T_CSET_UTF8), "cannot set UTF-8 names");
-    return list;
-  }
-
   Handle create_file() const {
     const Handle creation = untimed_list(check_, H5P_FILE_CREATE);
     check_.succeeded(H5Pset_userblock(creation, kUserBlockBytes), "cannot reserve the header");
-    const Handle access = view_access_list(check_, image_);
+    const Handle access = driver_access_list(check_, image_);
     return check_.opened(H5Fcreate("holdfast", H5F_ACC_TRUNC, creation, access), H5Fclose, "HDF5 cannot create a file");
   }
 
@@ -89,13 +83,8 @@ class ViewWriter {
                          "cannot create dataset " + name);
   }
 
-  void announce_data(std::uint64_t offset, std::uint64_t bytes) const {
-    image_.next_data_offset = offset;
-    image_.next_data_bytes = bytes;
-  }
-
   void require_announced_was_taken(const std::string& name) const {
-    check_.require(image_.next_data_bytes == 0, "HDF5 gave array " + name + " no place");
+    check_.require(!image_.is_data_expected(), "HDF5 gave array " + name + " no place");
   }
 
   Handle create_contiguous(const IndexedArray& array, hid_t type, hid_t space) const {
@@ -103,7 +92,7 @@ class ViewWriter {
     check_.succeeded(H5Pset_layout(creation, H5D_CONTIGUOUS), "no contiguous layout");
     check_.succeeded(H5Pset_alloc_time(creation, H5D_ALLOC_TIME_EARLY), "no early allocation");
     check_.succeeded(H5Pset_fill_time(creation, H5D_FILL_TIME_NEVER), "cannot leave out fill values");
-    announce_data(array.offset, array.info.stored_bytes);
+    image_.expect_data(array.offset, array.info.stored_bytes);
     Handle dataset = create_dataset(array.info.name, type, space, creation);
     require_announced_was_taken(array.info.name);
     return dataset;
@@ -130,7 +119,7 @@ class ViewWriter {
       const ChunkGrid::Piece piece = grid.piece(i);
       const std::vector<hsize_t> position(piece.offset.begin(), piece.offset.end());
       const std::uint32_t bytes = array.pieces[i].stored_bytes;
-      announce_data(offset, bytes);
+      image_.expect_data(offset, bytes);
       check_.succeeded(H5Dwrite_chunk(dataset, H5P_DEFAULT, 0, position.data(), bytes, &kNothing),
                        "cannot list the chunks of array " + array.info.name);
       require_announced_was_taken(array.info.name);
@@ -158,13 +147,12 @@ class ViewWriter {
 
 Hdf5View compose_view(const std::string& path, const Index& index, int zstd_level) {
   const Session session;
-  ViewImage image;
-  image.structures_offset = index.hdf5_offset;
+  ViewImage image(index.hdf5_offset);
   ViewWriter writer(path, image, zstd_level);
   writer.add_metadata(index.metadata);
   for (const IndexedArray& array : index.arrays) writer.add_array(array);
   writer.finish();
-  return {std::move(image.superblock), std::move(image.structures)};
+  return {image.superblock(), image.structures()};
 }
 
 }  // namespace holdfast::format

@@ -35,6 +35,7 @@
 #include "holdfast/train/early_stopping.h"
 #include "holdfast/train/model_checkpoint.h"
 #include "holdfast/train/replica.h"
+#include "holdfast/train/savepoint.h"
 #include "holdfast/train/supervise.h"
 #include "holdfast/train/trainable.h"
 #include "holdfast/train/trainer.h"

@@ -12,7 +12,7 @@ namespace {
 
 struct PendingSave {
   std::string path;
-  std::function<void()> when_durable;
+  SaveOptions options;
 };
 
 Logs means(const std::vector<std::string>& names, const std::vector<double>& sums, std::int64_t samples) {
@@ -47,6 +47,7 @@ class Trainer::Session::FitContext final : public TrainingContext {
   int replicas() const override { return session_.place_->size; }
   std::string run_directory() const override { return session_.place_->run_directory; }
   std::vector<std::string> savepoint_copies() const override { return session_.place_->savepoint_copies; }
+  int saving_threads() const override { return session_.place_->saving_threads; }
   std::int64_t step() const override { return session_.state_.step; }
   std::int64_t epoch() const override { return session_.state_.epoch; }
   std::int64_t epochs() const override { return record_.epochs; }
@@ -54,10 +55,9 @@ class Trainer::Session::FitContext final : public TrainingContext {
   std::int64_t batches_per_epoch() const override { return batches_; }
   std::int64_t samples_in_epoch() const override { return record_.epoch_samples; }
   void stop_training() override { should_stop_ = true; }
-  void save(const std::string& path, std::function<void()> when_durable) override {
-    if (rank() != 0) return;
+  void save(const std::string& path, const SaveOptions& options) override {
     std::erase_if(pending_, [&](const PendingSave& pending) { return pending.path == path; });
-    pending_.push_back({path, std::move(when_durable)});
+    pending_.push_back({path, options});
   }
 
   bool should_stop() const { return should_stop_; }
@@ -107,14 +107,11 @@ FitResult Trainer::Session::fit(const Dataset& data, const FitOptions& options) 
       record.results = means(trainable_.sum_names(), record.epoch_sums, record.epoch_samples);
       end_fit(record, context, options);
     }
-    for (PendingSave& pending : context.take_pending()) {
-      collect_callback_states(options);
-      submit_savepoint(pending.path, std::move(pending.when_durable));
-    }
+    save_pending(context, options);
     if (is_stop_requested_) stop();
   }
   running_fit_ = nullptr;
-  if (place_->rank == 0) flush_savepoints();
+  if (place_->rank == 0) act_and_tell(options, [&] { flush_savepoints(); });
   trainable_.on_fit_end();
   return {record.results, record.history};
 }
@@ -159,6 +156,31 @@ void Trainer::Session::end_epoch(CallRecord& record, FitContext& context, const 
 void Trainer::Session::end_fit(CallRecord& record, FitContext& context, const FitOptions& options) {
   record.is_finished = true;
   for (const CallbackHandle& callback : options.callbacks) callback->on_fit_end(context, record.results);
+}
+
+void Trainer::Session::save_pending(FitContext& context, const FitOptions& options) {
+  std::vector<PendingSave> pending = context.take_pending();
+  // On every rank, and whether or not the storage has a place: what is skipped must leave the same state behind.
+  if (!pending.empty()) collect_callback_states(options);
+  if (place_->rank != 0) return;
+  act_and_tell(options, [&] {
+    writer_.check();
+    for (PendingSave& save : pending) submit_savepoint(save.path, std::move(save.options));
+  });
+}
+
+void Trainer::Session::act_and_tell(const FitOptions& options, const std::function<void()>& act) {
+  std::exception_ptr failure;
+  try {
+    act();
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  for (const SavepointEvent& event : writer_.take_events()) {
+    supervision_.enter(TrainingPhase::callbacks, state_.step);
+    for (const CallbackHandle& callback : options.callbacks) callback->on_savepoint(event);
+  }
+  if (failure) std::rethrow_exception(failure);
 }
 
 Logs Trainer::Session::evaluation_pass(const Dataset& data) {

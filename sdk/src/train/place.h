@@ -49,7 +49,8 @@ struct Replica::Place {
   int size = 1;
   int shards = 1;
   int threads_per_shard = 1;
-  int workers = 1;  // shards that this replica computes at once
+  int workers = 1;         // shards that this replica computes at once
+  int saving_threads = 0;  // this replica's share of the host's cores; 0: all that the process has
   int generation = 0;
   std::uint64_t seed = 0;
   std::string run_directory;

@@ -36,9 +36,12 @@ std::function<void(const std::string& name)> make_savepoint_keeper(FileSystem& f
   const auto warn = [](const format::Problem& problem) {
     log(LogLevel::warning, "savepoint " + problem.path + " is not kept: " + problem.why);
   };
-  const auto keeper = std::make_shared<format::SavepointKeeper>(
-      files, folder,
-      format::KeeperOptions{.copies = copies, .retention = retention, .best_by = options.best_by, .report = warn});
+  const auto keeper = std::make_shared<format::SavepointKeeper>(files, folder,
+                                                                format::KeeperOptions{.copies = copies,
+                                                                                      .retention = retention,
+                                                                                      .best_by = options.best_by,
+                                                                                      .threads = options.threads,
+                                                                                      .report = warn});
   return [keeper](const std::string& name) { keeper->keep(name); };
 }
 

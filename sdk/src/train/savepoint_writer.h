@@ -1,47 +1,91 @@
 #pragma once
 
-// The thread that writes savepoints while training goes on.
+// The thread that writes savepoints while training goes on, and what it tells of them.
 
 #include <condition_variable>
 #include <deque>
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "holdfast/base/deadline.h"
+#include "holdfast/train/savepoint.h"
+#include "train/compression_choices.h"
 #include "train/snapshot.h"
 
 namespace holdfast {
 
+// submit(), flush() and check() are for one thread, the training thread.
 class SavepointWriter {
  public:
   struct Request {
     std::string path;
-    Snapshot snapshot;
-    std::function<void()> when_started;  // both are called on the writer thread
-    std::function<void(const Digest&)> when_durable;
+    std::int64_t step = 0;
+    std::function<Snapshot()> take_snapshot;  // called by submit(), only once there is a place for it
+    SaveOptions options{};
+    std::function<void()> when_started{};  // called on the writer's thread
   };
+  // Called on whichever thread it happens.
+  using Tell = std::function<void(const SavepointEvent&)>;
+  // Called again and again while a function below blocks: a sign of life for whoever watches.
+  using StillWaiting = std::function<void()>;
 
-  explicit SavepointWriter(FileSystem& files);
-  // Ends after the write that is under way; what waits behind it is dropped.
+  explicit SavepointWriter(FileSystem& files, Tell tell = {});
+  // Ends after the write that is under way; what waits behind it is skipped.
   ~SavepointWriter();
 
-  // Blocks while two are under way, by the deadline. Rethrows the failure of an earlier write.
-  void submit(Request request, Deadline deadline);
+  // While two are under way: blocks, by the deadline, or returns false without having made anything, as the request
+  // says. Rethrows the failure of an earlier write.
+  bool submit(Request request, Deadline deadline, const StillWaiting& still_waiting = {});
   // Blocks until all that was submitted is durable, by the deadline. Rethrows the failure of a write.
-  void flush(Deadline deadline);
+  void flush(Deadline deadline, const StillWaiting& still_waiting = {});
+  // Rethrows the failure of a write.
+  void check();
+
+  // What has happened since the last call, in order, with the newest progress alone.
+  std::vector<SavepointEvent> take_events();
 
  private:
-  void serve();
+  struct Work {
+    Request request;
+    Snapshot snapshot;
+  };
+
+  // With mutex_ held.
+  bool has_place() const { return failure_ || requests_.size() < kUnderWay; }
+  SavepointEvent skipped(const Request& request) const;
+  void wait_for_place(std::unique_lock<std::mutex>& lock, const Request& request, Deadline deadline,
+                      const StillWaiting& still_waiting);
+  bool wait(std::unique_lock<std::mutex>& lock, Deadline deadline, const StillWaiting& still_waiting,
+            const std::function<bool()>& is_over);
   void rethrow_failure();
 
+  // Writer's thread.
+  void serve();
+  void write(const Work& work);
+  void save(const Work& work);
+  SavepointCompression compression_of(const Work& work);
+  // Any thread, without mutex_.
+  void tell(SavepointEvent event);
+
+  static constexpr std::size_t kUnderWay = 2;
+
   FileSystem& files_;
+  const Tell tell_;
+  CompressionChoices compressions_;  // writer's thread only
+
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Request> requests_;  // guarded by mutex_; the front one is being written
-  bool is_stopping_ = false;      // guarded by mutex_
-  std::exception_ptr failure_;    // guarded by mutex_
+  std::deque<Work> requests_;   // guarded by mutex_; the front one is being written
+  bool is_stopping_ = false;    // guarded by mutex_
+  std::exception_ptr failure_;  // guarded by mutex_
+
+  std::mutex events_mutex_;
+  std::vector<SavepointEvent> events_;  // guarded by events_mutex_
+
   std::thread thread_;
 };
 

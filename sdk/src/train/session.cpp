@@ -41,7 +41,8 @@ Trainer::Session::Session(Replica& replica, std::unique_ptr<Trainable> owned, Tr
       supervision_(*place_->supervision),
       runner_(claim(*place_), trainable),
       files_(with_fault_point(*place_->file_system, supervision_, written_step_)),
-      writer_(*files_) {
+      savepoint_journal_(supervision_),
+      writer_(*files_, [this](const SavepointEvent& event) { savepoint_journal_.note(event); }) {
   supervision_.enter(TrainingPhase::starting, 0);
   state_.seed = place_->seed;
   state_.shards = place_->shards;
@@ -205,27 +206,32 @@ Digest Trainer::Session::weights_digest() const {
 }
 
 Digest Trainer::Session::save(const std::string& path) const {
-  return write_savepoint(*place_->file_system, path, take_snapshot(state_, trainable_));
+  return write_savepoint(*place_->file_system, path, take_snapshot(state_, trainable_),
+                         {.threads = place_->saving_threads});
 }
 
-void Trainer::Session::submit_savepoint(const std::string& path, std::function<void()> when_durable) {
+// Peers wait in a collective meanwhile. They must not give up before this replica has said what is wrong.
+Deadline Trainer::Session::save_deadline() const {
+  if (place_->size == 1) return Deadline::after(kSaveTimeout);
+  return Deadline::after(std::min<Deadline::Clock::duration>(kSaveTimeout, place_->collective_timeout * 3 / 4));
+}
+
+void Trainer::Session::submit_savepoint(const std::string& path, SaveOptions options) {
   supervision_.enter(TrainingPhase::saving, state_.step);
   const std::int64_t step = state_.step;
-  auto report = [this, path, step, when_durable = std::move(when_durable)](const Digest& digest) {
-    supervision_.report_event("savepoint",
-                              nlohmann::json{{"path", path}, {"step", step}, {"digest", digest.hex()}}.dump());
-    if (when_durable) when_durable();
-  };
+  if (options.threads == 0) options.threads = place_->saving_threads;
   writer_.submit({.path = path,
-                  .snapshot = take_snapshot(state_, trainable_),
-                  .when_started = [this, step] { written_step_ = step; },
-                  .when_durable = std::move(report)},
-                 Deadline::after(kSaveTimeout));
+                  .step = step,
+                  .take_snapshot = [this] { return take_snapshot(state_, trainable_); },
+                  .options = std::move(options),
+                  .when_started = [this, step] { written_step_ = step; }},
+                 save_deadline(), [this, step] { supervision_.enter(TrainingPhase::saving, step); });
 }
 
 void Trainer::Session::flush_savepoints() {
-  supervision_.enter(TrainingPhase::saving, state_.step);
-  writer_.flush(Deadline::after(kSaveTimeout));
+  const auto show_life = [this] { supervision_.enter(TrainingPhase::saving, state_.step); };
+  show_life();
+  writer_.flush(save_deadline(), show_life);
 }
 
 // All ranks come here after the same step. The others wait for the savepoint, so that none ends before the state is
@@ -236,8 +242,8 @@ void Trainer::Session::stop() {
       if (running_fit_ != nullptr) collect_callback_states(*running_fit_);
       const std::string name = savepoint_name(state_.step);
       const auto keep = make_savepoint_keeper(*place_->file_system, place_->run_directory, place_->savepoint_copies,
-                                              {.keep_last = 0});
-      submit_savepoint(place_->run_directory + "/" + name, [keep, name] { keep(name); });
+                                              {.keep_last = 0, .threads = place_->saving_threads});
+      submit_savepoint(place_->run_directory + "/" + name, {.when_durable = [keep, name] { keep(name); }});
       flush_savepoints();
     }
     supervision_.enter(TrainingPhase::waiting_for_peers, state_.step);

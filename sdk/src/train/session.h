@@ -11,6 +11,7 @@
 
 #include "holdfast/train/trainer.h"
 #include "train/place.h"
+#include "train/savepoint_journal.h"
 #include "train/savepoint_writer.h"
 #include "train/step_runner.h"
 #include "train/train_state.h"
@@ -54,8 +55,12 @@ class Trainer::Session {
   std::string callback_key(const Callback& callback) const;
   void collect_callback_states(const FitOptions& options);
 
-  void submit_savepoint(const std::string& path, std::function<void()> when_durable);
+  void save_pending(FitContext& context, const FitOptions& options);
+  void submit_savepoint(const std::string& path, SaveOptions options);
   void flush_savepoints();
+  // Calls act(), then the callbacks with what has happened to savepoints so far, then rethrows what act() threw.
+  void act_and_tell(const FitOptions& options, const std::function<void()>& act);
+  Deadline save_deadline() const;
   [[noreturn]] void stop();
 
   const std::shared_ptr<Replica::Place> place_;
@@ -71,6 +76,7 @@ class Trainer::Session {
   StepRunner runner_;
   std::atomic<std::int64_t> written_step_{0};  // of the savepoint that the writer thread is at
   std::unique_ptr<FileSystem> files_;
+  SavepointJournal savepoint_journal_;
   SavepointWriter writer_;
 };
 

@@ -6,6 +6,7 @@
 
 #include "holdfast/base/error.h"
 #include "holdfast/format/array_file.h"
+#include "holdfast/format/compression_choice.h"
 #include "holdfast/train/trainer.h"
 
 namespace holdfast {
@@ -65,6 +66,29 @@ std::vector<float> collect(const Snapshot& snapshot, const ArenaLayout& layout, 
   return arena;
 }
 
+// Valid while the snapshot is.
+std::vector<format::ArrayView> views_of(const Snapshot& snapshot) {
+  std::vector<format::ArrayView> views;
+  for (const SnapshotArray& array : snapshot.arrays) {
+    views.push_back({array.name, DType::f32, unsigned_extents(array.shape), std::as_bytes(std::span(array.values))});
+  }
+  return views;
+}
+
+format::Compression to_format(SavepointCompression compression) {
+  switch (compression) {
+    case SavepointCompression::fast:
+      return format::Compression::fast;
+    case SavepointCompression::none:
+      return format::Compression::none;
+    case SavepointCompression::zstd:
+      return format::Compression::zstd;
+    case SavepointCompression::automatic:
+      break;
+  }
+  HOLDFAST_ASSERT(false);
+}
+
 }  // namespace
 
 Snapshot take_snapshot(const TrainState& state, Trainable& trainable) {
@@ -84,12 +108,32 @@ void restore_arrays(const Snapshot& snapshot, Trainable& trainable, const std::s
   }
 }
 
-Digest write_savepoint(FileSystem& files, const std::string& path, const Snapshot& snapshot) {
-  std::vector<format::ArrayView> views;
-  for (const SnapshotArray& array : snapshot.arrays) {
-    views.push_back({array.name, DType::f32, unsigned_extents(array.shape), std::as_bytes(std::span(array.values))});
-  }
-  return format::write_array_file(files, path, to_json(snapshot.state), views);
+std::uint64_t size_bytes(const Snapshot& snapshot) {
+  std::uint64_t bytes = 0;
+  for (const SnapshotArray& array : snapshot.arrays) bytes += array.values.size() * sizeof(float);
+  return bytes;
+}
+
+Digest write_savepoint(FileSystem& files, const std::string& path, const Snapshot& snapshot,
+                       const SavepointStorage& storage) {
+  return format::write_array_file(files, path, to_json(snapshot.state), views_of(snapshot),
+                                  {.compression = to_format(storage.compression),
+                                   .zstd_level = storage.zstd_level,
+                                   .threads = storage.threads,
+                                   .progress = storage.progress});
+}
+
+CompressionFigures measure_compression(FileSystem& files, const std::string& folder, const Snapshot& snapshot,
+                                       int threads) {
+  const format::CompressionTrial trial =
+      format::measure_compression(files, folder, views_of(snapshot), {.threads = threads});
+  const bool is_plain_quicker = format::choose(trial) == format::Compression::none;
+  return {.quicker = is_plain_quicker ? SavepointCompression::none : SavepointCompression::fast,
+          .sample_bytes = trial.sample_bytes,
+          .fast_seconds = trial.fast_seconds,
+          .none_seconds = trial.none_seconds,
+          .fast_file_bytes = trial.fast_file_bytes,
+          .none_file_bytes = trial.none_file_bytes};
 }
 
 Snapshot read_savepoint(FileSystem& files, const std::string& path) {

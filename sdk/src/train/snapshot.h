@@ -3,12 +3,15 @@
 // A copy of the whole training state in host memory, and its way into and out of a savepoint file. A Snapshot is a base
 // model with its training state; nothing in it knows of replicas.
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "holdfast/base/digest.h"
 #include "holdfast/base/file_system.h"
+#include "holdfast/train/savepoint.h"
 #include "holdfast/train/trainable.h"
 #include "train/train_state.h"
 
@@ -30,9 +33,34 @@ Snapshot take_snapshot(const TrainState& state, Trainable& trainable);
 // of another shape; nothing has changed then. `origin` names the snapshot in the sentence.
 void restore_arrays(const Snapshot& snapshot, Trainable& trainable, const std::string& origin);
 
+// Of all arrays, in memory.
+std::uint64_t size_bytes(const Snapshot& snapshot);
+
+struct SavepointStorage {
+  SavepointCompression compression = SavepointCompression::fast;  // any but automatic
+  int zstd_level = 1;
+  int threads = 0;  // 0: as many as the process has cores
+  // Told, one call at a time, how many of the state's bytes are written, its JSON's too; from any thread.
+  std::function<void(std::uint64_t done, std::uint64_t total)> progress = {};
+};
+
 // Whole or not at all, durable on return. Returns the file's digest.
-Digest write_savepoint(FileSystem& files, const std::string& path, const Snapshot& snapshot);
+Digest write_savepoint(FileSystem& files, const std::string& path, const Snapshot& snapshot,
+                       const SavepointStorage& storage = {});
 // Throws Error{invalid_file} for anything but a whole savepoint.
 Snapshot read_savepoint(FileSystem& files, const std::string& path);
+
+// What saving a sample of this state in `folder` takes with SavepointCompression::fast and with none.
+struct CompressionFigures {
+  SavepointCompression quicker = SavepointCompression::fast;
+  std::uint64_t sample_bytes = 0;
+  double fast_seconds = 0;
+  double none_seconds = 0;
+  std::uint64_t fast_file_bytes = 0;
+  std::uint64_t none_file_bytes = 0;
+};
+// Writes four files there and removes them. Throws what write_savepoint() throws.
+CompressionFigures measure_compression(FileSystem& files, const std::string& folder, const Snapshot& snapshot,
+                                       int threads);
 
 }  // namespace holdfast

@@ -142,6 +142,7 @@ recovery::RunOutcome watch(int argc, char** argv, const SuperviseOptions& option
                        {"shards", choices.shards},
                        {"threads_per_shard", choices.threads_per_shard},
                        {"workers", std::max(1, core_count() / replicas / choices.threads_per_shard)},
+                       {"saving_threads", std::max(1, core_count() / replicas)},
                        {"savepoint_copies", options.savepoint_copies},
                        {"accept_other_arithmetic", options.accept_other_arithmetic},
                        {"start_timeout_ms", options.start_timeout.count()},
@@ -226,6 +227,7 @@ std::shared_ptr<Replica::Place> place_of(recovery::Worker& worker) {
   place->shards = config.at("shards").get<int>();
   place->threads_per_shard = config.at("threads_per_shard").get<int>();
   place->workers = config.at("workers").get<int>();
+  place->saving_threads = config.at("saving_threads").get<int>();
   place->generation = worker.generation();
   place->seed = config.at("seed").get<std::uint64_t>();
   place->run_directory = worker.run_directory();

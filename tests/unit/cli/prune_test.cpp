@@ -30,7 +30,11 @@ class Prune : public ::testing::Test {
     }
   }
 
-  int prune_with(const PruneOptions& options) { return prune(files_, "/run", options, out_, problems_); }
+  int prune_with(PruneOptions options) {
+    options.folder = "/run";
+    Console console{.out = out_, .problems = problems_};
+    return prune(files_, options, console);
+  }
 
   std::string sentence_of(const PruneOptions& options) {
     try {
@@ -50,11 +54,35 @@ class Prune : public ::testing::Test {
 TEST_F(Prune, DeletesWhatNoRuleKeepsAndSaysSo) {
   write({0.5, 0.1, 0.4, 0.3, 0.2});
 
-  EXPECT_EQ(prune_with({.retention = {.keep_last = 2, .keep_best = 1}, .best_by = "loss"}), kWhole);
+  EXPECT_EQ(prune_with({.folder = {}, .retention = {.keep_last = 2, .keep_best = 1}, .best_by = "loss"}), kDone);
 
   EXPECT_EQ(out_.str(), "deleted " + path(1) + "\ndeleted " + path(3) + "\n2 savepoints deleted, 3 stay\n");
   EXPECT_EQ(problems_.str(), "");
   EXPECT_EQ(files_.list("/run").size(), 3U);
+}
+
+TEST_F(Prune, AsATrialSaysWhatItWouldDeleteAndDeletesNothing) {
+  write({0.5, 0.1, 0.4});
+  const FileContents before = files_.contents();
+
+  EXPECT_EQ(prune_with({.folder = {}, .retention = {.keep_last = 2}, .is_trial = true}), kDone);
+
+  EXPECT_EQ(out_.str(), "would be deleted " + path(1) + "\n1 savepoint would be deleted, 2 would stay\n");
+  EXPECT_EQ(files_.contents(), before);
+}
+
+TEST_F(Prune, AsATrialSetsNothingAside) {
+  write({0.5, 0.1, 0.4});
+  const auto bytes = files_.contents().at(path(3));
+  files_.remove(path(3));
+  files_.create(path(3))->write_at(0, std::span(bytes).first(bytes.size() / 2));
+  const FileContents before = files_.contents();
+
+  EXPECT_EQ(prune_with({.folder = {}, .retention = {.keep_last = 1}, .is_trial = true}), kDamaged);
+
+  EXPECT_THAT(out_.str(), HasSubstr("would be deleted " + path(1)));
+  EXPECT_THAT(problems_.str(), HasSubstr(path(3)));
+  EXPECT_EQ(files_.contents(), before);
 }
 
 TEST_F(Prune, SetsADamagedNewestAsideAndKeepsTheOneBefore) {
@@ -63,7 +91,7 @@ TEST_F(Prune, SetsADamagedNewestAsideAndKeepsTheOneBefore) {
   files_.remove(path(3));
   files_.create(path(3))->write_at(0, std::span(bytes).first(bytes.size() / 2));
 
-  EXPECT_EQ(prune_with({.retention = {.keep_last = 1}}), kDamaged);
+  EXPECT_EQ(prune_with({.folder = {}, .retention = {.keep_last = 1}}), kDamaged);
 
   EXPECT_EQ(files_.list("/run"),
             (std::vector<std::string>{format::savepoint_name(2), format::savepoint_name(3) + ".damaged",
@@ -74,16 +102,16 @@ TEST_F(Prune, SetsADamagedNewestAsideAndKeepsTheOneBefore) {
 TEST_F(Prune, DeletesNoBestThatItCannotTell) {
   write({0.5, 0.1, 0.4});
 
-  EXPECT_THAT(sentence_of({.retention = {.keep_last = 1, .keep_best = 1}, .best_by = "accuracy"}),
+  EXPECT_THAT(sentence_of({.folder = {}, .retention = {.keep_last = 1, .keep_best = 1}, .best_by = "accuracy"}),
               HasSubstr("\"accuracy\""));
 
   EXPECT_EQ(files_.list("/run").size(), 3U);
 }
 
 TEST_F(Prune, RefusesToDoNothing) {
-  EXPECT_THAT(sentence_of({.retention = {.keep_last = 1}}), HasSubstr("no savepoint-*.h5"));
+  EXPECT_THAT(sentence_of({.folder = {}, .retention = {.keep_last = 1}}), HasSubstr("no savepoint-*.h5"));
   write({0.5});
-  EXPECT_THAT(sentence_of({.retention = {.keep_best = 1}}), HasSubstr("--keep-last"));
+  EXPECT_THAT(sentence_of({.folder = {}, .retention = {.keep_best = 1}}), HasSubstr("--keep-last"));
 }
 
 }  // namespace

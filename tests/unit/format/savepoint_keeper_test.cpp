@@ -224,5 +224,21 @@ TEST_F(Keeper, RefusesAPolicyThatCannotBe) {
             ErrorCode::invalid_argument);
 }
 
+TEST_F(Keeper, AsATrialSaysWhatItWouldDeleteAndChangesNothing) {
+  SavepointKeeper keeper(files_, "/run", options({}));
+  for (std::int64_t step = 1; step <= 4; ++step) save(keeper, step);
+  flip_a_bit(path(4));
+  const FileContents before = files_.contents();
+  KeeperOptions trial_options = options({.keep_last = 1});
+  trial_options.is_trial = true;
+  SavepointKeeper trial(files_, "/run", trial_options);
+
+  const std::vector<std::string> names = trial.prune();
+
+  EXPECT_EQ(names, (std::vector<std::string>{savepoint_name(1), savepoint_name(2)}));
+  EXPECT_EQ(reports_, std::vector<std::string>{path(4)});
+  EXPECT_EQ(files_.contents(), before);
+}
+
 }  // namespace
 }  // namespace holdfast::format

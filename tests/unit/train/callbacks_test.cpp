@@ -206,6 +206,50 @@ TEST(ModelCheckpoint, KeepsSomeForEverWithinABudget) {
   EXPECT_EQ(saved_steps(folder), (std::vector<std::int64_t>{20, 40, 50}));
 }
 
+TEST(ModelCheckpoint, SkipsOnlyWhatTheNextOneMakesUpFor) {
+  const TemporaryFolder folder;
+  SavingContext training(folder);
+  ModelCheckpoint checkpoint(
+      {.best_by = "loss", .keep_every_steps = 40, .when_storage_is_slow = WhenStorageIsSlow::skip});
+
+  for (const double loss : {0.5, 0.9, 0.3, 0.8, 0.7}) training.end_epoch(checkpoint, {{"loss", loss}});
+  checkpoint.on_fit_end(training.context, {});
+
+  std::vector<WhenStorageIsSlow> asked;
+  for (const SaveOptions& options : training.context.asked) asked.push_back(options.when_storage_is_slow);
+  using enum WhenStorageIsSlow;
+  // The best so far, an ordinary one, the best, one that is kept for ever, an ordinary one, the last.
+  EXPECT_EQ(asked, (std::vector{wait, skip, wait, wait, skip, wait}));
+}
+
+TEST(ModelCheckpoint, WaitsUnlessItIsToldToSkip) {
+  const TemporaryFolder folder;
+  SavingContext training(folder);
+  ModelCheckpoint checkpoint;
+
+  training.end_epoch(checkpoint, {});
+
+  EXPECT_EQ(training.context.asked.at(0).when_storage_is_slow, WhenStorageIsSlow::wait);
+}
+
+TEST(ModelCheckpoint, HandsItsCompressionAndThreadsOn) {
+  const TemporaryFolder folder;
+  SavingContext training(folder);
+  training.context.threads = 3;
+  ModelCheckpoint own({.compression = SavepointCompression::zstd, .zstd_level = 7, .threads = 2});
+  ModelCheckpoint shared;
+
+  training.end_epoch(own, {});
+  training.end_epoch(shared, {});
+
+  const std::vector<SaveOptions>& asked = training.context.asked;
+  EXPECT_EQ(asked.at(0).compression, SavepointCompression::zstd);
+  EXPECT_EQ(asked.at(0).zstd_level, 7);
+  EXPECT_EQ(asked.at(0).threads, 2);
+  EXPECT_EQ(asked.at(1).compression, SavepointCompression::fast);
+  EXPECT_EQ(asked.at(1).threads, 3);
+}
+
 TEST(ModelCheckpoint, NeedsADirectoryWhereNobodySupervises) {
   PlayedContext context;
   ModelCheckpoint checkpoint;
@@ -214,6 +258,7 @@ TEST(ModelCheckpoint, NeedsADirectoryWhereNobodySupervises) {
   EXPECT_THROW(ModelCheckpoint({.keep_last = -1}), Error);
   EXPECT_THROW(ModelCheckpoint({.keep_best = -1}), Error);
   EXPECT_THROW(ModelCheckpoint({.keep_every_steps = -1}), Error);
+  EXPECT_THROW(ModelCheckpoint({.threads = -1}), Error);
 }
 
 }  // namespace holdfast

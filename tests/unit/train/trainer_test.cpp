@@ -4,11 +4,15 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <mutex>
+#include <set>
+#include <thread>
 
 #include "holdfast/base/error.h"
 #include "holdfast/format/catalogue.h"
 #include "holdfast/holdfast.h"
+#include "support/gate.h"
 #include "support/program.h"
 #include "support/thread_replica.h"
 #include "train/resume.h"
@@ -118,19 +122,65 @@ class SumOfLosses final : public Callback {
   std::int64_t epochs = 0;
 };
 
-// What the journal says of resuming.
-class ResumeEvents final : public NoSupervision {
+// What the journal says.
+class Journal final : public NoSupervision {
  public:
   void report_event(const std::string& event, const std::string& detail) override {
     const std::lock_guard lock(mutex_);
-    if (event == "resumed") resumed.push_back(detail);
+    details_[event].push_back(detail);
   }
 
-  std::vector<std::string> resumed;
+  std::vector<std::string> details(const std::string& event) {
+    const std::lock_guard lock(mutex_);
+    return details_[event];
+  }
 
  private:
   std::mutex mutex_;
+  std::map<std::string, std::vector<std::string>> details_;  // guarded by mutex_
 };
+
+// What is told of savepoints, and on which thread.
+class Listener final : public Callback {
+ public:
+  std::string name() const override { return "listener"; }
+  void on_savepoint(const SavepointEvent& event) override {
+    events.push_back(event);
+    threads.insert(std::this_thread::get_id());
+  }
+
+  std::vector<std::int64_t> steps(SavepointEvent::Kind kind) const {
+    std::vector<std::int64_t> steps;
+    for (const SavepointEvent& event : events) {
+      if (event.kind == kind) steps.push_back(event.step);
+    }
+    return steps;
+  }
+
+  std::vector<SavepointEvent> events;
+  std::set<std::thread::id> threads;
+};
+
+// Opens a gate at the end of a step.
+class OpenAt final : public Callback {
+ public:
+  OpenAt(std::int64_t step, Gate& gate) : step_(step), gate_(gate) {}
+  std::string name() const override { return "open_at"; }
+  void on_step_end(TrainingContext& context, const Logs&) override {
+    if (context.step() == step_) gate_.open();
+  }
+
+ private:
+  std::int64_t step_;
+  Gate& gate_;
+};
+
+// Calls `before` ahead of these operations on savepoints.
+std::unique_ptr<FileSystem> when_saving(const std::string& operation, const std::function<void()>& before) {
+  return watched_file_system(posix_file_system(), [operation, before](const FileOperation& done) {
+    if (done.name == operation && done.path.find("savepoint-") != std::string::npos) before();
+  });
+}
 
 std::vector<std::string> savepoint_files(const std::string& folder) {
   std::vector<std::string> names;
@@ -316,7 +366,7 @@ TEST(Trainer, GoesOnFromACopyWhenTheRunDirectoryIsLost) {
   const Outcome expected = outcome_of({});
   const TemporaryFolder folder;
   const TemporaryFolder copy;
-  const auto events = std::make_shared<ResumeEvents>();
+  const auto events = std::make_shared<Journal>();
   const ThreadRun run{
       .replicas = 2, .run_directory = folder.path(), .savepoint_copies = {copy.path()}, .supervision = events};
   const MakeCallbacks failing = [&]() -> std::vector<CallbackHandle> {
@@ -329,9 +379,117 @@ TEST(Trainer, GoesOnFromACopyWhenTheRunDirectoryIsLost) {
 
   expect_equal(outcome_of(run, checkpoint_every_two), expected);
 
-  ASSERT_EQ(events->resumed.size(), 1U);
-  EXPECT_NE(events->resumed[0].find(copy / copies.back()), std::string::npos) << events->resumed[0];
+  const std::vector<std::string> resumed = events->details("resumed");
+  ASSERT_EQ(resumed.size(), 1U);
+  EXPECT_NE(resumed[0].find(copy / copies.back()), std::string::npos) << resumed[0];
   EXPECT_EQ(savepoint_files(copy.path()), savepoint_files(folder.path()));
+}
+
+TEST(Trainer, TellsThePrimarysCallbacksOfSavepointsOnTheirOwnThread) {
+  const TemporaryFolder folder;
+  std::vector<std::shared_ptr<Listener>> listeners = {std::make_shared<Listener>(), std::make_shared<Listener>()};
+  std::vector<std::thread::id> threads(2);
+  train_on_threads({.replicas = 2, .run_directory = folder.path()}, [&](Replica& replica) {
+    const auto rank = static_cast<std::size_t>(replica.rank());
+    threads[rank] = std::this_thread::get_id();
+    train_small(replica, {ModelCheckpoint({.every_steps = 4}), listeners[rank]});
+  });
+
+  EXPECT_EQ(listeners[0]->steps(SavepointEvent::Kind::durable), (std::vector<std::int64_t>{4, 6, 8, 12}));
+  EXPECT_EQ(listeners[0]->steps(SavepointEvent::Kind::started), (std::vector<std::int64_t>{4, 6, 8, 12}));
+  EXPECT_EQ(listeners[0]->threads, std::set<std::thread::id>{threads[0]});
+  EXPECT_TRUE(listeners[1]->events.empty());
+}
+
+// A storage that writes nothing until the last step, and one that is never waited for.
+TEST(Trainer, SkipsSavepointsWithoutAnEffectOnWhatItComputes) {
+  struct Skipping {
+    Outcome outcome;
+    std::string last_savepoint;
+    std::vector<std::int64_t> skipped;
+    std::size_t journalled;
+  };
+  const auto train = [](int replicas, bool is_slow) -> Skipping {
+    const TemporaryFolder folder;
+    Gate gate;
+    if (!is_slow) gate.open();
+    const auto files = when_saving("sync", [&] { gate.pass(); });
+    const auto journal = std::make_shared<Journal>();
+    const auto listener = std::make_shared<Listener>();
+    const ThreadRun run{
+        .replicas = replicas, .run_directory = folder.path(), .supervision = journal, .file_system = files.get()};
+    const Outcome outcome = outcomes_of(run, [&](Replica& replica) {
+      return train_small(replica, {ModelCheckpoint({.every_steps = 1, .when_storage_is_slow = WhenStorageIsSlow::skip}),
+                                   OpenAt(12, gate), replica.is_primary() ? listener : std::make_shared<Listener>()});
+    })[0];
+    return {outcome, read_file(folder / savepoint_files(folder.path()).back()),
+            listener->steps(SavepointEvent::Kind::skipped), journal->details("savepoint_skipped").size()};
+  };
+  const Skipping expected = train(1, false);
+
+  for (const int replicas : {1, 3}) {
+    const Skipping slow = train(replicas, true);
+    expect_equal(slow.outcome, expected.outcome);
+    EXPECT_EQ(slow.last_savepoint == expected.last_savepoint, true);
+    EXPECT_EQ(slow.skipped, (std::vector<std::int64_t>{3, 4, 5, 6, 7, 8, 9, 10, 11}));
+    EXPECT_EQ(slow.journalled, 9U);
+  }
+}
+
+TEST(Trainer, EndsWithTheErrorOfASavepointAndTellsOfItBefore) {
+  const TemporaryFolder folder;
+  const auto files = when_saving("write", [] { throw Error(ErrorCode::disk_full, "the disk is full"); });
+  const auto listener = std::make_shared<Listener>();
+  const auto journal = std::make_shared<Journal>();
+
+  try {
+    outcome_of({.run_directory = folder.path(), .supervision = journal, .file_system = files.get()},
+               [&]() -> std::vector<CallbackHandle> {
+                 return {ModelCheckpoint({.every_steps = 1}), listener};
+               });
+    FAIL() << "no savepoint could be written";
+  } catch (const Error& failure) {
+    EXPECT_EQ(failure.code(), ErrorCode::disk_full);
+  }
+
+  ASSERT_FALSE(listener->steps(SavepointEvent::Kind::failed).empty());
+  EXPECT_EQ(listener->steps(SavepointEvent::Kind::failed)[0], 1);
+  EXPECT_TRUE(listener->steps(SavepointEvent::Kind::durable).empty());
+  EXPECT_FALSE(journal->details("savepoint_failed").empty());
+}
+
+TEST(Trainer, WritesDownWhatBecameOfEachSavepoint) {
+  const TemporaryFolder folder;
+  const auto journal = std::make_shared<Journal>();
+
+  outcome_of({.run_directory = folder.path(), .supervision = journal}, [&]() -> std::vector<CallbackHandle> {
+    return {ModelCheckpoint({.compression = SavepointCompression::automatic})};
+  });
+
+  EXPECT_EQ(journal->details("savepoint_started").size(), 2U);
+  const std::vector<std::string> durable = journal->details("savepoint");
+  ASSERT_EQ(durable.size(), 2U);
+  for (const char* key : {"path", "step", "digest", "total_bytes", "file_bytes", "ratio", "seconds"}) {
+    EXPECT_NE(durable[0].find("\"" + std::string(key) + "\""), std::string::npos) << key;
+  }
+  ASSERT_EQ(journal->details("savepoint_compression_chosen").size(), 1U);
+  EXPECT_NE(journal->details("savepoint_compression_chosen")[0].find("too small"), std::string::npos);
+}
+
+TEST(Trainer, GoesOnFromSavepointsOfAnyCompression) {
+  const Outcome expected = outcome_of({});
+  const TemporaryFolder folder;
+  std::int64_t step = 3;
+  for (const auto compression :
+       {SavepointCompression::none, SavepointCompression::zstd, SavepointCompression::automatic}) {
+    const MakeCallbacks failing = [&]() -> std::vector<CallbackHandle> {
+      return {ModelCheckpoint({.every_steps = 2, .compression = compression}), FailAt(step)};
+    };
+    EXPECT_THROW(outcome_of({.run_directory = folder.path()}, failing), std::runtime_error);
+    step += 3;
+  }
+
+  expect_equal(outcome_of({.run_directory = folder.path()}, checkpoint_every_two), expected);
 }
 
 TEST(Trainer, RefusesASecondTrainerInOneRun) {

@@ -117,8 +117,9 @@ class ArrayFile {
   void read_into(std::span<const Target> targets) const;
 
   // Checks every byte of the file, also those that only HDF5 looks at, and every array against its digest. Throws
-  // Error{invalid_file} for the first that is wrong.
-  void verify() const;
+  // Error{invalid_file} for the first that is wrong. `progress` is told, one call at a time and from any thread, how
+  // many of the arrays' bytes were checked.
+  void verify(const std::function<void(std::uint64_t done, std::uint64_t total)>& progress = {}) const;
 
   // The part of verify() that reading all arrays leaves out: the bytes that only HDF5 looks at.
   void verify_structure() const;

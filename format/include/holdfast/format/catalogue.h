@@ -18,6 +18,7 @@
 
 #include "holdfast/base/digest.h"
 #include "holdfast/base/file_system.h"
+#include "holdfast/format/array_file.h"
 #include "holdfast/format/retention.h"
 
 namespace holdfast::format {
@@ -36,7 +37,7 @@ std::vector<SavepointEntry> list_savepoints(FileSystem& files, const std::string
 std::optional<double> metric_of(std::string_view metadata_json, const std::string& name);
 
 // Reads the whole file and checks every digest. Returns the file's digest; throws what ArrayFile throws.
-Digest verify_savepoint(FileSystem& files, const std::string& path);
+Digest verify_savepoint(FileSystem& files, const std::string& path, const ReadOptions& options = {});
 
 // Renames a damaged file to "<path>.damaged" (or ".damaged-2" and so on, where that exists) and writes `why` into a
 // text file of that name with ".txt" behind it. Returns the path that the file has got.

@@ -20,7 +20,9 @@ struct KeeperOptions {
   std::vector<std::string> copies{};  // folders, made when they are missing
   RetentionPolicy retention{};        // in each folder by itself
   std::string best_by{};              // the metric that retention.keep_best means
+  int threads = 0;                    // that read savepoints back, as ReadOptions::threads
   ProblemReport report{};             // of copies that could not be made, and of files set aside
+  bool is_trial = false;              // of prune(): only says what it would delete, and sets nothing aside
 };
 
 // Remembers what it read, so that each file is looked into once. Not for several threads at once.
@@ -40,6 +42,7 @@ class SavepointKeeper {
 
  private:
   void verify(const std::string& folder, const std::string& name);
+  void read_back(const std::string& folder, const std::string& name);
   void copy(const std::string& name, const std::string& folder);
   void forget(const std::string& path);
   void find_newest_whole(const std::string& folder, std::vector<SavepointEntry>& entries);

@@ -15,6 +15,8 @@
 #include <variant>
 #include <vector>
 
+#include "holdfast/train/savepoint.h"
+
 namespace holdfast {
 
 // Means by name: "loss", "accuracy", and with validation data "val_loss", ... . Ordered, so that every rank sees one
@@ -36,6 +38,8 @@ class TrainingContext {
   virtual std::string run_directory() const = 0;  // empty when training is not supervised
   // Further folders for the run's savepoints.
   virtual std::vector<std::string> savepoint_copies() const { return {}; }
+  // This replica's share of the host's cores, for work on savepoints; 0: all that the process has.
+  virtual int saving_threads() const { return 0; }
 
   virtual std::int64_t step() const = 0;            // updates applied since the start of the run
   virtual std::int64_t epoch() const = 0;           // from 0
@@ -47,10 +51,15 @@ class TrainingContext {
   // fit() returns behind the current epoch's or step's calls.
   virtual void stop_training() = 0;
 
-  // Writes a savepoint of the state that the next step begins with, in the background, on the primary rank; does
-  // nothing on the others. `when_durable` is called on the writer thread once the file is whole and on stable storage.
-  // A write that failed ends training with its Error at the next step. Blocks while two writes are under way.
-  virtual void save(const std::string& path, std::function<void()> when_durable) = 0;
+  // Writes a savepoint of the state that the next step begins with, in the background, on the primary rank alone; of
+  // several with one path the last call counts. To be called on every rank alike, like everything that a callback does.
+  // What comes of it is told through Callback::on_savepoint(), and by the run's journal. A write that failed ends
+  // training with its Error at the next step.
+  //
+  // While two are under way, training waits or the savepoint is skipped, as `options` say; neither changes the state or
+  // a later step. A wait ends with Error{deadline_exceeded} after ten minutes, or sooner where other replicas would
+  // lose patience.
+  virtual void save(const std::string& path, const SaveOptions& options) = 0;
 };
 
 class Callback {
@@ -68,6 +77,11 @@ class Callback {
   // `logs` holds the epoch's means, validation included.
   virtual void on_epoch_end(TrainingContext&, const Logs&) {}
   virtual void on_fit_end(TrainingContext&, const Logs&) {}
+
+  // Of every savepoint that any callback asked for. Called on the primary rank alone, on the thread of fit(), so that
+  // no locks are needed: behind the calls of the next step that ends, and before fit() returns or throws. Its moment
+  // depends on the disk, so what it learns must not enter state(), nor anything that a later step depends on.
+  virtual void on_savepoint(const SavepointEvent&) {}
 };
 
 // Holds any callback: made implicitly of a callback object, or of a shared pointer where the application keeps access

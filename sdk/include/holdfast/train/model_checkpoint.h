@@ -5,6 +5,9 @@
 // ModelCheckpoint exports. A savepoint is always written at the end of fit().
 //
 // Each savepoint is read back and found whole before an older one is deleted.
+//
+// They are written in the background. When the storage is slower than savepoints are due, `when_storage_is_slow` says
+// what gives way; Callback::on_savepoint() and the run's journal tell of it.
 
 #include <cstdint>
 #include <functional>
@@ -29,11 +32,20 @@ struct ModelCheckpointOptions {
   std::int64_t keep_every_steps = 0;  // for ever: all whose step is a multiple; 0: none
   // Of all that stay: the oldest go first, but never the newest, the best, or those kept for ever. 0: no limit.
   std::uint64_t max_bytes = 0;
+
+  // `skip` is for those that the next one makes up for. The last of a fit(), one among the best, and one that is kept
+  // for ever are waited for in any case.
+  WhenStorageIsSlow when_storage_is_slow = WhenStorageIsSlow::wait;
+  // With `automatic`, the same state may make different files on different machines: compare digests of the state then,
+  // not of files.
+  SavepointCompression compression = SavepointCompression::fast;
+  int zstd_level = 1;  // of SavepointCompression::zstd
+  int threads = 0;     // that compress, write and read back; 0: this replica's share of the host's cores
 };
 
 class ModelCheckpoint final : public Callback {
  public:
-  // Throws Error{invalid_argument} for negative numbers.
+  // Throws Error{invalid_argument} for negative numbers; zstd_level may be negative.
   explicit ModelCheckpoint(ModelCheckpointOptions options = {});
 
   std::string name() const override;
@@ -46,7 +58,8 @@ class ModelCheckpoint final : public Callback {
  private:
   std::string directory(const TrainingContext& context) const;
   bool enter_best(double value);
-  void save(TrainingContext& context);
+  bool is_kept_for_ever(std::int64_t step) const;
+  void save(TrainingContext& context, WhenStorageIsSlow when_storage_is_slow);
 
   ModelCheckpointOptions options_;
   std::vector<double> best_values_;                    // of up to keep_best epochs, best first

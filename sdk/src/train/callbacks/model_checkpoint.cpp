@@ -12,9 +12,9 @@ namespace holdfast {
 ModelCheckpoint::ModelCheckpoint(ModelCheckpointOptions options) : options_(std::move(options)) {
   const auto is_negative = [](std::int64_t number) { return number < 0; };
   if (is_negative(options_.every_steps) || is_negative(options_.every_epochs) || is_negative(options_.keep_last) ||
-      is_negative(options_.keep_best) || is_negative(options_.keep_every_steps)) {
+      is_negative(options_.keep_best) || is_negative(options_.keep_every_steps) || is_negative(options_.threads)) {
     throw Error(ErrorCode::invalid_argument,
-                "ModelCheckpoint takes no negative numbers of steps, epochs or savepoints to keep");
+                "ModelCheckpoint takes no negative numbers of steps, epochs, threads or savepoints to keep");
   }
 }
 
@@ -33,13 +33,15 @@ void ModelCheckpoint::restore(const CallbackState& state) {
 }
 
 void ModelCheckpoint::on_step_end(TrainingContext& context, const Logs&) {
-  if (options_.every_steps > 0 && context.step() % options_.every_steps == 0) save(context);
+  if (options_.every_steps > 0 && context.step() % options_.every_steps == 0)
+    save(context, options_.when_storage_is_slow);
 }
 
 void ModelCheckpoint::on_epoch_end(TrainingContext& context, const Logs& logs) {
   const bool is_among_best = !options_.best_by.empty() && enter_best(monitored(logs, options_.best_by, name()));
   const bool is_due = options_.every_epochs > 0 && (context.epoch() + 1) % options_.every_epochs == 0;
-  if (is_among_best || is_due) save(context);
+  // No later savepoint makes up for one among the best.
+  if (is_among_best || is_due) save(context, is_among_best ? WhenStorageIsSlow::wait : options_.when_storage_is_slow);
 }
 
 // Which savepoints stay is decided by what they say of themselves; this only tells whether one is worth writing.
@@ -54,7 +56,7 @@ bool ModelCheckpoint::enter_best(double value) {
 }
 
 void ModelCheckpoint::on_fit_end(TrainingContext& context, const Logs&) {
-  save(context);
+  save(context, WhenStorageIsSlow::wait);
 }
 
 std::string ModelCheckpoint::directory(const TrainingContext& context) const {
@@ -67,16 +69,28 @@ std::string ModelCheckpoint::directory(const TrainingContext& context) const {
   return directory;
 }
 
-void ModelCheckpoint::save(TrainingContext& context) {
+bool ModelCheckpoint::is_kept_for_ever(std::int64_t step) const {
+  return options_.keep_every_steps > 0 && step % options_.keep_every_steps == 0;
+}
+
+void ModelCheckpoint::save(TrainingContext& context, WhenStorageIsSlow when_storage_is_slow) {
+  const int threads = options_.threads > 0 ? options_.threads : context.saving_threads();
   const std::string folder = directory(context);
   if (context.is_primary() && !keep_) {
     posix_file_system().create_folders(folder);
     const bool serves_recovery = folder == context.run_directory();
+    ModelCheckpointOptions options = options_;
+    options.threads = threads;
     keep_ = make_savepoint_keeper(posix_file_system(), folder,
-                                  serves_recovery ? context.savepoint_copies() : std::vector<std::string>{}, options_);
+                                  serves_recovery ? context.savepoint_copies() : std::vector<std::string>{}, options);
   }
   const std::string saved = savepoint_name(context.step());
-  context.save(folder + "/" + saved, [keep = keep_, saved] { keep(saved); });
+  context.save(folder + "/" + saved, {.when_storage_is_slow = is_kept_for_ever(context.step()) ? WhenStorageIsSlow::wait
+                                                                                               : when_storage_is_slow,
+                                      .compression = options_.compression,
+                                      .zstd_level = options_.zstd_level,
+                                      .threads = threads,
+                                      .when_durable = [keep = keep_, saved] { keep(saved); }});
 }
 
 }  // namespace holdfast

@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "holdfast/base/file_system.h"
 #include "holdfast/format/array_set.h"
@@ -49,8 +50,8 @@ ArraySet read_keras(FileSystem& files, const std::string& path);
 // Optimizers of a savepoint become Keras's where both sides have their state: SGD, Adam and AdamW.
 //
 // Throws Error{invalid_argument} for arrays that are not what their metadata says, Error{unsupported} for a form that
-// they cannot be written in.
-void write_keras(FileSystem& files, const std::string& path, const ArraySet& arrays, KerasForm form);
+// they cannot be written in. Returns the arrays that the file holds, whose names `arrays` or Keras gave them.
+std::vector<ArrayInfo> write_keras(FileSystem& files, const std::string& path, const ArraySet& arrays, KerasForm form);
 
 // A Keras model's weights, and its optimizer's state where both have it, as the arrays of `like`: a savepoint of the
 // same layers in the same order, whatever they are called. Returns `like` with these values in place of its own; its

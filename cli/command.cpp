@@ -1,0 +1,179 @@
+#include "command.h"
+
+#include <CLI/CLI.hpp>
+#include <exception>
+#include <functional>
+#include <map>
+#include <new>
+
+#include "convert.h"
+#include "diff.h"
+#include "exit_code.h"
+#include "inspect.h"
+#include "prune.h"
+#include "stats.h"
+#include "text.h"
+#include "verify.h"
+
+namespace holdfast::cli {
+namespace {
+
+using Action = std::function<int()>;
+
+constexpr const char* kAnyFile = "A file of Holdfast, safetensors, NumPy (.npz) or Keras (.keras, .h5)";
+
+// What the arguments ask for; `action` is set by the subcommand that was parsed.
+class Parser {
+ public:
+  Parser(FileSystem& files, Console& console) : files_(files), console_(console) {
+    app_.require_subcommand(1);
+    add_inspect();
+    add_verify();
+    add_diff();
+    add_stats();
+    add_convert();
+    add_prune();
+  }
+
+  // None when all is said already, as by --help; `exit_code` then.
+  Action parse(std::vector<std::string> arguments, int& exit_code) {
+    std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes them
+    try {
+      app_.parse(arguments);
+      return action_;
+    } catch (const CLI::ParseError& error) {
+      exit_code = app_.exit(error, console_.out, console_.problems) == 0 ? kDone : kNotDone;  // help is one, too
+      return {};
+    }
+  }
+
+ private:
+  void add_inspect() {
+    CLI::App* command = app_.add_subcommand("inspect", "Show what a file holds");
+    command->add_option("FILE", inspect_.path, kAnyFile)->required();
+    command->add_flag("--json", inspect_.as_json, "As JSON, with all metadata");
+    command->callback([this] { action_ = [this] { return inspect(files_, inspect_, console_); }; });
+  }
+
+  void add_verify() {
+    CLI::App* command = app_.add_subcommand(
+        "verify", "Check every byte of a file, or of each *.h5 in a folder. Exit code: 0 whole, 1 damaged, 2 not done");
+    command->add_option("PATH", verify_path_, "A file that Holdfast wrote, or a folder of them")->required();
+    command->callback([this] { action_ = [this] { return verify(files_, verify_path_, console_); }; });
+  }
+
+  void add_diff() {
+    CLI::App* command = app_.add_subcommand(
+        "diff", "Show what two files hold differently. Exit code: 0 equal, 1 different, 2 not done");
+    command->add_option("A", diff_.a, kAnyFile)->required();
+    command->add_option("B", diff_.b, "Another")->required();
+    command
+        ->add_option("--tolerance", diff_.tolerance,
+                     "Take elements for equal that are at most so far apart, and all NaNs; without it their bits count")
+        ->check(CLI::NonNegativeNumber);
+    command->add_flag("--ignore-metadata", diff_.ignores_metadata, "Compare the arrays alone");
+    command->callback([this] { action_ = [this] { return diff(files_, diff_, console_); }; });
+  }
+
+  void add_stats() {
+    CLI::App* command =
+        app_.add_subcommand("stats", "Show range, mean, norm, NaNs and a histogram of each array's finite values");
+    command->add_option("FILE", stats_.path, kAnyFile)->required();
+    command->add_flag("--json", stats_.as_json, "As JSON");
+    command->callback([this] { action_ = [this] { return stats(files_, stats_, console_); }; });
+  }
+
+  void add_convert() {
+    CLI::App* command = app_.add_subcommand(
+        "convert", "Write a file's arrays as a file of another kind; what has no place there is named");
+    command->add_option("IN", convert_.input, kAnyFile)->required();
+    command
+        ->add_option("OUT", convert_.output,
+                     "The file to write: .h5 (Holdfast), .safetensors, .npz, .keras, .weights.h5 (Keras)")
+        ->required();
+    command
+        ->add_option(
+            "--to", convert_.to,
+            "The kind of OUT where its name does not tell; pytorch: safetensors with the names and layouts of a "
+            "PyTorch state dict")
+        ->type_name("holdfast|safetensors|npz|pytorch|keras-weights|keras|keras-legacy-weights|keras-legacy");
+    command
+        ->add_option("--like", convert_.like,
+                     "A savepoint of the same model: with its names and shapes weights of Keras or PyTorch become a "
+                     "savepoint")
+        ->type_name("SAVEPOINT");
+    add_compression(*command);
+    command->add_flag("--force", convert_.replaces_output, "Replace OUT if it exists");
+    command->callback([this] { action_ = [this] { return convert(files_, convert_, console_); }; });
+  }
+
+  void add_compression(CLI::App& command) {
+    using format::Compression;
+    const std::map<std::string, Compression> kinds = {
+        {"fast", Compression::fast}, {"zstd", Compression::zstd}, {"none", Compression::none}};
+    command
+        .add_option("--compression", convert_.compression,
+                    "Of a Holdfast file: fast (default), zstd, or none: the portable mode, which every HDF5 reads "
+                    "without a plugin")
+        ->transform(CLI::CheckedTransformer(kinds).description(""))
+        ->type_name("fast|zstd|none");
+    command.add_option("--level", convert_.zstd_level, "Of zstd: -7 (fastest) to 22 (smallest)")
+        ->check(CLI::Range(-7, 22).description(""));
+  }
+
+  void add_prune() {
+    CLI::App* command = app_.add_subcommand(
+        "prune",
+        "Delete the savepoints of a folder that no rule keeps, while no run writes there. The newest whole one and the "
+        "best always stay. Exit code: 0 done, 1 one was damaged, 2 not done");
+    format::RetentionPolicy& retention = prune_.retention;
+    command->add_option("FOLDER", prune_.folder, "A run directory, or another folder of savepoints")->required();
+    command->add_option("--keep-last", retention.keep_last, "The newest so many stay; 0: all")
+        ->check(CLI::NonNegativeNumber);
+    command->add_option("--keep-best", retention.keep_best, "So many with the best metric stay, too")
+        ->check(CLI::NonNegativeNumber);
+    command->add_option("--by", prune_.best_by, "The metric")->capture_default_str();
+    const std::map<std::string, format::BestValue> directions = {{"min", format::BestValue::lowest},
+                                                                 {"max", format::BestValue::highest}};
+    command->add_option("--best", retention.best, "Which value of the metric is the best: min (default) or max")
+        ->transform(CLI::CheckedTransformer(directions).description(""))
+        ->type_name("min|max");
+    command->add_option("--keep-every", retention.keep_every_steps, "All whose step is a multiple stay, too")
+        ->check(CLI::NonNegativeNumber);
+    command
+        ->add_option("--max-bytes", retention.max_bytes,
+                     "The oldest of those go until all fit (10MB, 2GiB), but never the newest or the best")
+        ->transform(CLI::AsSizeValue(false));
+    command->add_flag("--dry-run", prune_.is_trial, "Say what would be deleted, and change nothing");
+    command->callback([this] { action_ = [this] { return prune(files_, prune_, console_); }; });
+  }
+
+  FileSystem& files_;
+  Console& console_;
+  CLI::App app_{"Handles files of named arrays: Holdfast's savepoints, and those of other frameworks.", "holdfast"};
+  Action action_;
+  InspectOptions inspect_;
+  std::string verify_path_;
+  DiffOptions diff_;
+  StatsOptions stats_;
+  ConvertOptions convert_;
+  PruneOptions prune_;
+};
+
+}  // namespace
+
+int run_command(const std::vector<std::string>& arguments, FileSystem& files, Console& console) {
+  try {
+    int exit_code = kNotDone;
+    Parser parser(files, console);
+    const Action action = parser.parse(arguments, exit_code);
+    return action ? action() : exit_code;
+  } catch (const std::bad_alloc&) {
+    console.problems << "holdfast: no memory left; free some memory and try again\n";
+  } catch (const std::exception& error) {
+    console.problems << "holdfast: " << printable(error.what()) << "\n";
+  }
+  return kNotDone;
+}
+
+}  // namespace holdfast::cli

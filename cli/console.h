@@ -1,0 +1,15 @@
+#pragma once
+
+// Where the command writes.
+
+#include <ostream>
+
+namespace holdfast::cli {
+
+struct Console {
+  std::ostream& out;
+  std::ostream& problems;
+  bool has_terminal = false;  // `problems` is a terminal: long work shows how far it is
+};
+
+}  // namespace holdfast::cli

@@ -1,0 +1,128 @@
+#include "diff.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "exit_code.h"
+#include "holdfast/format/array_difference.h"
+#include "holdfast/format/exchange/any_file.h"
+#include "metadata.h"
+#include "progress.h"
+#include "table.h"
+#include "text.h"
+
+namespace holdfast::cli {
+namespace {
+
+using format::AnyFile;
+using format::ArrayDifference;
+using format::ArrayInfo;
+
+std::string describe(const ArrayInfo& array) {
+  return std::string(name(array.dtype)) + " " + describe_shape(array.shape);
+}
+
+class Comparison {
+ public:
+  Comparison(FileSystem& files, const DiffOptions& options)
+      : options_(options), a_(AnyFile::open(files, options.a)), b_(AnyFile::open(files, options.b)) {}
+
+  void compare(Console& console) {
+    for (const ArrayInfo& array : a_.arrays()) {
+      if (b_.find(array.name) == nullptr) only_in_a_.push_back(&array);
+    }
+    for (const ArrayInfo& array : b_.arrays()) {
+      if (a_.find(array.name) == nullptr) only_in_b_.push_back(&array);
+    }
+    compare_common(console);
+    if (!options_.ignores_metadata) {
+      metadata_ = metadata_differences(parse_metadata(a_.metadata()), parse_metadata(b_.metadata()));
+    }
+  }
+
+  bool is_equal() const {
+    return only_in_a_.empty() && only_in_b_.empty() && other_type_.empty() && values_.size() == 0 && metadata_.empty();
+  }
+
+  void write(std::ostream& out) const {
+    out << "A  " << printable(options_.a) << "\nB  " << printable(options_.b) << "\n";
+    write_list(out, "only in A", only_in_a_);
+    write_list(out, "only in B", only_in_b_);
+    if (!other_type_.empty()) out << "\nof another type or shape:\n";
+    for (const std::string& line : other_type_) out << "  " << printable(line) << "\n";
+    if (values_.size() > 0) {
+      out << "\nwith other values:\n";
+      values_.write(out);
+    }
+    if (!metadata_.empty()) out << "\nmetadata:\n";
+    for (const std::string& line : metadata_) out << "  " << printable(line) << "\n";
+    write_sum(out);
+  }
+
+ private:
+  static void write_list(std::ostream& out, const char* title, const std::vector<const ArrayInfo*>& arrays) {
+    if (!arrays.empty()) out << "\n" << title << ":\n";
+    for (const ArrayInfo* array : arrays) out << "  " << printable(array->name) << "  " << describe(*array) << "\n";
+  }
+
+  void write_sum(std::ostream& out) const {
+    out << "\n";
+    if (is_equal()) {
+      out << "equal: " << describe_count(common_, "array")
+          << (options_.tolerance ? " within " + describe_number(*options_.tolerance) : "");
+    } else {
+      out << "different: " << values_.size() + other_type_.size() << " of " << describe_count(common_, "common array")
+          << ", " << only_in_a_.size() << " only in A, " << only_in_b_.size() << " only in B";
+    }
+    if (!options_.ignores_metadata) out << ", metadata " << (metadata_.empty() ? "equal" : "different");
+    out << "\n";
+  }
+
+  void compare_common(Console& console) {
+    Progress progress(console, "comparing");
+    std::uint64_t total = 0;
+    std::uint64_t done = 0;
+    for (const ArrayInfo& array : a_.arrays()) total += format::size_bytes(array);
+    for (const ArrayInfo& array : a_.arrays()) {
+      const ArrayInfo* other = b_.find(array.name);
+      if (other != nullptr) compare(array, *other);
+      done += format::size_bytes(array);
+      progress.show(done, total);
+    }
+  }
+
+  void compare(const ArrayInfo& a, const ArrayInfo& b) {
+    ++common_;
+    if (a.dtype != b.dtype || a.shape != b.shape) {
+      other_type_.push_back(a.name + "  " + describe(a) + " in A, " + describe(b) + " in B");
+      return;
+    }
+    const ArrayDifference difference =
+        format::difference_of(a.dtype, a_.read(a.name), b_.read(b.name), options_.tolerance);
+    if (difference.differing == 0) return;
+    values_.add({a.name, std::to_string(difference.differing), std::to_string(difference.elements),
+                 describe_number(difference.max_absolute), describe_number(difference.max_relative),
+                 std::to_string(difference.nans_in_a), std::to_string(difference.nans_in_b)});
+  }
+
+  const DiffOptions& options_;
+  const AnyFile a_;
+  const AnyFile b_;
+  std::uint64_t common_ = 0;
+  std::vector<const ArrayInfo*> only_in_a_;
+  std::vector<const ArrayInfo*> only_in_b_;
+  std::vector<std::string> other_type_;
+  Table values_{{"name", ">differing", ">elements", ">max difference", ">relative", ">NaN in A", ">NaN in B"}};
+  std::vector<std::string> metadata_;
+};
+
+}  // namespace
+
+int diff(FileSystem& files, const DiffOptions& options, Console& console) {
+  Comparison comparison(files, options);
+  comparison.compare(console);
+  comparison.write(console.out);
+  return comparison.is_equal() ? kDone : kDifferent;
+}
+
+}  // namespace holdfast::cli

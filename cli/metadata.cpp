@@ -1,0 +1,141 @@
+#include "metadata.h"
+
+#include <set>
+
+#include "text.h"
+
+namespace holdfast::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Lines = std::vector<std::pair<std::string, std::string>>;
+
+constexpr int kMaxDepth = 100;
+constexpr std::size_t kMaxValueBytes = 60;
+
+template <typename AnyJson>
+std::string dumped(const AnyJson& value) {
+  return value.dump(-1, ' ', false, AnyJson::error_handler_t::replace);
+}
+
+template <typename AnyJson>
+std::string brief(const AnyJson& value) {
+  return shortened(dumped(value), kMaxValueBytes);
+}
+
+const Json& member(const Json& object, const char* key) {
+  static const Json nothing;
+  if (!object.is_object()) return nothing;
+  const auto found = object.find(key);
+  return found == object.end() ? nothing : *found;
+}
+
+std::string text_or_empty(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : std::string();
+}
+
+void add_if_there(const Json& metadata, const char* key, const std::string& name, Lines& lines) {
+  const Json& value = member(metadata, key);
+  if (!value.is_null()) lines.emplace_back(name, value.is_string() ? text_or_empty(value) : brief(value));
+}
+
+std::string describe_keras(const Json& keras) {
+  std::string text = "Keras";
+  const Json archive = parse_metadata(text_or_empty(member(keras, "archive_metadata")));
+  const std::string version = text_or_empty(member(archive, "keras_version"));
+  if (!version.empty()) text += " " + version;
+  text += " (" + text_or_empty(member(keras, "form")) + ")";
+  const Json& replicated = member(keras, "replicated");
+  if (replicated.is_number_unsigned() && replicated.get<std::uint64_t>() > 0) {
+    text += ", from a model of multi_gpu_model, wrapped " + dumped(replicated) + " times";
+  }
+  return text;
+}
+
+std::string describe_maker(const format::AnyFile& file, const Json& metadata) {
+  const Json& keras = member(metadata, "keras");
+  if (keras.is_object()) return describe_keras(keras);
+  const std::string holdfast = text_or_empty(member(metadata, "holdfast"));
+  if (!holdfast.empty()) return "Holdfast " + holdfast;
+  if (file.kind() == format::FileKind::safetensors) {
+    const std::string framework = text_or_empty(member(metadata, "format"));
+    return framework.empty() ? "" : "safetensors for \"" + framework + "\"";
+  }
+  return "";
+}
+
+std::string describe_keys(const std::string& text, const Json& metadata) {
+  std::string keys = describe_count(text.size(), "byte");
+  if (metadata.is_object() && !metadata.empty()) {
+    const char* separator = ": ";
+    for (const auto& item : metadata.items()) keys += std::exchange(separator, ", ") + item.key();
+  }
+  return keys;
+}
+
+// Objects with their keys in order: in which one they were written says nothing.
+using SortedJson = nlohmann::json;
+
+class Differences {
+ public:
+  void compare(const SortedJson& a, const SortedJson& b, const std::string& path) {
+    if (a == b) return;
+    const std::string prefix = path.empty() ? "" : path + "/";
+    if (a.is_object() && b.is_object()) return compare_objects(a, b, prefix);
+    if (a.is_array() && b.is_array() && a.size() == b.size()) {
+      for (std::size_t i = 0; i < a.size(); ++i) compare(a[i], b[i], prefix + std::to_string(i));
+      return;
+    }
+    lines_.push_back((path.empty() ? "all of it" : path) + ": " + brief(a) + " in A, " + brief(b) + " in B");
+  }
+
+  std::vector<std::string> take() { return std::move(lines_); }
+
+ private:
+  void compare_objects(const SortedJson& a, const SortedJson& b, const std::string& prefix) {
+    for (const auto& item : a.items()) {
+      const auto other = b.find(item.key());
+      if (other == b.end()) {
+        lines_.push_back("only in A: " + prefix + item.key());
+      } else {
+        compare(item.value(), *other, prefix + item.key());
+      }
+    }
+    for (const auto& item : b.items()) {
+      if (!a.contains(item.key())) lines_.push_back("only in B: " + prefix + item.key());
+    }
+  }
+
+  std::vector<std::string> lines_;
+};
+
+}  // namespace
+
+nlohmann::ordered_json parse_metadata(const std::string& text) {
+  const auto is_shallow = [](int depth, Json::parse_event_t, Json&) { return depth <= kMaxDepth; };
+  Json parsed = Json::parse(text, is_shallow, false);
+  return parsed.is_discarded() ? Json() : parsed;
+}
+
+std::vector<std::pair<std::string, std::string>> summarise_metadata(const format::AnyFile& file) {
+  const Json metadata = parse_metadata(file.metadata());
+  Lines lines;
+  add_if_there(metadata, "kind", "kind", lines);
+  const std::string maker = describe_maker(file, metadata);
+  if (!maker.empty()) lines.emplace_back("made by", maker);
+  for (const char* key : {"step", "epoch", "batch", "seed", "shards", "metrics"}) {
+    add_if_there(metadata, key, key, lines);
+  }
+  const Json& configuration = member(metadata, "configuration");
+  add_if_there(member(configuration, "optimizer"), "kind", "optimizer", lines);
+  lines.emplace_back("metadata", describe_keys(file.metadata(), metadata));
+  return lines;
+}
+
+std::vector<std::string> metadata_differences(const nlohmann::ordered_json& a, const nlohmann::ordered_json& b) {
+  Differences differences;
+  differences.compare(a, b, "");
+  return differences.take();
+}
+
+}  // namespace holdfast::cli

@@ -1,0 +1,35 @@
+#include "progress.h"
+
+#include <utility>
+
+#include "text.h"
+
+namespace holdfast::cli {
+namespace {
+
+constexpr const char* kClearLine = "\r\x1b[K";
+
+}  // namespace
+
+Progress::Progress(Console& console, std::string what, std::function<Clock::time_point()> now)
+    : console_(console), what_(std::move(what)), now_(std::move(now)), next_(now_() + kSilence) {}
+
+Progress::~Progress() {
+  if (is_shown_) console_.problems << kClearLine << std::flush;
+}
+
+void Progress::show(std::uint64_t done, std::uint64_t total) {
+  if (!console_.has_terminal || total == 0) return;
+  const Clock::time_point now = now_();
+  if (now < next_) return;
+  next_ = now + kPeriod;
+  is_shown_ = true;
+  const double share = static_cast<double>(done) / static_cast<double>(total);
+  console_.problems << kClearLine << printable(what_) << "  " << static_cast<int>(100 * share) << " %" << std::flush;
+}
+
+std::function<void(std::uint64_t done, std::uint64_t total)> Progress::callback() {
+  return [this](std::uint64_t done, std::uint64_t total) { show(done, total); };
+}
+
+}  // namespace holdfast::cli

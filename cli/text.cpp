@@ -1,0 +1,63 @@
+#include "text.h"
+
+#include <cstdio>
+
+namespace holdfast::cli {
+namespace {
+
+// U+0080 to U+009F, as UTF-8 has them.
+bool is_c1_control(std::string_view text, std::size_t at) {
+  return text[at] == '\xC2' && at + 1 < text.size() && static_cast<unsigned char>(text[at + 1]) >= 0x80 &&
+         static_cast<unsigned char>(text[at + 1]) < 0xA0;
+}
+
+std::string formatted(const char* pattern, double value) {
+  char text[64];
+  std::snprintf(text, sizeof text, pattern, value);
+  return text;
+}
+
+}  // namespace
+
+std::string printable(std::string_view text) {
+  std::string result;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const auto c = static_cast<unsigned char>(text[at]);
+    if (is_c1_control(text, at)) {
+      result += '?';
+      ++at;
+    } else {
+      result += c < ' ' || c == 0x7F ? '?' : text[at];
+    }
+  }
+  return result;
+}
+
+std::string describe_shape(const std::vector<std::uint64_t>& shape) {
+  std::string text = "[";
+  for (const std::uint64_t extent : shape) text += (text.size() > 1 ? ", " : "") + std::to_string(extent);
+  return text + "]";
+}
+
+std::string describe_number(double value) {
+  return formatted("%.6g", value);
+}
+
+std::string describe_count(std::uint64_t count, const std::string& noun) {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
+std::string describe_ratio(std::uint64_t bytes, std::uint64_t stored_bytes) {
+  if (stored_bytes == 0) return "-";
+  return formatted("%.2f", static_cast<double>(bytes) / static_cast<double>(stored_bytes));
+}
+
+std::string shortened(const std::string& text, std::size_t most) {
+  if (text.size() <= most) return text;
+  std::size_t bytes = most;
+  // Not within a character.
+  while (bytes > 0 && (text[bytes] & 0xC0) == 0x80) --bytes;
+  return text.substr(0, bytes) + "...";
+}
+
+}  // namespace holdfast::cli

@@ -1,0 +1,47 @@
+#pragma once
+
+// Files of HDF5 that are blocks of memory.
+
+#include <cstddef>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "hdf5/driver_image.h"
+
+namespace holdfast::format {
+
+// A file that is only read. `bytes` must outlive it.
+class FixedImage : public DriverImage {
+ public:
+  explicit FixedImage(std::span<const std::byte> bytes) : bytes_(bytes) {}
+
+  haddr_t allocate(H5FD_mem_t, std::uint64_t, haddr_t&) override { return HADDR_UNDEF; }
+  std::uint64_t size_bytes(haddr_t) const override { return bytes_.size(); }
+  bool read(std::uint64_t address, std::span<std::byte> out) const override;
+  bool write(std::uint64_t, std::span<const std::byte>) override { return false; }
+  bool finish(haddr_t) override { return true; }
+
+ private:
+  std::span<const std::byte> bytes_;
+};
+
+// A file that is being written; it is whole when HDF5 has closed it.
+class GrowingImage : public DriverImage {
+ public:
+  // With memory for so many bytes; it may become larger.
+  explicit GrowingImage(std::size_t capacity) { bytes_.reserve(capacity); }
+
+  std::vector<std::byte> take_bytes() { return std::move(bytes_); }
+
+  haddr_t allocate(H5FD_mem_t kind, std::uint64_t bytes, haddr_t& end) override;
+  std::uint64_t size_bytes(haddr_t) const override { return bytes_.size(); }
+  bool read(std::uint64_t address, std::span<std::byte> out) const override;
+  bool write(std::uint64_t address, std::span<const std::byte> in) override;
+  bool finish(haddr_t end) override;
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+}  // namespace holdfast::format

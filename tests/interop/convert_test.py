@@ -1,0 +1,153 @@
+"""`holdfast convert` both ways, with the real libraries on the other side, as a user runs it."""
+
+import json
+import os
+import pickle
+import subprocess
+
+import h5py
+import keras
+import ml_dtypes
+import numpy as np
+import pytest
+from keras import layers
+from safetensors.numpy import load_file, save_file
+
+from exchange import arrays, assert_same_bits
+from keras_savepoint_test import in_keras, savepoint
+from keras_support import FORMS, assert_same_bits as assert_same_list, load, save, scramble, values
+
+TARGETS = {"weights": "keras-weights", "archive": "keras", "legacy_weights": "keras-legacy-weights",
+           "legacy_model": "keras-legacy"}
+SUFFIXES = {"weights": ".weights.h5", "archive": ".keras", "legacy_weights": ".h5", "legacy_model": ".h5"}
+
+
+def holdfast(*words, exit_code=0):
+    """What the command says."""
+    program = os.path.join(os.environ["HOLDFAST_BUILD"], "bin", "holdfast")
+    result = subprocess.run([program, *map(str, words)], capture_output=True, text=True, timeout=120)
+    assert result.returncode == exit_code, (result.returncode, result.stdout, result.stderr)
+    return result.stdout + result.stderr
+
+
+def test_safetensors_go_to_holdfast_and_back_bit_for_bit(tmp_path):
+    save_file(arrays(), tmp_path / "a.safetensors", metadata={"format": "np"})
+
+    holdfast("convert", tmp_path / "a.safetensors", tmp_path / "a.h5")
+    holdfast("diff", tmp_path / "a.safetensors", tmp_path / "a.h5")
+    holdfast("convert", tmp_path / "a.h5", tmp_path / "b.safetensors")
+
+    assert (tmp_path / "a.safetensors").read_bytes() == (tmp_path / "b.safetensors").read_bytes()
+
+
+def test_arrays_of_numpy_go_to_holdfast_and_back_bit_for_bit(tmp_path):
+    expected = {name: array for name, array in arrays().items() if array.dtype != ml_dtypes.bfloat16}
+    np.savez_compressed(tmp_path / "a.npz", **expected)
+
+    holdfast("convert", tmp_path / "a.npz", tmp_path / "a.h5", "--compression", "zstd", "--level", 3)
+    holdfast("convert", tmp_path / "a.h5", tmp_path / "b.npz")
+
+    with np.load(tmp_path / "b.npz") as found:
+        assert_same_bits({name: found[name] for name in found.files}, expected)
+
+
+def test_numpys_bf16_is_read_as_the_note_says(tmp_path):
+    expected = np.arange(6, dtype=ml_dtypes.bfloat16)
+    save_file({"a": expected}, tmp_path / "a.safetensors")
+
+    said = holdfast("convert", tmp_path / "a.safetensors", tmp_path / "a.npz")
+
+    assert "array.view(ml_dtypes.bfloat16)" in said
+    with np.load(tmp_path / "a.npz") as found:
+        assert found["a"].view(ml_dtypes.bfloat16).tobytes() == expected.tobytes()
+
+
+def test_h5py_reads_the_portable_mode(tmp_path):
+    expected = np.random.default_rng(1).normal(size=(300, 200)).astype(np.float32)
+    save_file({"part/a": expected}, tmp_path / "a.safetensors")
+
+    holdfast("convert", tmp_path / "a.safetensors", tmp_path / "a.h5", "--compression", "none")
+
+    with h5py.File(tmp_path / "a.h5") as file:
+        assert file["part/a"].chunks is None
+        assert file["part/a"][()].tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_any_keras_file_goes_to_holdfast_and_back(form, tmp_path):
+    model = keras.Sequential([keras.Input((7, 4)), layers.LSTM(3), layers.LayerNormalization(), layers.Dense(2)])
+    scramble(model)
+
+    holdfast("convert", save(model, tmp_path, form), tmp_path / "a.h5")
+    holdfast("verify", tmp_path / "a.h5")
+    back = tmp_path / ("b" + SUFFIXES[form])
+    holdfast("convert", tmp_path / "a.h5", back, "--to", TARGETS[form])
+
+    expected = values(model)
+    assert_same_list(values(load(back, form, model)), expected)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_savepoint_becomes_a_keras_model_and_its_weights_a_savepoint_again(form, tmp_path):
+    file, content = savepoint(tmp_path)
+    model = tmp_path / ("model" + SUFFIXES[form])
+
+    there = holdfast("convert", file, model, "--to", TARGETS[form])
+    found = load(model, form, in_keras())
+    back = holdfast("convert", model, tmp_path / "back.h5", "--like", file)
+
+    for layer in found.layers:
+        for weight in layer.weights:
+            assert np.asarray(weight).tobytes() == content[f"model/{layer.name}/{weight.name}"].tobytes(), weight.path
+    has_no_optimizer = form == "legacy_weights"
+    assert ("the optimizer's state (24 arrays) is left out" in there) == has_no_optimizer, there
+    assert ("the optimizer's state is zero" in back) == has_no_optimizer, back
+    holdfast("diff", file, tmp_path / "back.h5", exit_code=1 if has_no_optimizer else 0)
+
+
+def test_what_keras_trained_on_becomes_a_savepoint(tmp_path):
+    file, _ = savepoint(tmp_path)
+    holdfast("convert", file, tmp_path / "a.keras")
+    model = keras.saving.load_model(tmp_path / "a.keras")
+    generator = np.random.default_rng(4)
+    model.fit(generator.normal(size=(8, 9, 8, 2)), generator.integers(0, 5, 8), epochs=1, batch_size=4, verbose=0)
+    model.save(tmp_path / "b.keras")
+
+    holdfast("convert", tmp_path / "b.keras", tmp_path / "b.h5", "--like", file)
+
+    shown = json.loads(holdfast("inspect", tmp_path / "b.h5", "--json"))
+    assert shown["metadata"]["step"] == 43
+    holdfast("convert", tmp_path / "b.h5", tmp_path / "c.keras")
+    last = keras.saving.load_model(tmp_path / "c.keras")
+    assert_same_list(values(last), values(model))
+    state = [np.asarray(variable) for variable in model.optimizer.variables]
+    found = [np.asarray(variable) for variable in last.optimizer.variables]
+    assert_same_list(found[2:], state[2:])
+
+
+def test_a_savepoint_becomes_a_state_dict_and_back(tmp_path):
+    file, content = savepoint(tmp_path)
+
+    said = holdfast("convert", file, tmp_path / "a.safetensors", "--to", "pytorch")
+    holdfast("convert", tmp_path / "a.safetensors", tmp_path / "b.h5", "--like", file)
+
+    state = load_file(tmp_path / "a.safetensors")
+    assert "the optimizer's state (24 arrays) is left out" in said
+    assert state["more.weight"].tobytes() == np.ascontiguousarray(content["model/more/kernel"].T).tobytes()
+    kernel = content["model/first/kernel"].transpose(3, 2, 0, 1)
+    assert state["first.weight"].tobytes() == np.ascontiguousarray(kernel).tobytes()
+    difference = holdfast("diff", file, tmp_path / "b.h5", exit_code=1)
+    assert "different: 0 of 16 common arrays, 24 only in A, 0 only in B, metadata equal" in difference
+
+
+def test_files_that_are_not_read_are_refused_in_a_sentence(tmp_path):
+    (tmp_path / "a.pt").write_bytes(pickle.dumps({"a": 1}))
+    with h5py.File(tmp_path / "b.h5", "w") as file:
+        file["data"] = np.zeros(3)
+    (tmp_path / "c.txt").write_text("Hello")
+
+    for name, word in [("a.pt", "safetensors.torch.save_file"), ("b.h5", "is no Keras file"), ("c.txt", "Holdfast reads")]:
+        said = holdfast("convert", tmp_path / name, tmp_path / "out.h5", exit_code=2)
+        assert said.startswith("holdfast: ") and name in said and word in said, said
+        assert said.count("\n") == 1, said
+        assert not (tmp_path / "out.h5").exists()

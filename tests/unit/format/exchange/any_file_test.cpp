@@ -1,0 +1,203 @@
+#include "holdfast/format/exchange/any_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "exchange/zip.h"
+#include "hdf5/tree.h"
+#include "holdfast/format/exchange/keras.h"
+#include "holdfast/format/exchange/npz.h"
+#include "holdfast/format/exchange/safetensors.h"
+#include "support/memory_file_system.h"
+#include "unit/format/exchange/support/keras_trees.h"
+#include "unit/format/exchange/support/zip_builder.h"
+#include "unit/format/support/array_files.h"
+
+namespace holdfast::format {
+namespace {
+
+using testing::Array;
+using testing::bytes_of;
+using ::testing::HasSubstr;
+using testing::make_array;
+using testing::small_arrays;
+using testing::Thrown;
+using testing::thrown_by;
+
+class AnyFileTest : public ::testing::Test {
+ protected:
+  AnyFileTest() { files_.create_folders("/d"); }
+
+  void write(const std::string& path, std::span<const std::byte> bytes) { files_.create(path)->write_at(0, bytes); }
+  void write(const std::string& path, const std::string& text) { write(path, std::as_bytes(std::span(text))); }
+
+  // The same arrays and metadata in each kind that holds any; the names of the files say nothing.
+  void write_all() {
+    const std::vector<ArrayView> views = testing::views(arrays_);
+    write_array_file(files_, "/d/holdfast", kMetadata, views);
+    write_safetensors(files_, "/d/safetensors", kMetadata, views);
+    write_npz(files_, "/d/npz", kMetadata, views);
+  }
+
+  void write_keras() {
+    write_hdf5_tree(files_, "/d/keras", testing::tree({}, {testing::floats("layers/dense/vars/0", {2, 3})}));
+  }
+
+  void write_archive(const std::string& path, const std::vector<std::string>& names) {
+    std::vector<ZipMember> members;
+    for (const std::string& name : names) members.push_back({name, bytes_of("x")});
+    write_zip(files_, path, members);
+  }
+
+  FileKind kind(const std::string& path) { return recognise(files_, path); }
+  Thrown refusal(const std::string& path) {
+    return thrown_by([&] { recognise(files_, path); });
+  }
+
+  static constexpr const char* kMetadata = R"({"step":3,"deep":{"a":[1]}})";
+  const std::vector<Array> arrays_ = small_arrays();
+  MemoryFileSystem files_;
+};
+
+TEST_F(AnyFileTest, RecognisesEachKindByItsContent) {
+  write_all();
+  write_keras();
+
+  EXPECT_EQ(kind("/d/holdfast"), FileKind::holdfast);
+  EXPECT_EQ(kind("/d/safetensors"), FileKind::safetensors);
+  EXPECT_EQ(kind("/d/npz"), FileKind::npz);
+  EXPECT_EQ(kind("/d/keras"), FileKind::keras);
+}
+
+TEST_F(AnyFileTest, RecognisesArchivesByTheirMembers) {
+  write_archive("/d/model", {"config.json"});
+  write_archive("/d/weights", {"model.weights.h5"});
+  write_archive("/d/arrays", {"a.npy"});
+  write_archive("/d/empty", {});
+
+  EXPECT_EQ(kind("/d/model"), FileKind::keras);
+  EXPECT_EQ(kind("/d/weights"), FileKind::keras);
+  EXPECT_EQ(kind("/d/arrays"), FileKind::npz);
+  EXPECT_EQ(kind("/d/empty"), FileKind::npz);
+}
+
+TEST_F(AnyFileTest, FindsHdf5BehindAUserBlock) {
+  write_keras();
+  std::vector<std::byte> bytes(1024);
+  const std::vector<std::byte> content = files_.contents().at("/d/keras");
+  bytes.insert(bytes.end(), content.begin(), content.end());
+  write("/d/shifted", bytes);
+
+  EXPECT_EQ(kind("/d/shifted"), FileKind::keras);
+}
+
+TEST_F(AnyFileTest, TakesAHoldfastFileWithADamagedStartForNoKerasFile) {
+  write_all();
+  files_.open_for_writing("/d/holdfast")->write_at(0, std::vector<std::byte>(1));
+
+  EXPECT_EQ(refusal("/d/holdfast").code, ErrorCode::invalid_file);
+  EXPECT_THAT(refusal("/d/holdfast").sentence, HasSubstr("first bytes are damaged"));
+}
+
+TEST_F(AnyFileTest, TellsWhatToDoWithPickledFiles) {
+  write("/d/pickle", std::string("\x80\x02}q.", 5));
+  write_archive("/d/torch", {"archive/data.pkl", "archive/data/0"});
+
+  for (const std::string path : {"/d/pickle", "/d/torch"}) {
+    EXPECT_EQ(refusal(path).code, ErrorCode::unsupported);
+    EXPECT_THAT(refusal(path).sentence, HasSubstr(path));
+    EXPECT_THAT(refusal(path).sentence, HasSubstr("safetensors.torch.save_file"));
+  }
+}
+
+TEST_F(AnyFileTest, RefusesWhatIsNoFileOfArrays) {
+  write("/d/empty", "");
+  write("/d/text", "Hello, what is this?\n");
+  // Its header would be longer than the file.
+  write("/d/short", std::string("\xFF\0\0\0\0\0\0\0{", 9));
+  write("/d/zeros", std::vector<std::byte>(5000));
+
+  for (const std::string path : {"/d/empty", "/d/text", "/d/short", "/d/zeros"}) {
+    EXPECT_EQ(refusal(path).code, ErrorCode::invalid_file) << path;
+    EXPECT_THAT(refusal(path).sentence, HasSubstr(path));
+  }
+  EXPECT_EQ(refusal("/d/missing").code, ErrorCode::not_found);
+}
+
+TEST_F(AnyFileTest, GivesTheSameArraysOfEachKind) {
+  write_all();
+  for (const std::string path : {"/d/holdfast", "/d/safetensors", "/d/npz"}) {
+    SCOPED_TRACE(path);
+
+    const AnyFile file = AnyFile::open(files_, path);
+
+    EXPECT_EQ(file.metadata(), kMetadata);
+    EXPECT_EQ(file.file_bytes(), files_.contents().at(path).size());
+    ASSERT_EQ(file.arrays().size(), arrays_.size());
+    EXPECT_TRUE(std::is_sorted(file.arrays().begin(), file.arrays().end(),
+                               [](const ArrayInfo& a, const ArrayInfo& b) { return a.name < b.name; }));
+    for (const Array& array : arrays_) {
+      const ArrayInfo* info = file.find(array.name);
+      ASSERT_NE(info, nullptr) << array.name;
+      EXPECT_EQ(info->dtype, array.dtype);
+      EXPECT_EQ(info->shape, array.shape);
+      EXPECT_TRUE(file.read(array.name) == array.bytes) << array.name;
+    }
+  }
+}
+
+TEST_F(AnyFileTest, ReadsAllAndTellsHowFarItIs) {
+  write_all();
+  std::uint64_t bytes = 0;
+  for (const Array& array : arrays_) bytes += array.bytes.size();
+  for (const std::string path : {"/d/holdfast", "/d/safetensors", "/d/npz"}) {
+    std::vector<std::uint64_t> told;
+
+    const ArraySet set = AnyFile::open(files_, path).read_all([&](std::uint64_t done, std::uint64_t total) {
+      EXPECT_EQ(total, bytes);
+      told.push_back(done);
+    });
+
+    ASSERT_EQ(set.arrays.size(), arrays_.size());
+    EXPECT_EQ(set.metadata, kMetadata);
+    EXPECT_EQ(told.size(), arrays_.size());
+    EXPECT_TRUE(std::is_sorted(told.begin(), told.end()));
+    EXPECT_EQ(told.back(), bytes);
+    for (const Array& array : arrays_) EXPECT_TRUE(testing::find(set.arrays, array.name)->bytes == array.bytes);
+  }
+}
+
+TEST_F(AnyFileTest, ReadsKeras) {
+  write_keras();
+
+  const ArraySet set = read_any(files_, "/d/keras");
+
+  EXPECT_THAT(testing::names(set.arrays), ::testing::ElementsAre("model/dense/kernel"));
+}
+
+TEST_F(AnyFileTest, SaysWhichArrayItLacks) {
+  write_all();
+  for (const std::string path : {"/d/holdfast", "/d/safetensors", "/d/npz"}) {
+    const AnyFile file = AnyFile::open(files_, path);
+
+    const Thrown thrown = thrown_by([&] { file.read("model/nothing"); });
+
+    EXPECT_EQ(file.find("model/nothing"), nullptr);
+    EXPECT_EQ(thrown.code, ErrorCode::not_found);
+    EXPECT_THAT(thrown.sentence, HasSubstr(path));
+    EXPECT_THAT(thrown.sentence, HasSubstr("\"model/nothing\""));
+  }
+}
+
+TEST_F(AnyFileTest, HasTheIndexOfHoldfastsFilesAlone) {
+  write_all();
+
+  EXPECT_NE(AnyFile::open(files_, "/d/holdfast").array_file(), nullptr);
+  EXPECT_EQ(AnyFile::open(files_, "/d/npz").array_file(), nullptr);
+  EXPECT_EQ(AnyFile::open(files_, "/d/safetensors").array_file(), nullptr);
+}
+
+}  // namespace
+}  // namespace holdfast::format

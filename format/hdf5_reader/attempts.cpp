@@ -67,6 +67,12 @@ int attempt(std::string_view action) {
   if (action == "memory") return take_memory();
   if (action == "cpu") take_processor();
   if (action == "open") ::syscall(SYS_openat, AT_FDCWD, "/etc/passwd", O_RDONLY);
+  if (action == "create") ::syscall(SYS_openat, AT_FDCWD, "/tmp", O_TMPFILE | O_RDWR, 0600);
+  if (action == "create-memory") ::syscall(SYS_memfd_create, "a", 0);
+  if (action == "truncate") ::syscall(SYS_ftruncate, file, 0);
+  if (action == "remove") ::syscall(SYS_unlinkat, -1, "", 0);
+  if (action == "trace") ::syscall(SYS_ptrace, 0, 0, nullptr, nullptr);
+  if (action == "io-uring") ::syscall(SYS_io_uring_setup, 1, nullptr);
   if (action == "read") ::syscall(SYS_read, file, &byte, 1);
   if (action == "write-other") ::syscall(SYS_write, STDERR_FILENO, &byte, 1);
   if (action == "socket") ::syscall(SYS_socket, AF_INET, SOCK_STREAM, 0);

@@ -44,7 +44,8 @@ TEST_P(LockedInReaderDies, OfWhatReadingDoesNotNeed) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, LockedInReaderDies,
-                         ::testing::Values("open", "read", "write-other", "socket", "exec", "fork", "thread", "kill",
+                         ::testing::Values("open", "create", "create-memory", "truncate", "remove", "trace", "io-uring",
+                                           "read", "write-other", "socket", "exec", "fork", "thread", "kill",
                                            "map-file", "map-executable", "make-executable", "other-abi"),
                          [](const auto& test) {
                            std::string name = test.param;

@@ -234,17 +234,25 @@ void Trainer::Session::flush_savepoints() {
   writer_.flush(save_deadline(), show_life);
 }
 
+void Trainer::Session::save_before_stop() {
+  const std::string name = savepoint_name(state_.step);
+  const auto keep = make_savepoint_keeper(*place_->file_system, place_->run_directory, place_->savepoint_copies,
+                                          {.keep_last = 0, .threads = place_->saving_threads});
+  submit_savepoint(place_->run_directory + "/" + name, {.when_durable = [keep, name] { keep(name); }});
+  flush_savepoints();
+}
+
 // All ranks come here after the same step. The others wait for the savepoint, so that none ends before the state is
 // durable.
 void Trainer::Session::stop() {
   if (!place_->run_directory.empty()) {
     if (place_->rank == 0) {
-      if (running_fit_ != nullptr) collect_callback_states(*running_fit_);
-      const std::string name = savepoint_name(state_.step);
-      const auto keep = make_savepoint_keeper(*place_->file_system, place_->run_directory, place_->savepoint_copies,
-                                              {.keep_last = 0, .threads = place_->saving_threads});
-      submit_savepoint(place_->run_directory + "/" + name, {.when_durable = [keep, name] { keep(name); }});
-      flush_savepoints();
+      if (running_fit_ == nullptr) {
+        save_before_stop();
+      } else {
+        collect_callback_states(*running_fit_);
+        act_and_tell(*running_fit_, [&] { save_before_stop(); });
+      }
     }
     supervision_.enter(TrainingPhase::waiting_for_peers, state_.step);
     runner_.communicator().barrier(Deadline::after(kSaveTimeout));

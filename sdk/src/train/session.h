@@ -61,6 +61,7 @@ class Trainer::Session {
   // Calls act(), then the callbacks with what has happened to savepoints so far, then rethrows what act() threw.
   void act_and_tell(const FitOptions& options, const std::function<void()>& act);
   Deadline save_deadline() const;
+  void save_before_stop();
   [[noreturn]] void stop();
 
   const std::shared_ptr<Replica::Place> place_;

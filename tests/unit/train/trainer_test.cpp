@@ -125,6 +125,9 @@ class SumOfLosses final : public Callback {
 // What the journal says.
 class Journal final : public NoSupervision {
  public:
+  explicit Journal(bool is_stop_requested = false) : is_stop_requested_(is_stop_requested) {}
+
+  bool is_stop_requested() const override { return is_stop_requested_; }
   void report_event(const std::string& event, const std::string& detail) override {
     const std::lock_guard lock(mutex_);
     details_[event].push_back(detail);
@@ -136,6 +139,7 @@ class Journal final : public NoSupervision {
   }
 
  private:
+  const bool is_stop_requested_;
   std::mutex mutex_;
   std::map<std::string, std::vector<std::string>> details_;  // guarded by mutex_
 };
@@ -456,6 +460,17 @@ TEST(Trainer, EndsWithTheErrorOfASavepointAndTellsOfItBefore) {
   EXPECT_EQ(listener->steps(SavepointEvent::Kind::failed)[0], 1);
   EXPECT_TRUE(listener->steps(SavepointEvent::Kind::durable).empty());
   EXPECT_FALSE(journal->details("savepoint_failed").empty());
+}
+
+TEST(Trainer, TellsOfTheSavepointThatAStopLeaves) {
+  const TemporaryFolder folder;
+  const auto listener = std::make_shared<Listener>();
+
+  EXPECT_THROW(outcome_of({.run_directory = folder.path(), .supervision = std::make_shared<Journal>(true)},
+                          [&]() -> std::vector<CallbackHandle> { return {listener}; }),
+               StopRequested);
+
+  EXPECT_EQ(listener->steps(SavepointEvent::Kind::durable), std::vector<std::int64_t>{1});
 }
 
 TEST(Trainer, WritesDownWhatBecameOfEachSavepoint) {

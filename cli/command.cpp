@@ -20,7 +20,7 @@ namespace {
 
 using Action = std::function<int()>;
 
-constexpr const char* kAnyFile = "A file of Holdfast, safetensors, NumPy (.npz) or Keras (.keras, .h5)";
+constexpr const char* kAnyFile = "A file of Holdfast, safetensors, NumPy (.npz), Keras (.keras, .h5) or other HDF5";
 
 // What the arguments ask for; `action` is set by the subcommand that was parsed.
 class Parser {

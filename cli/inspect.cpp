@@ -36,9 +36,11 @@ const char* describe_kind(FileKind kind) {
     case FileKind::npz:
       return "NumPy .npz";
     case FileKind::keras:
+      return "Keras";
+    case FileKind::hdf5:
       break;
   }
-  return "Keras";
+  return "HDF5";
 }
 
 std::string describe_storage(const AnyFile& file, const ArrayInfo& array) {

@@ -51,6 +51,24 @@ def test_arrays_of_numpy_go_to_holdfast_and_back_bit_for_bit(tmp_path):
         assert_same_bits({name: found[name] for name in found.files}, expected)
 
 
+def test_what_h5py_wrote_goes_to_holdfast_bit_for_bit(tmp_path):
+    expected = {name: array for name, array in arrays().items() if array.dtype != ml_dtypes.bfloat16}
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        for name, array in expected.items():
+            chunked = array.ndim > 0 and array.size > 0
+            file.create_dataset(name, data=array, **({"compression": "gzip", "shuffle": True} if chunked else {}))
+        file.attrs["learning_rate"] = 0.25
+
+    holdfast("convert", tmp_path / "a.h5", tmp_path / "b.h5")
+    holdfast("convert", tmp_path / "b.h5", tmp_path / "b.npz")
+
+    with np.load(tmp_path / "b.npz") as found:
+        loaded = dict(found)
+    metadata = json.loads(loaded.pop("holdfast.metadata.json"))
+    assert_same_bits(loaded, expected)
+    assert metadata == {"kind": "hdf5", "attributes": {"": {"learning_rate": 0.25}}}
+
+
 def test_numpys_bf16_is_read_as_the_note_says(tmp_path):
     expected = np.arange(6, dtype=ml_dtypes.bfloat16)
     save_file({"a": expected}, tmp_path / "a.safetensors")

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "exchange/byte_source.h"
+#include "exchange/hdf5_arrays.h"
+#include "exchange/keras_tree.h"
 #include "exchange/safetensors_file.h"
 #include "exchange/zip.h"
 #include "holdfast/base/error.h"
@@ -85,10 +87,28 @@ class SetContent : public AnyFile::Content {
   std::vector<ArrayInfo> infos_;
 };
 
-std::unique_ptr<AnyFile::Content> open_content(FileSystem& files, const std::string& path, FileKind kind) {
-  if (kind == FileKind::holdfast) return std::make_unique<HoldfastContent>(files, path);
-  if (kind == FileKind::safetensors) return std::make_unique<SafetensorsContent>(files, path);
-  return std::make_unique<SetContent>(kind == FileKind::npz ? read_npz(files, path) : read_keras(files, path));
+// `kind` becomes keras for an HDF5 file that Keras wrote.
+ArraySet read_hdf5_of_anybody(FileSystem& files, const std::string& path, FileKind& kind) {
+  Hdf5Tree tree = read_hdf5_tree(files, path);
+  if (!is_keras_tree(tree)) return hdf5_arrays(std::move(tree));
+  kind = FileKind::keras;
+  return read_keras_tree(std::move(tree), path);
+}
+
+std::unique_ptr<AnyFile::Content> open_content(FileSystem& files, const std::string& path, FileKind& kind) {
+  switch (kind) {
+    case FileKind::holdfast:
+      return std::make_unique<HoldfastContent>(files, path);
+    case FileKind::safetensors:
+      return std::make_unique<SafetensorsContent>(files, path);
+    case FileKind::npz:
+      return std::make_unique<SetContent>(read_npz(files, path));
+    case FileKind::keras:
+      return std::make_unique<SetContent>(read_keras(files, path));
+    case FileKind::hdf5:
+      break;
+  }
+  return std::make_unique<SetContent>(read_hdf5_of_anybody(files, path, kind));
 }
 
 constexpr std::size_t kStartBytes = 16;
@@ -110,13 +130,13 @@ std::optional<std::uint64_t> find_hdf5(FileSource& source) {
 }
 
 FileKind kind_of_hdf5(const std::string& path, std::uint64_t offset) {
-  // As Holdfast's files have it. Told that it is no Keras file, nobody would think of damage.
+  // As Holdfast's files have it: what its index says would be missed.
   if (offset == kUserBlockBytes) {
     refuse_file(path,
                 "is HDF5 behind a header that is not Holdfast's: a Holdfast file whose first bytes are damaged, or "
                 "another program's; use another copy of it");
   }
-  return FileKind::keras;
+  return FileKind::hdf5;
 }
 
 bool is_safetensors(FileSource& source, std::span<const std::byte> start) {
@@ -145,7 +165,7 @@ FileKind kind_of_archive(FileSource& source) {
 }  // namespace
 
 std::string_view name(FileKind kind) {
-  constexpr std::array<std::string_view, 4> kNames = {"holdfast", "safetensors", "npz", "keras"};
+  constexpr std::array<std::string_view, 5> kNames = {"holdfast", "safetensors", "npz", "keras", "hdf5"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -160,10 +180,9 @@ FileKind recognise(FileSystem& files, const std::string& path) {
   if (is_safetensors(source, start)) return FileKind::safetensors;
   if (const auto offset = find_hdf5(source)) return kind_of_hdf5(path, *offset);
   if (starts_with(start, "\x80")) refuse_pickle(path);
-  refuse_file(path,
-              "is no file that Holdfast reads (its own, safetensors, NumPy's .npz, Keras's .keras and .h5): its " +
-                  std::to_string(source.size_bytes()) +
-                  " bytes begin like none of them; check the path, or use another copy of it");
+  refuse_file(path, "is no file that Holdfast reads (its own, safetensors, NumPy's .npz, Keras's .keras, HDF5): its " +
+                        std::to_string(source.size_bytes()) +
+                        " bytes begin like none of them; check the path, or use another copy of it");
 }
 
 AnyFile::AnyFile(std::string path, FileKind kind, std::uint64_t file_bytes, std::unique_ptr<Content> content)
@@ -173,7 +192,7 @@ AnyFile::AnyFile(AnyFile&&) noexcept = default;
 AnyFile& AnyFile::operator=(AnyFile&&) noexcept = default;
 
 AnyFile AnyFile::open(FileSystem& files, const std::string& path) {
-  const FileKind kind = recognise(files, path);
+  FileKind kind = recognise(files, path);
   std::unique_ptr<Content> content = within_memory(path, [&] { return open_content(files, path, kind); });
   return AnyFile(path, kind, files.open_for_reading(path)->size_bytes(), std::move(content));
 }

@@ -10,6 +10,7 @@
 #include "exchange/keras_legacy.h"
 #include "exchange/keras_replicas.h"
 #include "exchange/keras_savepoint.h"
+#include "exchange/keras_tree.h"
 #include "exchange/keras_weights.h"
 #include "holdfast/base/error.h"
 
@@ -75,20 +76,6 @@ ArraySet read_legacy_model(Hdf5Tree tree, const std::string& path) {
   return finish(std::move(content));
 }
 
-ArraySet read_tree(Hdf5Tree tree, const std::string& path) {
-  const bool is_legacy_model = is_legacy_weights(tree, kModelWeights);
-  const bool is_legacy = is_legacy_model || is_legacy_weights(tree, "");
-  if (!is_legacy && !is_keras_weights(tree)) {
-    throw Error(ErrorCode::invalid_file, path +
-                                             " is no Keras file: it has neither groups \"vars\" (as .weights.h5 has) "
-                                             "nor an attribute layer_names (as older files have); save the model with "
-                                             "Keras");
-  }
-  require_no_texts(tree, path);
-  if (is_legacy_model) return read_legacy_model(std::move(tree), path);
-  return is_legacy ? read_legacy_weights(std::move(tree), path) : read_weights(std::move(tree));
-}
-
 std::vector<ArrayInfo> infos(const std::vector<NamedArray>& arrays) {
   std::vector<ArrayInfo> result;
   for (const NamedArray& array : arrays) {
@@ -98,6 +85,22 @@ std::vector<ArrayInfo> infos(const std::vector<NamedArray>& arrays) {
 }
 
 }  // namespace
+
+bool is_keras_tree(const Hdf5Tree& tree) {
+  return is_legacy_weights(tree, kModelWeights) || is_legacy_weights(tree, "") || is_keras_weights(tree);
+}
+
+ArraySet read_keras_tree(Hdf5Tree tree, const std::string& path) {
+  if (!is_keras_tree(tree)) {
+    throw Error(ErrorCode::invalid_file, path +
+                                             " is no Keras file: it has neither groups \"vars\" (as .weights.h5 has) "
+                                             "nor an attribute layer_names (as older files have); save the model with "
+                                             "Keras");
+  }
+  require_no_texts(tree, path);
+  if (is_legacy_weights(tree, kModelWeights)) return read_legacy_model(std::move(tree), path);
+  return is_legacy_weights(tree, "") ? read_legacy_weights(std::move(tree), path) : read_weights(std::move(tree));
+}
 
 std::string_view name(KerasForm form) {
   return kFormNames[static_cast<std::size_t>(form)];
@@ -113,7 +116,7 @@ KerasForm keras_form_from_name(std::string_view name) {
 
 ArraySet read_keras(FileSystem& files, const std::string& path) {
   if (is_keras_archive(files, path)) return finish(read_keras_archive(files, path));
-  return read_tree(read_hdf5_tree(files, path), path);
+  return read_keras_tree(read_hdf5_tree(files, path), path);
 }
 
 std::vector<ArrayInfo> write_keras(FileSystem& files, const std::string& path, const ArraySet& arrays, KerasForm form) {

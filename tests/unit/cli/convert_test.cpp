@@ -40,7 +40,7 @@ TEST_F(Convert, KnowsTheKindByTheNameOfTheOutput) {
        std::vector<std::pair<std::string, FileKind>>{{"/d/b.npz", FileKind::npz},
                                                      {"/d/b.safetensors", FileKind::safetensors},
                                                      {"/d/b.keras", FileKind::keras},
-                                                     {"/d/b.weights.h5", FileKind::keras},
+                                                     {"/d/b.weights.h5", FileKind::hdf5},
                                                      {"/d/b.h5", FileKind::holdfast}}) {
     EXPECT_EQ(run({"convert", "/d/a.h5", output}), kDone) << problems();
 

@@ -68,7 +68,7 @@ TEST_F(AnyFileTest, RecognisesEachKindByItsContent) {
   EXPECT_EQ(kind("/d/holdfast"), FileKind::holdfast);
   EXPECT_EQ(kind("/d/safetensors"), FileKind::safetensors);
   EXPECT_EQ(kind("/d/npz"), FileKind::npz);
-  EXPECT_EQ(kind("/d/keras"), FileKind::keras);
+  EXPECT_EQ(kind("/d/keras"), FileKind::hdf5);
 }
 
 TEST_F(AnyFileTest, RecognisesArchivesByTheirMembers) {
@@ -90,7 +90,8 @@ TEST_F(AnyFileTest, FindsHdf5BehindAUserBlock) {
   bytes.insert(bytes.end(), content.begin(), content.end());
   write("/d/shifted", bytes);
 
-  EXPECT_EQ(kind("/d/shifted"), FileKind::keras);
+  EXPECT_EQ(kind("/d/shifted"), FileKind::hdf5);
+  EXPECT_EQ(AnyFile::open(files_, "/d/shifted").kind(), FileKind::keras);
 }
 
 TEST_F(AnyFileTest, TakesAHoldfastFileWithADamagedStartForNoKerasFile) {
@@ -175,6 +176,19 @@ TEST_F(AnyFileTest, ReadsKeras) {
   const ArraySet set = read_any(files_, "/d/keras");
 
   EXPECT_THAT(testing::names(set.arrays), ::testing::ElementsAre("model/dense/kernel"));
+}
+
+TEST_F(AnyFileTest, ReadsHdf5OfAnybody) {
+  Hdf5Tree tree = testing::tree({}, {testing::floats("b/c", {2}), testing::floats("a", {})});
+  tree.datasets[0].attributes = {{"unit", std::string("m")}};
+  tree.texts = {{"b/note", "hello", {}}};
+  write_hdf5_tree(files_, "/d/plain", tree);
+
+  const AnyFile file = AnyFile::open(files_, "/d/plain");
+
+  EXPECT_EQ(file.kind(), FileKind::hdf5);
+  EXPECT_THAT(testing::names(file.read_all().arrays), ::testing::ElementsAre("a", "b/c"));
+  EXPECT_EQ(file.metadata(), R"({"attributes":{"a":{"unit":"m"}},"kind":"hdf5","texts":{"b/note":"hello"}})");
 }
 
 TEST_F(AnyFileTest, SaysWhichArrayItLacks) {

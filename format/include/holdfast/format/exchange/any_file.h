@@ -1,8 +1,8 @@
 #pragma once
 
-// A file of named arrays, whoever wrote it: Holdfast, safetensors, NumPy or Keras. What it is is seen from its content,
-// not from its name. One array is read at a time, so that files larger than memory can be looked through where their
-// format allows it: Holdfast's and safetensors'. Those of NumPy and Keras are held in memory whole.
+// A file of named arrays, whoever wrote it: Holdfast, safetensors, NumPy, Keras or another user of HDF5. What it is is
+// seen from its content, not from its name. One array is read at a time, so that files larger than memory can be looked
+// through where their format allows it: Holdfast's and safetensors'. The others are held in memory whole.
 
 #include <cstddef>
 #include <cstdint>
@@ -23,13 +23,15 @@ enum class FileKind {
   holdfast,     // array_file.h
   safetensors,  // safetensors.h
   npz,          // npz.h
-  keras,        // keras.h: .keras, .weights.h5 and the older .h5. Any other HDF5 file is refused when it is read
+  keras,        // keras.h: .keras, .weights.h5 and the older .h5
+  hdf5,         // hdf5.h: any other
 };
 
-// "holdfast", "safetensors", "npz", "keras".
+// "holdfast", "safetensors", "npz", "keras", "hdf5".
 std::string_view name(FileKind kind);
 
-// By the first bytes and, for an archive, the names in it. Throws Error{invalid_file} for what is none of them,
+// By the first bytes and, for an archive, the names in it; of an HDF5 file, `hdf5` is all that these tell, also where
+// Keras wrote it. Throws Error{invalid_file} for what is none of them,
 // Error{unsupported} for a file of pickled Python objects (PyTorch's .pt), and what the file system threw.
 FileKind recognise(FileSystem& files, const std::string& path);
 

@@ -56,7 +56,7 @@ function(holdfast_test name folder)
   target_link_libraries(${name} PRIVATE holdfast_options holdfast_test_support ${argument_LIBRARIES} nlohmann_json::nlohmann_json
                                         GTest::gtest_main GTest::gmock)
   # What is tested is optimised; optimising the tests too would double the time to build them.
-  target_compile_options(${name} PRIVATE -O1)
+  target_compile_options(${name} PRIVATE $<IF:$<CONFIG:Sanitize>,-O0,-O1>)
   target_compile_definitions(${name} PRIVATE HOLDFAST_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   if(argument_PROGRAMS)
     add_dependencies(${name} ${argument_PROGRAMS})

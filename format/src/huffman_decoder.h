@@ -13,8 +13,8 @@
 
 namespace holdfast::format {
 
-// What the next bits stand for: up to kMaxEntryBytes bytes from the lowest on, their number at bit 48, and the length
-// of their words at bit 56.
+// What the next bits stand for: the length of their words in the lowest byte, up to kMaxEntryBytes bytes above it, and
+// their number in the highest one.
 using DecodeEntry = std::uint64_t;
 inline constexpr std::size_t kMaxEntryBytes = 6;
 

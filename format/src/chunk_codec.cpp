@@ -5,7 +5,6 @@
 #include <new>
 
 #include "holdfast/base/error.h"
-#include "shuffle.h"
 
 namespace holdfast::format {
 
@@ -44,7 +43,10 @@ std::span<const std::byte> ChunkEncoder::encode_by_zstd(std::span<const std::byt
 }
 
 ChunkDecoder::ChunkDecoder(const DecodeOptions& options)
-    : options_(options), context_(ZSTD_createDCtx(), ZSTD_freeDCtx) {
+    : options_(options),
+      method_(options.past_caches ? ShuffleMethod::vectors_past_caches : ShuffleMethod::vectors),
+      literals_(method_),
+      context_(ZSTD_createDCtx(), ZSTD_freeDCtx) {
   if (context_ == nullptr) throw std::bad_alloc();
   const int checksum = options.skip_checksum ? ZSTD_d_ignoreChecksum : ZSTD_d_validateChecksum;
   HOLDFAST_ASSERT(!ZSTD_isError(ZSTD_DCtx_setParameter(context_.get(), ZSTD_d_forceIgnoreChecksum, checksum)));
@@ -60,7 +62,7 @@ bool ChunkDecoder::decode(std::span<const std::byte> frame, std::size_t chunk_by
   if (element_bytes == 1 && out.size() == chunk_bytes) return decode_frame(frame, out);
   shuffled_.resize(chunk_bytes);
   if (!decode_frame(frame, shuffled_)) return false;
-  unshuffle(shuffled_.data(), element_bytes, chunk_bytes / element_bytes, out);
+  unshuffle(shuffled_.data(), element_bytes, chunk_bytes / element_bytes, out, method_);
   return true;
 }
 

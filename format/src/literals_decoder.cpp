@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "huffman_description.h"
-#include "shuffle.h"
 
 namespace holdfast::format {
 namespace {
@@ -50,7 +49,7 @@ bool LiteralsDecoder::decode(std::span<const std::byte> frame, std::size_t chunk
     }
     const std::size_t end = first + blocks_[b].bytes * element_bytes;
     if (first < out.size()) {
-      unshuffle(std::span(planes).first(element_bytes), out.subspan(first, std::min(end, out.size()) - first));
+      unshuffle(std::span(planes).first(element_bytes), out.subspan(first, std::min(end, out.size()) - first), method_);
     }
     first = end;
   }

@@ -12,12 +12,15 @@
 
 #include "huffman_decoder.h"
 #include "literals_blocks.h"
+#include "shuffle.h"
 
 namespace holdfast::format {
 
 // Not for several threads at once.
 class LiteralsDecoder {
  public:
+  explicit LiteralsDecoder(ShuffleMethod method = ShuffleMethod::vectors) : method_(method) {}
+
   // Fills `out` with the elements that are first among the frame's `chunk_bytes`; all are whole elements of 1, 2, 4 or
   // 8 bytes. False, with `out` undefined, for any frame that LiteralsEncoder would not make of planes of
   // `element_bytes`: it may be a good one all the same.
@@ -34,6 +37,7 @@ class LiteralsDecoder {
   bool find_blocks(std::span<const std::byte> frame, std::size_t chunk_bytes, std::size_t planes);
   const std::byte* decode_block(const Block& block, std::byte* scratch);
 
+  const ShuffleMethod method_;
   std::vector<Block> blocks_;
   std::vector<std::byte> scratch_;  // a block of each plane
   DecodeTable table_;

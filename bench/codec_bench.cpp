@@ -1,5 +1,6 @@
 // Encoding and decoding chunks of 1 MiB on one core: literals only beside zstd's levels 1 and 3, of what savepoints are
-// made of and of what they are not. The rates are of the arrays' own bytes.
+// made of and of what they are not; and what saving and loading take of a core, all in all, of 256 such chunks from and
+// to memory that no cache holds. The rates are of the arrays' own bytes.
 
 #include <benchmark/benchmark.h>
 
@@ -11,6 +12,9 @@
 #include <vector>
 
 #include "chunk_codec.h"
+#include "holdfast/base/file_system.h"
+#include "holdfast/format/array_file.h"
+#include "support/temporary_folder.h"
 
 namespace holdfast::format {
 namespace {
@@ -55,16 +59,17 @@ std::vector<std::byte> random_bytes() {
 
 struct Content {
   std::string name;
+  DType dtype;
   std::size_t element_bytes;
   std::vector<std::byte> bytes;
 };
 
 const std::vector<Content>& contents() {
-  static const std::vector<Content> all = {{"f32_normal", 4, bytes_of(normal_values<float>())},
-                                           {"bf16_normal", 2, normal_bf16()},
-                                           {"f64_normal", 8, bytes_of(normal_values<double>())},
-                                           {"f32_zeros", 4, std::vector<std::byte>(kChunkBytes)},
-                                           {"u8_random", 1, random_bytes()}};
+  static const std::vector<Content> all = {{"f32_normal", DType::f32, 4, bytes_of(normal_values<float>())},
+                                           {"bf16_normal", DType::bf16, 2, normal_bf16()},
+                                           {"f64_normal", DType::f64, 8, bytes_of(normal_values<double>())},
+                                           {"f32_zeros", DType::f32, 4, std::vector<std::byte>(kChunkBytes)},
+                                           {"u8_random", DType::u8, 1, random_bytes()}};
   return all;
 }
 
@@ -91,10 +96,49 @@ void decode(benchmark::State& state, const Content& content, std::optional<int> 
   finish(state, content, frame.size());
 }
 
+constexpr std::size_t kChunks = 256;
+
+std::vector<std::byte> repeat(const std::vector<std::byte>& chunk) {
+  std::vector<std::byte> bytes;
+  for (std::size_t i = 0; i < kChunks; ++i) bytes.insert(bytes.end(), chunk.begin(), chunk.end());
+  return bytes;
+}
+
+void write(const std::string& path, const Content& content, std::span<const std::byte> bytes) {
+  const std::vector<ArrayView> arrays = {{"state", content.dtype, {bytes.size() / content.element_bytes}, bytes}};
+  write_array_file(posix_file_system(), path, "{}", arrays, {.compression = Compression::fast, .threads = 1});
+}
+
+// The thread that works is one of several that wait for each other.
+void save(benchmark::State& state, const Content& content) {
+  const TemporaryFolder folder;
+  const std::vector<std::byte> bytes = repeat(content.bytes);
+  for (auto _ : state) write(folder.path() + "/state.h5", content, bytes);
+  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(bytes.size()));
+}
+
+void load(benchmark::State& state, const Content& content) {
+  const TemporaryFolder folder;
+  std::vector<std::byte> bytes = repeat(content.bytes);
+  write(folder.path() + "/state.h5", content, bytes);
+  const std::vector<ArrayFile::Target> targets = {{"state", bytes}};
+  for (auto _ : state) {
+    ArrayFile::open(posix_file_system(), folder.path() + "/state.h5", {.threads = 1}).read_into(targets);
+  }
+  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(bytes.size()));
+}
+
 void add_benchmarks() {
   const std::vector<std::pair<std::string, std::optional<int>>> codecs = {
       {"literals", std::nullopt}, {"zstd1", 1}, {"zstd3", 3}};
   for (const Content& content : contents()) {
+    const auto add_whole = [&](const std::string& way, auto&& run) {
+      benchmark::RegisterBenchmark((way + "/" + content.name).c_str(), run)
+          ->Unit(benchmark::kMillisecond)
+          ->MeasureProcessCPUTime();
+    };
+    add_whole("Save", [&content](benchmark::State& state) { save(state, content); });
+    add_whole("Load", [&content](benchmark::State& state) { load(state, content); });
     for (const auto& [codec, level] : codecs) {
       const std::string name = content.name + "/" + codec;
       const auto add = [&](const std::string& way, auto&&... arguments) {

@@ -5,7 +5,6 @@
 #include <new>
 
 #include "holdfast/base/error.h"
-#include "shuffle.h"
 
 namespace holdfast::format {
 
@@ -43,7 +42,11 @@ std::span<const std::byte> ChunkEncoder::encode_by_zstd(std::span<const std::byt
   return std::span(frame_).first(size);
 }
 
-ChunkDecoder::ChunkDecoder(const DecodeOptions& options) : context_(ZSTD_createDCtx(), ZSTD_freeDCtx) {
+ChunkDecoder::ChunkDecoder(const DecodeOptions& options)
+    : options_(options),
+      method_(options.past_caches ? ShuffleMethod::vectors_past_caches : ShuffleMethod::vectors),
+      literals_(method_),
+      context_(ZSTD_createDCtx(), ZSTD_freeDCtx) {
   if (context_ == nullptr) throw std::bad_alloc();
   const int checksum = options.skip_checksum ? ZSTD_d_ignoreChecksum : ZSTD_d_validateChecksum;
   HOLDFAST_ASSERT(!ZSTD_isError(ZSTD_DCtx_setParameter(context_.get(), ZSTD_d_forceIgnoreChecksum, checksum)));
@@ -51,14 +54,15 @@ ChunkDecoder::ChunkDecoder(const DecodeOptions& options) : context_(ZSTD_createD
 
 bool ChunkDecoder::decode(std::span<const std::byte> frame, std::size_t chunk_bytes, std::size_t element_bytes,
                           std::span<std::byte> out) {
-  HOLDFAST_ASSERT(out.size() <= chunk_bytes);
+  HOLDFAST_ASSERT(out.size() <= chunk_bytes && chunk_bytes % element_bytes == 0);
+  if (options_.skip_checksum && literals_.decode(frame, chunk_bytes, element_bytes, out)) return true;
   if (ZSTD_getFrameContentSize(frame.data(), frame.size()) != chunk_bytes) return false;
   // Anything that follows the frame would be decoded as another one.
   if (ZSTD_findFrameCompressedSize(frame.data(), frame.size()) != frame.size()) return false;
   if (element_bytes == 1 && out.size() == chunk_bytes) return decode_frame(frame, out);
   shuffled_.resize(chunk_bytes);
   if (!decode_frame(frame, shuffled_)) return false;
-  unshuffle(shuffled_.data(), element_bytes, chunk_bytes / element_bytes, out);
+  unshuffle(shuffled_.data(), element_bytes, chunk_bytes / element_bytes, out, method_);
   return true;
 }
 

@@ -1,7 +1,6 @@
 #include "huffman_code.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <vector>
 
@@ -69,139 +68,6 @@ void assign_words(HuffmanCode& code) {
   }
 }
 
-// The format's weights: 0 for a byte that does not occur, and more the shorter its word is. The last byte's follows
-// from the others, so that it is left out.
-std::vector<std::uint8_t> weights_of(const HuffmanCode& code) {
-  std::vector<std::uint8_t> weights;
-  for (const std::uint8_t bits : code.bits) {
-    weights.push_back(bits == 0 ? std::uint8_t{0} : static_cast<std::uint8_t>(code.max_bits + 1 - bits));
-  }
-  while (weights.back() == 0) weights.pop_back();
-  weights.pop_back();
-  return weights;
-}
-
-// Bits from the lowest of the first byte on.
-class BitWriter {
- public:
-  void put(unsigned value, unsigned bits) {
-    for (unsigned i = 0; i < bits; ++i, ++size_) {
-      if (size_ % 8 == 0) bytes_.push_back(0);
-      bytes_.back() = static_cast<std::uint8_t>(bytes_.back() | (value >> i & 1U) << size_ % 8);
-    }
-  }
-
-  const std::vector<std::uint8_t>& bytes() const { return bytes_; }
-
- private:
-  std::vector<std::uint8_t> bytes_;
-  std::size_t size_ = 0;
-};
-
-constexpr unsigned kStatesLog = 6;  // the most that the format allows for weights
-constexpr unsigned kStates = 1U << kStatesLog;
-constexpr std::size_t kWeights = kMaxCodeBits + 1;
-
-// How many of the coder's states each weight gets: in proportion, and one at least for what occurs.
-std::array<unsigned, kWeights> share_states(std::span<const std::uint8_t> weights) {
-  std::array<unsigned, kWeights> counts{};
-  for (const std::uint8_t weight : weights) ++counts[weight];
-  std::array<unsigned, kWeights> shares{};
-  for (std::size_t w = 0; w < kWeights; ++w) {
-    if (counts[w] > 0) shares[w] = std::max(1U, static_cast<unsigned>(counts[w] * kStates / weights.size()));
-  }
-  // Rounding is made up for where it matters least.
-  unsigned sum = 0;
-  for (const unsigned share : shares) sum += share;
-  for (; sum < kStates; ++sum) ++*std::max_element(shares.begin(), shares.end());
-  for (; sum > kStates; --sum) --*std::max_element(shares.begin(), shares.end());
-  return shares;
-}
-
-// Section 4.1.1: each share plus one, in as many bits as what is left to share needs; small values take a bit less.
-void write_shares(std::span<const unsigned> shares, BitWriter& writer) {
-  writer.put(kStatesLog - 5, 4);
-  unsigned left = kStates;
-  for (std::size_t w = 0; left > 0; ++w) {
-    const unsigned bits = static_cast<unsigned>(std::bit_width(left + 1));
-    const unsigned short_values = (1U << bits) - 1 - (left + 1);
-    const unsigned value = shares[w] + 1;
-    const bool is_upper = value >= 1U << (bits - 1);
-    writer.put(is_upper ? value + short_values : value, value < short_values ? bits - 1 : bits);
-    left -= shares[w];
-    if (shares[w] > 0) continue;
-    // A zero is followed by the number of further zeros, in digits of two bits, of which 3 means "and more".
-    unsigned zeros = 0;
-    while (shares[w + 1 + zeros] == 0) ++zeros;
-    w += zeros;
-    for (; zeros >= 3; zeros -= 3) writer.put(3, 2);
-    writer.put(zeros, 2);
-  }
-}
-
-// A finite-state coder (section 4.1). Coding goes backwards: from the state that stands for the next symbol to one that
-// stands for this symbol, and what the decoder needs for the way back is written.
-class StateCoder {
- public:
-  explicit StateCoder(std::span<const unsigned> shares) : states_(shares.size()) {
-    std::array<std::size_t, kStates> weight_at{};
-    std::size_t place = 0;
-    for (std::size_t w = 0; w < shares.size(); ++w) {
-      for (unsigned i = 0; i < shares[w]; ++i) {
-        weight_at[place] = w;
-        place = (place + kStates / 2 + kStates / 8 + 3) % kStates;
-      }
-    }
-    for (unsigned state = 0; state < kStates; ++state) states_[weight_at[state]].push_back(state);
-  }
-
-  // The first state of a weight reads at least one bit when it is left; at the end of the bits that stops the decoder.
-  unsigned first(std::uint8_t weight) const { return states_[weight].front(); }
-
-  unsigned go(unsigned next_state, std::uint8_t weight, BitWriter& writer) const {
-    const std::vector<unsigned>& states = states_[weight];
-    const unsigned next = kStates + next_state;
-    unsigned bits = 0;
-    while (next >> bits >= 2 * states.size()) ++bits;
-    writer.put(next & ((1U << bits) - 1), bits);
-    return states[(next >> bits) - states.size()];
-  }
-
- private:
-  std::vector<std::vector<unsigned>> states_;  // of each weight, ascending
-};
-
-// Empty where this is no way to write them: a coder needs two different weights.
-std::vector<std::uint8_t> code_weights(std::span<const std::uint8_t> weights) {
-  if (std::count(weights.begin(), weights.end(), weights.front()) == std::ssize(weights)) return {};
-  const auto shares = share_states(weights);
-  BitWriter table;
-  write_shares(shares, table);
-  // Two states take turns.
-  const StateCoder coder(shares);
-  BitWriter writer;
-  std::array<unsigned, 2> state{};
-  for (std::size_t i = weights.size(); i-- > 0;) {
-    const bool is_last = i + 2 >= weights.size();
-    state[i % 2] = is_last ? coder.first(weights[i]) : coder.go(state[i % 2], weights[i], writer);
-  }
-  writer.put(state[1], kStatesLog);
-  writer.put(state[0], kStatesLog);
-  writer.put(1, 1);
-
-  std::vector<std::uint8_t> bytes = table.bytes();
-  bytes.insert(bytes.end(), writer.bytes().begin(), writer.bytes().end());
-  return bytes;
-}
-
-std::vector<std::uint8_t> list_weights(std::span<const std::uint8_t> weights) {
-  std::vector<std::uint8_t> bytes((weights.size() + 1) / 2);
-  for (std::size_t i = 0; i < weights.size(); ++i) {
-    bytes[i / 2] = static_cast<std::uint8_t>(bytes[i / 2] | weights[i] << (i % 2 == 0 ? 4 : 0));
-  }
-  return bytes;
-}
-
 }  // namespace
 
 ByteCounts count_bytes(std::span<const std::byte> bytes) {
@@ -238,20 +104,6 @@ HuffmanCode huffman_code(const ByteCounts& counts) {
   code.max_bits = *std::max_element(code.bits.begin(), code.bits.end());
   assign_words(code);
   return code;
-}
-
-std::size_t describe_code(const HuffmanCode& code, std::byte* out) {
-  const std::vector<std::uint8_t> weights = weights_of(code);
-  const std::vector<std::uint8_t> coded = code_weights(weights);
-  const std::vector<std::uint8_t> listed = list_weights(weights);
-  const bool can_list = weights.size() <= 128;
-  const bool can_code = !coded.empty() && coded.size() < 128;
-  if (!can_list && !can_code) return 0;
-  const bool is_coded = can_code && (!can_list || coded.size() < listed.size());
-  const std::vector<std::uint8_t>& best = is_coded ? coded : listed;
-  out[0] = static_cast<std::byte>(is_coded ? best.size() : 127 + weights.size());
-  std::memcpy(out + 1, best.data(), best.size());
-  return 1 + best.size();
 }
 
 }  // namespace holdfast::format

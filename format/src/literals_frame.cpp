@@ -8,23 +8,13 @@
 
 #include "holdfast/base/error.h"
 #include "huffman_code.h"
+#include "huffman_description.h"
+#include "literals_blocks.h"
 
 #define HOLDFAST_INLINE inline __attribute__((always_inline))
 
 namespace holdfast::format {
 namespace {
-
-constexpr std::size_t kMaxBlockBytes = std::size_t{128} << 10;
-constexpr std::size_t kBlockHeaderBytes = 3;
-constexpr std::size_t kFrameHeaderBytes = 9;
-constexpr std::size_t kChecksumBytes = 4;
-constexpr std::size_t kLiteralsHeaderBytes = 5;
-constexpr std::size_t kStreams = 4;
-constexpr std::size_t kJumpTableBytes = 6;
-// Below, a code's description eats what it gains.
-constexpr std::size_t kMinCodedBytes = 256;
-
-enum class BlockKind : std::uint32_t { raw = 0, repeated = 1, coded = 2 };
 
 template <typename Integer>
 void write_little_endian(Integer value, std::size_t bytes, std::byte* out) {
@@ -206,11 +196,8 @@ std::size_t max_stream_bytes(std::size_t block_bytes) {
 }
 
 void write_literals_header(std::size_t literals, std::size_t coded, std::byte* out) {
-  constexpr std::uint64_t kCompressed = 2;
-  constexpr std::uint64_t kFourStreamsOf18Bits = 3;
-  write_little_endian(
-      kCompressed | kFourStreamsOf18Bits << 2 | std::uint64_t{literals} << 4 | std::uint64_t{coded} << 22,
-      kLiteralsHeaderBytes, out);
+  write_little_endian(kCodedLiterals | std::uint64_t{literals} << 4 | std::uint64_t{coded} << 22, kLiteralsHeaderBytes,
+                      out);
 }
 
 }  // namespace
@@ -242,9 +229,7 @@ std::span<const std::byte> LiteralsEncoder::encode(std::span<const std::byte> co
   frame_.resize(kFrameHeaderBytes + content.size() + blocks * kBlockHeaderBytes + largest_coded + kChecksumBytes);
 
   std::byte* out = frame_.data();
-  write_little_endian(0xFD2FB528U, 4, out);
-  // One segment (the window is the content), a content size of 4 bytes, a checksum.
-  out[4] = std::byte{0b1010'0100};
+  write_little_endian(kFrameBegin, 5, out);
   write_little_endian(content.size(), 4, out + 5);
   out += kFrameHeaderBytes;
   for (std::size_t plane = 0; plane < content.size(); plane += plane_bytes) {

@@ -30,7 +30,8 @@ struct PiecePlace {
 
 class PieceReader {
  public:
-  PieceReader(File& file, const std::string& path) : file_(file), path_(path) {}
+  PieceReader(File& file, const std::string& path, const DecodeOptions& options)
+      : file_(file), path_(path), decoder_(options) {}
 
   // `out` has the piece's uncompressed size.
   void read(const IndexedArray& array, const PiecePlace& place, std::span<std::byte> out) {
@@ -65,7 +66,7 @@ class PieceReader {
   File& file_;
   const std::string& path_;
   std::vector<std::byte> buffer_;
-  ChunkDecoder decoder_{{.skip_checksum = true}};
+  ChunkDecoder decoder_;
 };
 
 std::vector<PiecePlace> places_of(const IndexedArray& array) {
@@ -89,12 +90,12 @@ std::vector<PiecePlace> places_of(const IndexedArray& array) {
   return places;
 }
 
-// Calls work(reader, i) for i below `count`, in several threads.
-template <typename Work>
-void for_each_in_threads(File& file, const std::string& path, std::size_t count, int threads, const Work& work) {
+// Calls work(reader, i) for i below `count`, in several threads, each with a reader that make_reader() gives it.
+template <typename MakeReader, typename Work>
+void for_each_in_threads(const MakeReader& make_reader, std::size_t count, int threads, const Work& work) {
   std::atomic<std::size_t> next = 0;
   const auto serve = [&] {
-    PieceReader reader(file, path);
+    PieceReader reader = make_reader();
     for (std::size_t i = next++; i < count; i = next++) work(reader, i);
   };
   const auto useful = static_cast<int>(std::min<std::size_t>(static_cast<std::size_t>(thread_count(threads)), count));
@@ -145,7 +146,8 @@ void read_pieces(File& file, const std::string& path, std::span<const ReadTarget
   for (const ReadTarget& target : targets) {
     for (const PiecePlace& place : places_of(*target.array)) tasks.push_back({&target, place});
   }
-  for_each_in_threads(file, path, tasks.size(), threads, [&](PieceReader& reader, std::size_t i) {
+  const auto make_reader = [&] { return PieceReader(file, path, {.skip_checksum = true, .past_caches = true}); };
+  for_each_in_threads(make_reader, tasks.size(), threads, [&](PieceReader& reader, std::size_t i) {
     const auto& [target, place] = tasks[i];
     reader.read(*target->array, place, target->out.subspan(place.first_byte, place.bytes));
   });
@@ -153,7 +155,9 @@ void read_pieces(File& file, const std::string& path, std::span<const ReadTarget
 
 void verify_pieces(File& file, const std::string& path, const Index& index, const VerifyOptions& options) {
   ProgressCount count(options, index);
-  for_each_in_threads(file, path, index.arrays.size() + 1, options.threads, [&](PieceReader& reader, std::size_t i) {
+  // Each piece's digest is computed right after it was decoded.
+  const auto make_reader = [&] { return PieceReader(file, path, {.skip_checksum = true, .past_caches = false}); };
+  for_each_in_threads(make_reader, index.arrays.size() + 1, options.threads, [&](PieceReader& reader, std::size_t i) {
     verify_array(reader, path, i == 0 ? index.metadata : index.arrays[i - 1], count);
   });
 }

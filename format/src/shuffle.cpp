@@ -8,6 +8,10 @@
 
 #include "holdfast/base/error.h"
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 #define HOLDFAST_INLINE inline __attribute__((always_inline))
 
 namespace holdfast::format {
@@ -57,7 +61,7 @@ HOLDFAST_INLINE void join_planes(std::array<Vector, kWidth>& vectors) {
   }
 }
 
-// Both return how many elements they did: whole vectors only.
+// Returns how many elements it did: whole vectors only.
 template <std::size_t kWidth>
 std::size_t shuffle_vectors(const std::byte* in, std::size_t count, std::size_t plane, std::byte* out) {
   std::size_t i = 0;
@@ -70,22 +74,59 @@ std::size_t shuffle_vectors(const std::byte* in, std::size_t count, std::size_t 
   return i;
 }
 
+struct Store {
+  void operator()(const Vector& vector, std::byte* out) const { std::memcpy(out, &vector, sizeof(vector)); }
+};
+
+// To aligned places; the caches are left to others.
+struct StorePastCaches {
+  void operator()(const Vector& vector, std::byte* out) const {
+#if defined(__SSE2__)
+    __m128i value;
+    std::memcpy(&value, &vector, sizeof(value));
+    _mm_stream_si128(reinterpret_cast<__m128i*>(out), value);
+#else
+    std::memcpy(out, &vector, sizeof(vector));
+#endif
+  }
+};
+
+// Such stores may be seen later than those that follow them, unless they are told to wait.
+void finish_stores() {
+#if defined(__SSE2__)
+  _mm_sfence();
+#endif
+}
+
 template <std::size_t kWidth>
-std::size_t unshuffle_vectors(const std::byte* in, std::size_t count, std::size_t plane, std::byte* out) {
-  std::size_t i = 0;
+using Planes = std::array<const std::byte*, kWidth>;
+
+// Elements [i, count) as far as whole vectors go. Returns the first that is left.
+template <std::size_t kWidth, typename StoreVector>
+std::size_t unshuffle_vectors(const Planes<kWidth>& planes, std::size_t i, std::size_t count, std::byte* out,
+                              const StoreVector& store) {
+  // No store to `out` can change this one.
+  const Planes<kWidth> from = planes;
   for (; i + kVector <= count; i += kVector) {
     std::array<Vector, kWidth> vectors;
-    for (std::size_t b = 0; b < kWidth; ++b) std::memcpy(&vectors[b], in + b * plane + i, kVector);
+    for (std::size_t b = 0; b < kWidth; ++b) std::memcpy(&vectors[b], from[b] + i, kVector);
     join_planes(vectors);
-    for (std::size_t v = 0; v < kWidth; ++v) std::memcpy(out + i * kWidth + v * kVector, &vectors[v], kVector);
+    for (std::size_t v = 0; v < kWidth; ++v) store(vectors[v], out + i * kWidth + v * kVector);
   }
   return i;
 }
 
 template <std::size_t kWidth>
+void unshuffle_plainly(const Planes<kWidth>& planes, std::size_t i, std::size_t end, std::byte* out) {
+  for (; i < end; ++i) {
+    for (std::size_t b = 0; b < kWidth; ++b) out[i * kWidth + b] = planes[b][i];
+  }
+}
+
+template <std::size_t kWidth>
 void shuffle_elements(std::span<const std::byte> in, std::size_t plane, std::byte* out, ShuffleMethod method) {
   const std::size_t count = in.size() / kWidth;
-  std::size_t i = method == ShuffleMethod::vectors ? shuffle_vectors<kWidth>(in.data(), count, plane, out) : 0;
+  std::size_t i = method != ShuffleMethod::plain ? shuffle_vectors<kWidth>(in.data(), count, plane, out) : 0;
   for (; i < count; ++i) {
     for (std::size_t b = 0; b < kWidth; ++b) out[b * plane + i] = in[i * kWidth + b];
   }
@@ -93,12 +134,21 @@ void shuffle_elements(std::span<const std::byte> in, std::size_t plane, std::byt
 }
 
 template <std::size_t kWidth>
-void unshuffle_elements(const std::byte* in, std::size_t plane, std::span<std::byte> out, ShuffleMethod method) {
+void unshuffle_elements(std::span<const std::byte* const> all, std::span<std::byte> out, ShuffleMethod method) {
+  Planes<kWidth> planes;
+  std::copy(all.begin(), all.end(), planes.begin());
   const std::size_t count = out.size() / kWidth;
-  std::size_t i = method == ShuffleMethod::vectors ? unshuffle_vectors<kWidth>(in, count, plane, out.data()) : 0;
-  for (; i < count; ++i) {
-    for (std::size_t b = 0; b < kWidth; ++b) out[i * kWidth + b] = in[b * plane + i];
+  const std::size_t misaligned = -reinterpret_cast<std::uintptr_t>(out.data()) % kVector;
+  std::size_t i = 0;
+  if (method == ShuffleMethod::vectors_past_caches && misaligned % kWidth == 0) {
+    i = std::min(misaligned / kWidth, count);
+    unshuffle_plainly(planes, 0, i, out.data());
+    i = unshuffle_vectors(planes, i, count, out.data(), StorePastCaches());
+    finish_stores();
+  } else if (method != ShuffleMethod::plain) {
+    i = unshuffle_vectors(planes, i, count, out.data(), Store());
   }
+  unshuffle_plainly(planes, i, count, out.data());
 }
 
 }  // namespace
@@ -121,22 +171,29 @@ void shuffle(std::span<const std::byte> in, std::size_t element_bytes, std::size
   }
 }
 
-void unshuffle(const std::byte* in, std::size_t element_bytes, std::size_t plane_elements, std::span<std::byte> out,
-               ShuffleMethod method) {
-  HOLDFAST_ASSERT(out.size() % element_bytes == 0 && out.size() / element_bytes <= plane_elements);
-  switch (element_bytes) {
+void unshuffle(std::span<const std::byte* const> planes, std::span<std::byte> out, ShuffleMethod method) {
+  HOLDFAST_ASSERT(out.size() % planes.size() == 0);
+  switch (planes.size()) {
     case 1:
-      std::copy_n(in, out.size(), out.begin());
+      std::copy_n(planes[0], out.size(), out.begin());
       return;
     case 2:
-      return unshuffle_elements<2>(in, plane_elements, out, method);
+      return unshuffle_elements<2>(planes, out, method);
     case 4:
-      return unshuffle_elements<4>(in, plane_elements, out, method);
+      return unshuffle_elements<4>(planes, out, method);
     case 8:
-      return unshuffle_elements<8>(in, plane_elements, out, method);
+      return unshuffle_elements<8>(planes, out, method);
     default:
       HOLDFAST_ASSERT(!"an element has 1, 2, 4 or 8 bytes");
   }
+}
+
+void unshuffle(const std::byte* in, std::size_t element_bytes, std::size_t plane_elements, std::span<std::byte> out,
+               ShuffleMethod method) {
+  HOLDFAST_ASSERT(element_bytes <= 8 && out.size() / element_bytes <= plane_elements);
+  std::array<const std::byte*, 8> planes{};
+  for (std::size_t b = 0; b < element_bytes; ++b) planes[b] = in + b * plane_elements;
+  unshuffle(std::span(planes).first(element_bytes), out, method);
 }
 
 }  // namespace holdfast::format

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Writes the corpus of each fuzz target beside this script: small files that reach every branch of the readers. The files are kept in
-the repository; run it again after a change here. Standard library only. user_block/ and index/ are cut from files of ours and made
+the repository; run it again after a change here. Standard library only. user_block/, index/ and literals_frame/ are cut from files of ours and made
 when the program that writes them is given: make_corpus.py build/release/bin/exchange_program."""
 
 import io
 import json
 import os
+import random
 import struct
 import subprocess
 import sys
@@ -147,6 +148,33 @@ def make_user_block_and_index(program):
     save("user_block", "index_beyond_the_end", block[:24] + struct.pack("<QQ", 2**63, 2**63) + block[40:])
 
 
+def first_piece(file):
+    """Of the array "a"."""
+    begin, size = struct.unpack_from("<QQ", file, 24)
+    record = file.index(b"\x01\x00a", begin, begin + size) + 3
+    axes = file[record + 2]
+    offset, = struct.unpack_from("<Q", file, record + 4 + 8 * axes)
+    length, = struct.unpack_from("<I", file, record + 4 + 8 * axes + 8 + 16 + 4)
+    return file[offset:offset + length]
+
+
+def make_literals_frames(program):
+    draw = random.Random(1)
+    normal = lambda count: [draw.gauss(0, 0.02) for _ in range(count)]
+    f32 = struct.pack("<1100f", *normal(1100))
+    bf16 = b"".join(struct.pack("<f", value)[2:] for value in normal(2100))
+    contents = {  # by the width of an element
+        "f32": (4, "<f4", f32), "bf16": (2, "<V2", bf16), "f64": (8, "<f8", struct.pack("<600d", *normal(600))),
+        "u8": (1, "|u1", bytes(min(255, int(draw.expovariate(0.2))) for _ in range(5000))),
+        "few": (1, "|u1", bytes(draw.choice(b"aaaaaaab") for _ in range(5000))),
+        "zeros": (4, "<f4", bytes(8000)), "i64": (8, "<i8", struct.pack("<700q", *range(700))),
+    }
+    for name, (width, kind, content) in contents.items():
+        header = "{'descr': '%s', 'fortran_order': False, 'shape': (%d,), }" % (kind, len(content) // width)
+        piece = first_piece(of_our_own(program, {"a": npy(header, content)}))
+        save("literals_frame", name, bytes([width.bit_length() - 1]) + piece)
+
+
 def make_graph():
     def graph(shape, *layers):
         return {"format": "holdfast.sequential", "version": 1, "input_shape": shape,
@@ -190,3 +218,4 @@ make_graph()
 make_foreign_check()
 if len(sys.argv) > 1:
     make_user_block_and_index(sys.argv[1])
+    make_literals_frames(sys.argv[1])

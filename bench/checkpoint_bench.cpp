@@ -197,35 +197,49 @@ class Comparison {
     if (posix_file_system().exists(path)) posix_file_system().remove(path);
   }
 
+  // By turns each operation comes first: storage may be quicker at the start of a round, or behind reads.
+  void run_in_turns(std::vector<std::function<void()>> operations) {
+    std::rotate(operations.begin(), operations.begin() + round_ % static_cast<int>(operations.size()),
+                operations.end());
+    for (const auto& operation : operations) operation();
+  }
+
   void run_round() {
     const auto raw = std::as_bytes(std::span(weights_));
-    const std::span<std::byte> out = out_;
-    remove(path("raw"));
-    measure("raw write", raw.size(), [&] { write_raw(path("raw"), raw, threads_of(options_)); });
-    save("fp32 none", fp32_, Compression::none, raw.size());
-    save("fp32 fast", fp32_, Compression::fast, raw.size());
-    save("fp32 zstd 1", fp32_, Compression::zstd, raw.size());
-    save("bf16 fast", bf16_, Compression::fast, raw.size() / 2);
-
-    for (const char* warmth : {"cold", "warm"}) {
-      const auto prepare = [&](const std::string& name) {
-        if (warmth == std::string("cold")) drop_from_cache(path(name));
-      };
-      prepare("raw");
-      measure(std::string("raw read ") + warmth, raw.size(), [&] { read_raw(path("raw"), out, threads_of(options_)); });
-      for (const char* kind : {"fp32 none", "fp32 fast", "fp32 zstd 1"}) {
-        prepare(kind);
-        measure(std::string("load ") + kind + " " + warmth, raw.size(),
-                [&] { load(path(kind), fp32_, out, options_.threads); });
-        if (std::memcmp(out.data(), raw.data(), raw.size()) != 0) throw std::runtime_error("loaded other bytes");
-      }
-      prepare("bf16 fast");
-      measure(std::string("load bf16 fast ") + warmth, raw.size() / 2,
-              [&] { load(path("bf16 fast"), bf16_, out, options_.threads); });
-    }
+    run_in_turns({[&] {
+                    remove(path("raw"));
+                    measure("raw write", raw.size(), [&] { write_raw(path("raw"), raw, threads_of(options_)); });
+                  },
+                  [&] { save("fp32 none", fp32_, Compression::none, raw.size()); },
+                  [&] { save("fp32 fast", fp32_, Compression::fast, raw.size()); },
+                  [&] { save("fp32 zstd 1", fp32_, Compression::zstd, raw.size()); },
+                  [&] { save("bf16 fast", bf16_, Compression::fast, raw.size() / 2); }});
+    load_all(" cold");
+    load_all(" warm");
     measure("digest alone", raw.size(), [&] { digest_pieces(raw, threads_of(options_)); });
     measure("open (inspect)", 0, [&] { ArrayFile::open(posix_file_system(), path("fp32 fast")); });
     if (options_.open_gib > 0) open_large();
+    ++round_;
+  }
+
+  void load_all(const std::string& warmth) {
+    const std::span<std::byte> out = out_;
+    const auto read = [&](const std::string& name, const std::string& file, std::size_t bytes,
+                          const std::function<void()>& work) {
+      if (warmth == " cold") drop_from_cache(path(file));
+      measure(name + warmth, bytes, work);
+    };
+    const auto load_file = [&](const std::string& file, const std::vector<ArrayView>& views, const auto& expected) {
+      const auto bytes = std::as_bytes(std::span(expected));
+      std::fill(out.begin(), out.end(), std::byte{0});
+      read("load " + file, file, bytes.size(), [&] { load(path(file), views, out, options_.threads); });
+      if (std::memcmp(out.data(), bytes.data(), bytes.size()) != 0) throw std::runtime_error("loaded other bytes");
+    };
+    run_in_turns(
+        {[&] { read("raw read", "raw", out.size(), [&] { read_raw(path("raw"), out, threads_of(options_)); }); },
+         [&] { read("raw read, 1 thread", "raw", out.size(), [&] { read_raw(path("raw"), out, 1); }); },
+         [&] { load_file("fp32 none", fp32_, weights_); }, [&] { load_file("fp32 fast", fp32_, weights_); },
+         [&] { load_file("fp32 zstd 1", fp32_, weights_); }, [&] { load_file("bf16 fast", bf16_, half_); }});
   }
 
   // The same state under many names: a file need not fit into memory.
@@ -293,6 +307,7 @@ class Comparison {
 
   Options options_;
   TemporaryFolder temporary_;
+  int round_ = 0;
   std::vector<float> weights_;
   std::vector<std::uint16_t> half_;
   std::vector<ArrayView> fp32_;

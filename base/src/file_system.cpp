@@ -88,6 +88,10 @@ class PosixFile : public File {
     return static_cast<std::uint64_t>(status.st_size);
   }
 
+  void start_reading(std::uint64_t offset, std::uint64_t bytes) override {
+    ::posix_fadvise(descriptor_.value(), static_cast<off_t>(offset), static_cast<off_t>(bytes), POSIX_FADV_WILLNEED);
+  }
+
   void start_write_back(std::uint64_t offset, std::uint64_t bytes) override {
     health_.attempt(path_, [&] {
       const int result = calls_.sync_file_range(descriptor_.value(), static_cast<std::int64_t>(offset),

@@ -34,6 +34,11 @@ class WatchedFile : public File {
     });
   }
 
+  void start_reading(std::uint64_t offset, std::uint64_t bytes) override {
+    (*before_)({.name = "read_ahead", .path = path_, .offset = offset, .bytes = bytes});
+    target_->start_reading(offset, bytes);
+  }
+
   void sync() override {
     health_.attempt(path_, [&] {
       (*before_)({.name = "sync", .path = path_});

@@ -87,6 +87,18 @@ TEST_F(PosixFileSystem, ReadsFewerBytesOnlyAtTheEnd) {
   EXPECT_EQ(file->read_at(100, out), 0U);
 }
 
+TEST_F(PosixFileSystem, TakesStartReadingForAHintWhateverItAsksFor) {
+  write("a", "holdfast");
+  const std::unique_ptr<File> file = files_.open_for_reading(path("a"));
+  std::vector<std::byte> out(8);
+
+  file->start_reading(2, 3);
+  file->start_reading(100, 1);
+  file->start_reading(~std::uint64_t{0}, ~std::uint64_t{0});
+
+  EXPECT_EQ(file->read_at(0, out), 8U);
+}
+
 TEST_F(PosixFileSystem, CreatesNoFileThatExists) {
   write("a", "old");
 

@@ -292,6 +292,24 @@ TEST_F(ArrayFileTest, TouchesAFewPagesToSayWhatItHolds) {
   EXPECT_LT(read_bytes, 2048U);
 }
 
+TEST_F(ArrayFileTest, AsksTheDiskForEveryLargePieceBeforeItIsRead) {
+  constexpr std::uint64_t kPieces = 20;
+  write_arrays(path_, {make_array("a", DType::u8, {kPieces << 20}), make_array("b", DType::u8, {100})});
+  std::set<std::uint64_t> asked;
+  std::uint64_t read_after_asking = 0;
+  const auto files = watched_file_system(posix_file_system(), [&](const FileOperation& operation) {
+    if (operation.name == "read_ahead") asked.insert(operation.offset);
+    if (operation.name == "read") read_after_asking += asked.contains(operation.offset) ? 1 : 0;
+  });
+  const ArrayFile file = ArrayFile::open(*files, path_, {.threads = 1});
+
+  static_cast<void>(file.read("a"));
+  static_cast<void>(file.read("b"));
+
+  EXPECT_EQ(asked.size(), kPieces);
+  EXPECT_EQ(read_after_asking, kPieces);
+}
+
 TEST_F(ArrayFileTest, StaysReadableWhenTheFileGoes) {
   write_arrays(path_, small_arrays());
   const ArrayFile file = open();

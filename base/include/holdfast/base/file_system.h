@@ -32,6 +32,8 @@ class File {
   // it promises nothing, does not wait for the disk, and does nothing where the system has no such thing. Throws only
   // when the disk has failed or is full.
   virtual void start_write_back(std::uint64_t /*offset*/, std::uint64_t /*bytes*/) {}
+  // Asks that these bytes, which are to be read soon, start on their way from the disk. A hint that cannot fail.
+  virtual void start_reading(std::uint64_t /*offset*/, std::uint64_t /*bytes*/) {}
   // Blocks until the file's content is on stable storage (fsync).
   virtual void sync() = 0;
 };

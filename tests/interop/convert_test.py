@@ -161,10 +161,10 @@ def test_a_savepoint_becomes_a_state_dict_and_back(tmp_path):
 def test_files_that_are_not_read_are_refused_in_a_sentence(tmp_path):
     (tmp_path / "a.pt").write_bytes(pickle.dumps({"a": 1}))
     with h5py.File(tmp_path / "b.h5", "w") as file:
-        file["data"] = np.zeros(3)
+        file["data"] = ["an", "array", "of", "strings"]
     (tmp_path / "c.txt").write_text("Hello")
 
-    for name, word in [("a.pt", "safetensors.torch.save_file"), ("b.h5", "is no Keras file"), ("c.txt", "Holdfast reads")]:
+    for name, word in [("a.pt", "safetensors.torch.save_file"), ("b.h5", "\"data\""), ("c.txt", "Holdfast reads")]:
         said = holdfast("convert", tmp_path / name, tmp_path / "out.h5", exit_code=2)
         assert said.startswith("holdfast: ") and name in said and word in said, said
         assert said.count("\n") == 1, said

@@ -19,8 +19,8 @@ using testing::thrown_by;
 constexpr const char* kMetadata = R"({"step": 7})";
 
 std::vector<Array> state() {
-  std::vector<Array> arrays = {make_array("large", DType::f32, {900, 3001}), make_array("b", DType::u8, {7}),
-                               make_array("c", DType::u16, {5'000'001}), make_array("d", DType::f64, {0})};
+  std::vector<Array> arrays = {make_array("large", DType::f32, {500, 1201}), make_array("b", DType::u8, {7}),
+                               make_array("c", DType::u16, {1'200'001}), make_array("d", DType::f64, {0})};
   for (int i = 0; i < 50; ++i) arrays.push_back(make_array("many/" + std::to_string(i), DType::f32, {33}));
   return arrays;
 }

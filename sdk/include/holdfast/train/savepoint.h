@@ -20,7 +20,7 @@ enum class WhenStorageIsSlow {
 
 // How the arrays lie in the file. A file says so itself, so that savepoints of one run may differ.
 enum class SavepointCompression {
-  fast,       // weights take a sixth to a third less, at about 2 GB/s a core
+  fast,       // weights take a sixth (fp32) to a third (bf16) less
   none,       // as in memory: quicker on a disk that is quicker than the cores, and read by any HDF5
   zstd,       // zstd's own levels: slower
   automatic,  // fast or none, whichever a measurement before the first savepoint of the folder finds quicker

@@ -16,15 +16,12 @@ namespace {
 using testing::Array;
 using testing::expect_views_equal;
 using ::testing::HasSubstr;
+using testing::kAllTypes;
 using testing::make_array;
 using testing::read_bytes;
 using testing::small_arrays;
 using testing::thrown_by;
-using testing::views;
 using testing::write_arrays;
-
-constexpr DType kAllTypes[] = {DType::f64, DType::f32, DType::f16, DType::bf16, DType::i8,  DType::i16,    DType::i32,
-                               DType::i64, DType::u8,  DType::u16, DType::u32,  DType::u64, DType::boolean};
 
 class ArrayFileTest : public ::testing::Test {
  protected:
@@ -212,7 +209,7 @@ TEST_F(ArrayFileTest, StoresLargeArraysSmallerWhenTheirBytesRepeat) {
 TEST_F(ArrayFileTest, TakesAnyLevelOfCompression) {
   const Array array = make_array("a", DType::f32, {5000});
   for (const int level : {-5, 1, 3, 22}) {
-    write_array_file(posix_file_system(), path_, "{}", views({array}),
+    write_array_file(posix_file_system(), path_, "{}", views(std::vector{array}),
                      {.compression = Compression::zstd, .zstd_level = level});
 
     expect_views_equal(path_);

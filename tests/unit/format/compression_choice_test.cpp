@@ -13,7 +13,6 @@ namespace holdfast::format {
 namespace {
 
 using testing::make_array;
-using testing::views;
 using namespace std::chrono_literals;
 
 // Weights as they are: signs and mantissas of chance, few exponents.

@@ -19,7 +19,6 @@ using testing::read_bytes;
 using testing::small_arrays;
 using ::testing::StartsWith;
 using testing::thrown_by;
-using testing::views;
 using testing::write_arrays;
 
 class Writer : public ::testing::Test {

@@ -16,9 +16,7 @@ namespace holdfast::format {
 namespace {
 
 using testing::Array;
-
-constexpr DType kAllTypes[] = {DType::f64, DType::f32, DType::f16, DType::bf16, DType::i8,  DType::i16,    DType::i32,
-                               DType::i64, DType::u8,  DType::u16, DType::u32,  DType::u64, DType::boolean};
+using testing::kAllTypes;
 
 constexpr const char* kMetadata = R"({"kind": "golden", "text": "ünï ☃", "step": 7})";
 
@@ -95,8 +93,7 @@ TEST(GoldenFile, IsWhatTheWriterOfThisVersionStillMeans) {
     const std::string name = "version-" + std::to_string(kFormatVersion) + "-" + mode.name + ".h5";
     const std::string path = writes_golden ? path_of(name) : folder / name;
 
-    write_array_file(posix_file_system(), path, kMetadata, testing::views(golden_arrays(mode.has_large_array())),
-                     mode.options);
+    write_array_file(posix_file_system(), path, kMetadata, views(golden_arrays(mode.has_large_array())), mode.options);
 
     expect_golden(path, mode.has_large_array());
   }

@@ -7,14 +7,12 @@
 #include <random>
 #include <vector>
 
+#include "unit/format/support/byte_counts.h"
+
 namespace holdfast::format {
 namespace {
 
-ByteCounts counts_of(std::initializer_list<std::uint32_t> first) {
-  ByteCounts counts{};
-  std::copy(first.begin(), first.end(), counts.begin());
-  return counts;
-}
+using testing::counts_of;
 
 // In units of the longest word the format allows, a complete code takes all the room there is.
 unsigned room_taken(const HuffmanCode& code) {

@@ -8,14 +8,12 @@
 #include <random>
 #include <vector>
 
+#include "unit/format/support/byte_counts.h"
+
 namespace holdfast::format {
 namespace {
 
-ByteCounts counts_of(std::initializer_list<std::uint32_t> first) {
-  ByteCounts counts{};
-  std::copy(first.begin(), first.end(), counts.begin());
-  return counts;
-}
+using testing::counts_of;
 
 std::vector<std::byte> bytes_of(std::initializer_list<int> values) {
   std::vector<std::byte> bytes;

@@ -33,7 +33,7 @@ class SliceWriterTest : public ::testing::Test {
     std::vector<SliceWriter> writers;
     std::vector<std::vector<std::byte>> summaries;
     std::vector<std::vector<ArrayView>> views;
-    for (const auto& copy : copies) views.push_back(testing::views(copy));
+    for (const auto& copy : copies) views.push_back(format::views(copy));
     for (int slice = 0; slice < slices; ++slice) {
       writers.emplace_back(posix_file_system(), path_, kMetadata, views[static_cast<std::size_t>(slice)],
                            Slice{slice, slices}, options);
@@ -52,7 +52,7 @@ TEST_F(SliceWriterTest, GivesTheSameFileAsOneWriter) {
   for (const Compression compression : {Compression::fast, Compression::none}) {
     const WriteOptions options{.compression = compression};
     const Digest alone =
-        write_array_file(posix_file_system(), folder_ / "alone.h5", kMetadata, testing::views(state()), options);
+        write_array_file(posix_file_system(), folder_ / "alone.h5", kMetadata, views(state()), options);
     for (const int slices : {1, 2, 3, 7, 100}) {
       EXPECT_EQ(write_in_slices(slices, options), alone) << slices;
       EXPECT_TRUE(read_bytes(path_) == read_bytes(folder_ / "alone.h5")) << slices;
@@ -67,7 +67,7 @@ TEST_F(SliceWriterTest, LeavesTheOldFileWithoutCommit) {
   const std::vector<std::byte> old_bytes = read_bytes(path_);
   {
     const std::vector<Array> arrays = state();
-    const std::vector<ArrayView> views = testing::views(arrays);
+    const std::vector<ArrayView> views = format::views(arrays);
     SliceWriter writer(posix_file_system(), path_, kMetadata, views, {});
     const std::vector<std::vector<std::byte>> summaries{writer.encode()};
     writer.write(summaries);
@@ -79,7 +79,7 @@ TEST_F(SliceWriterTest, LeavesTheOldFileWithoutCommit) {
 
 TEST_F(SliceWriterTest, RefusesSummariesThatDoNotFit) {
   const std::vector<Array> arrays = state();
-  const std::vector<ArrayView> views = testing::views(arrays);
+  const std::vector<ArrayView> views = format::views(arrays);
   SliceWriter first(posix_file_system(), path_, kMetadata, views, {.slice = 0, .slices = 2});
   SliceWriter second(posix_file_system(), path_, kMetadata, views, {.slice = 1, .slices = 2});
   const std::vector<std::byte> a = first.encode();

@@ -35,7 +35,7 @@ class AnyFileTest : public ::testing::Test {
 
   // The same arrays and metadata in each kind that holds any; the names of the files say nothing.
   void write_all() {
-    const std::vector<ArrayView> views = testing::views(arrays_);
+    const std::vector<ArrayView> views = format::views(arrays_);
     write_array_file(files_, "/d/holdfast", kMetadata, views);
     write_safetensors(files_, "/d/safetensors", kMetadata, views);
     write_npz(files_, "/d/npz", kMetadata, views);

@@ -25,16 +25,7 @@ using testing::small_arrays;
 using testing::Thrown;
 using testing::thrown_by;
 
-const Json kMetadata = {
-    {"kind", "savepoint"},
-    {"step", 7},
-    {"configuration",
-     {{"optimizer", {{"kind", "adam"}, {"learning_rate", 0.001}}}, {"loss", {{"kind", "mean_squared_error"}}}}},
-    {"graph",
-     {{"format", "holdfast.sequential"},
-      {"version", 1},
-      {"input_shape", {2}},
-      {"layers", {{{"kind", "Dense"}, {"name", "d"}, {"config", {{"units", 3}, {"use_bias", true}}}}}}}}};
+const Json kMetadata = testing::dense_savepoint_metadata(true);
 
 // Of a model of one layer, trained with Adam; `seed` makes other values.
 ArraySet savepoint(const std::string& seed = "", const Json& metadata = kMetadata) {
@@ -59,12 +50,7 @@ ArraySet zeroed(ArraySet set) {
 }
 
 void expect_equal(const ArraySet& actual, const ArraySet& expected) {
-  ASSERT_EQ(names(actual.arrays), names(expected.arrays));
-  for (std::size_t i = 0; i < expected.arrays.size(); ++i) {
-    EXPECT_EQ(actual.arrays[i].dtype, expected.arrays[i].dtype) << expected.arrays[i].name;
-    EXPECT_EQ(actual.arrays[i].shape, expected.arrays[i].shape) << expected.arrays[i].name;
-    EXPECT_TRUE(actual.arrays[i].bytes == expected.arrays[i].bytes) << expected.arrays[i].name;
-  }
+  testing::expect_equal(actual.arrays, expected.arrays);
 }
 
 class ConvertFile : public ::testing::Test {
@@ -90,7 +76,7 @@ class ConvertFile : public ::testing::Test {
 };
 
 TEST_F(ConvertFile, LosesNothingBetweenFilesOfAnyArrays) {
-  write_array_file(files_, "/d/a.h5", R"({"some": ["thing", 1]})", testing::views(small_arrays()));
+  write_array_file(files_, "/d/a.h5", R"({"some": ["thing", 1]})", views(small_arrays()));
   const ArraySet expected = read_any(files_, "/d/a.h5");
 
   std::string last = "/d/a.h5";
@@ -143,7 +129,7 @@ TEST_F(ConvertFile, CompressesAsAsked) {
 }
 
 TEST_F(ConvertFile, WarnsOfBf16InNumpy) {
-  write_array_file(files_, "/d/a.h5", "{}", testing::views({make_array("a", DType::bf16, {3})}));
+  write_array_file(files_, "/d/a.h5", "{}", views(std::vector{make_array("a", DType::bf16, {3})}));
 
   const Conversion result = convert("/d/a.h5", "/d/b.npz");
 
@@ -289,7 +275,7 @@ TEST_F(ConvertFile, RefusesArraysOfAnotherModel) {
 }
 
 TEST_F(ConvertFile, AsksForASavepointWhereArraysDoNotSayTheirLayers) {
-  write_array_file(files_, "/d/a.h5", "{}", testing::views(small_arrays()));
+  write_array_file(files_, "/d/a.h5", "{}", views(small_arrays()));
 
   for (const Thrown& thrown : {refusal("/d/a.h5", "/d/b.keras"), refusal("/d/a.h5", "/d/b.weights.h5"),
                                refusal("/d/a.h5", "/d/b.safetensors", {.to = ConvertTarget::pytorch})}) {
@@ -315,7 +301,7 @@ TEST_F(ConvertFile, NamesTheFilesWhoseArraysDoNotFit) {
 
 TEST_F(ConvertFile, RefusesToBeLikeWhatIsNoSavepoint) {
   write("/d/a.h5", savepoint());
-  write_array_file(files_, "/d/like.h5", "{}", testing::views(small_arrays()));
+  write_array_file(files_, "/d/like.h5", "{}", views(small_arrays()));
 
   const Thrown thrown = refusal("/d/a.h5", "/d/b.h5", {.like = "/d/like.h5"});
 

@@ -14,16 +14,7 @@ using testing::find;
 using testing::floats;
 using ::testing::HasSubstr;
 
-const Json kMetadata = {
-    {"kind", "savepoint"},
-    {"step", 7},
-    {"configuration",
-     {{"optimizer", {{"kind", "adam"}, {"learning_rate", 0.001}}}, {"loss", {{"kind", "mean_squared_error"}}}}},
-    {"graph",
-     {{"format", "holdfast.sequential"},
-      {"version", 1},
-      {"input_shape", {2}},
-      {"layers", {{{"kind", "Dense"}, {"name", "d"}, {"config", {{"units", 3}, {"use_bias", false}}}}}}}}};
+const Json kMetadata = testing::dense_savepoint_metadata(false);
 
 ArraySet savepoint(const std::string& seed = "") {
   ArraySet set{.arrays = {}, .metadata = kMetadata.dump()};

@@ -7,20 +7,17 @@
 #include "hdf5/tree.h"
 #include "support/temporary_folder.h"
 #include "unit/format/exchange/support/keras_trees.h"
+#include "unit/format/exchange/support/zip_builder.h"
 
 namespace holdfast::format {
 namespace {
 
+using testing::bytes_of;
 using ::testing::ElementsAre;
 using testing::error_of;
 using testing::floats;
 using ::testing::HasSubstr;
 using testing::names;
-
-std::vector<std::byte> bytes_of(const std::string& text) {
-  const auto bytes = std::as_bytes(std::span(text));
-  return {bytes.begin(), bytes.end()};
-}
 
 class KerasFile : public ::testing::Test {
  protected:

@@ -20,10 +20,6 @@ using testing::read_bytes;
 using testing::text_of;
 using testing::Thrown;
 using testing::thrown_by;
-using testing::views;
-
-constexpr DType kAllTypes[] = {DType::f64, DType::f32, DType::f16, DType::bf16, DType::i8,  DType::i16,    DType::i32,
-                               DType::i64, DType::u8,  DType::u16, DType::u32,  DType::u64, DType::boolean};
 
 // A .npy file of the given version, its header not padded.
 std::vector<std::byte> npy(const std::string& dictionary, const std::string& data, char version = 1) {
@@ -46,28 +42,13 @@ Thrown refused(const std::string& dictionary, const std::string& data = "") {
 
 TEST(Npz, GivesBackAllTypesAndShapesBitForBit) {
   TemporaryFolder folder;
-  std::vector<Array> arrays;
-  for (const DType dtype : kAllTypes) {
-    for (const std::vector<std::uint64_t>& shape :
-         std::vector<std::vector<std::uint64_t>>{{}, {3}, {2, 0, 5}, {2, 3}}) {
-      arrays.push_back(make_array(std::string(name(dtype)) + "/" + std::to_string(shape.size()), dtype, shape));
-      if (dtype != DType::boolean) continue;
-      for (std::byte& byte : arrays.back().bytes) byte &= std::byte{1};
-    }
-  }
+  const std::vector<Array> arrays = testing::arrays_of_all_types();
 
   write_npz(posix_file_system(), folder / "a.npz", R"({"step": 5})", views(arrays));
   const ArraySet set = read_npz(posix_file_system(), folder / "a.npz");
 
-  std::sort(arrays.begin(), arrays.end(), [](const Array& a, const Array& b) { return a.name < b.name; });
   EXPECT_EQ(set.metadata, R"({"step": 5})");
-  ASSERT_EQ(set.arrays.size(), arrays.size());
-  for (std::size_t i = 0; i < arrays.size(); ++i) {
-    EXPECT_EQ(set.arrays[i].name, arrays[i].name);
-    EXPECT_EQ(set.arrays[i].dtype, arrays[i].dtype) << arrays[i].name;
-    EXPECT_EQ(set.arrays[i].shape, arrays[i].shape) << arrays[i].name;
-    EXPECT_EQ(set.arrays[i].bytes, arrays[i].bytes) << arrays[i].name;
-  }
+  testing::expect_equal(set.arrays, arrays);
 }
 
 TEST(Npz, HasTheSameBytesInAnyOrder) {

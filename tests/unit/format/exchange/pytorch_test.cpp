@@ -76,15 +76,6 @@ std::vector<std::string> names_of(const ArraySet& set) {
   return names;
 }
 
-void expect_equal(const ArraySet& actual, const ArraySet& expected) {
-  ASSERT_EQ(names_of(actual), names_of(expected));
-  for (std::size_t i = 0; i < actual.arrays.size(); ++i) {
-    EXPECT_EQ(actual.arrays[i].dtype, expected.arrays[i].dtype) << actual.arrays[i].name;
-    EXPECT_EQ(actual.arrays[i].shape, expected.arrays[i].shape) << actual.arrays[i].name;
-    EXPECT_TRUE(actual.arrays[i].bytes == expected.arrays[i].bytes) << actual.arrays[i].name;
-  }
-}
-
 // The values come from the state dict alone: those of `like` are zeroed.
 void expect_round_trip(const ArraySet& set) {
   ArraySet like = set;
@@ -92,7 +83,7 @@ void expect_round_trip(const ArraySet& set) {
 
   const ArraySet back = from_pytorch(to_pytorch(set), like);
 
-  expect_equal(back, set);
+  testing::expect_equal(back.arrays, set.arrays);
   EXPECT_EQ(back.metadata, set.metadata);
 }
 
@@ -369,7 +360,7 @@ TEST(PyTorch, TakesTheNamesOfAReplicatedModel) {
   ArraySet state = to_pytorch(set);
   for (NamedArray& array : state.arrays) array.name = "module." + array.name;
 
-  expect_equal(from_pytorch(state, set), set);
+  testing::expect_equal(from_pytorch(state, set).arrays, set.arrays);
 }
 
 Thrown refused_from(const std::function<void(ArraySet&)>& change) {

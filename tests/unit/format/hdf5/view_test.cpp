@@ -10,10 +10,8 @@ namespace holdfast::format {
 namespace {
 
 using testing::Array;
+using testing::kAllTypes;
 using testing::make_array;
-
-constexpr DType kAllTypes[] = {DType::f64, DType::f32, DType::f16, DType::bf16, DType::i8,  DType::i16,    DType::i32,
-                               DType::i64, DType::u8,  DType::u16, DType::u32,  DType::u64, DType::boolean};
 
 std::vector<Array> arrays_of_every_kind() {
   std::vector<Array> arrays;
@@ -35,7 +33,7 @@ TEST(View, IsTheSameThroughHdf5) {
   const TemporaryFolder folder;
   for (const Compression compression : {Compression::fast, Compression::zstd, Compression::none}) {
     write_array_file(posix_file_system(), folder / "a.h5", R"({"step": 1, "text": "größe"})",
-                     testing::views(arrays_of_every_kind()), {.compression = compression});
+                     views(arrays_of_every_kind()), {.compression = compression});
 
     testing::expect_views_equal(folder / "a.h5");
   }
@@ -54,7 +52,7 @@ TEST(View, IsTheSameOfTenThousandArrays) {
   for (int i = 0; i < 10'000; ++i) {
     arrays.push_back(make_array("group" + std::to_string(i % 7) + "/" + std::to_string(i), DType::f32, {3}));
   }
-  write_array_file(posix_file_system(), folder / "a.h5", "{}", testing::views(arrays));
+  write_array_file(posix_file_system(), folder / "a.h5", "{}", views(arrays));
 
   testing::expect_views_equal(folder / "a.h5");
 }

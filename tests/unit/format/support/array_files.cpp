@@ -22,12 +22,28 @@ Array make_array(const std::string& name, DType dtype, std::vector<std::uint64_t
   return array;
 }
 
-std::vector<ArrayView> views(const std::vector<Array>& arrays) {
-  std::vector<ArrayView> result;
-  for (const Array& array : arrays) {
-    result.push_back({.name = array.name, .dtype = array.dtype, .shape = array.shape, .bytes = array.bytes});
+std::vector<Array> arrays_of_all_types() {
+  std::vector<Array> arrays;
+  for (const DType dtype : kAllTypes) {
+    for (const std::vector<std::uint64_t>& shape :
+         std::vector<std::vector<std::uint64_t>>{{}, {3}, {2, 3}, {2, 0, 5}}) {
+      arrays.push_back(make_array(std::string(name(dtype)) + "/" + std::to_string(shape.size()), dtype, shape));
+      if (dtype != DType::boolean) continue;
+      for (std::byte& byte : arrays.back().bytes) byte &= std::byte{1};
+    }
   }
-  return result;
+  std::sort(arrays.begin(), arrays.end(), [](const Array& a, const Array& b) { return a.name < b.name; });
+  return arrays;
+}
+
+void expect_equal(std::span<const NamedArray> actual, std::span<const NamedArray> expected) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    ASSERT_EQ(actual[i].name, expected[i].name);
+    EXPECT_EQ(actual[i].dtype, expected[i].dtype) << expected[i].name;
+    EXPECT_EQ(actual[i].shape, expected[i].shape) << expected[i].name;
+    EXPECT_TRUE(actual[i].bytes == expected[i].bytes) << expected[i].name;
+  }
 }
 
 std::vector<Array> small_arrays() {

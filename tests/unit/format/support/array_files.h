@@ -10,22 +10,25 @@
 
 #include "holdfast/base/error.h"
 #include "holdfast/format/array_file.h"
+#include "holdfast/format/array_set.h"
 #include "support/temporary_folder.h"
 
 namespace holdfast::format::testing {
 
-struct Array {
-  std::string name;
-  DType dtype;
-  std::vector<std::uint64_t> shape;
-  std::vector<std::byte> bytes;
-};
+inline constexpr DType kAllTypes[] = {DType::f64, DType::f32, DType::f16,    DType::bf16, DType::i8,
+                                      DType::i16, DType::i32, DType::i64,    DType::u8,   DType::u16,
+                                      DType::u32, DType::u64, DType::boolean};
+
+using Array = NamedArray;
 
 // With bytes that differ from array to array and hardly compress. `shape` must fit memory.
 Array make_array(const std::string& name, DType dtype, std::vector<std::uint64_t> shape);
 
-// Valid while `arrays` is.
-std::vector<ArrayView> views(const std::vector<Array>& arrays);
+// Of each type a scalar, a row, an array of nothing and one of several axes, sorted by name; booleans are 0 and 1.
+std::vector<Array> arrays_of_all_types();
+
+// Names, types, shapes and bits.
+void expect_equal(std::span<const NamedArray> actual, std::span<const NamedArray> expected);
 
 // Of several element types, contiguous and in chunks: about 20 KB as a file.
 std::vector<Array> small_arrays();

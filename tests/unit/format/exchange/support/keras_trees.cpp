@@ -61,4 +61,16 @@ std::vector<std::string> names(const std::vector<NamedArray>& arrays) {
   return result;
 }
 
+Json dense_savepoint_metadata(bool use_bias) {
+  return {{"kind", "savepoint"},
+          {"step", 7},
+          {"configuration",
+           {{"optimizer", {{"kind", "adam"}, {"learning_rate", 0.001}}}, {"loss", {{"kind", "mean_squared_error"}}}}},
+          {"graph",
+           {{"format", "holdfast.sequential"},
+            {"version", 1},
+            {"input_shape", {2}},
+            {"layers", {{{"kind", "Dense"}, {"name", "d"}, {"config", {{"units", 3}, {"use_bias", use_bias}}}}}}}}};
+}
+
 }  // namespace holdfast::format::testing

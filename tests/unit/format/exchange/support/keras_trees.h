@@ -7,6 +7,7 @@
 
 #include "exchange/keras_json.h"
 #include "hdf5/tree.h"
+#include "holdfast/base/error.h"
 
 namespace holdfast::format::testing {
 
@@ -21,19 +22,12 @@ Hdf5Tree tree(std::vector<Hdf5Group> groups, std::vector<NamedArray> datasets);
 Json layer(const std::string& class_name, const std::string& name, Json options = Json::object());
 Json sequential(std::vector<Json> layers);
 
+// Of a savepoint of one Dense layer "d" of 2 inputs and 3 units, trained with Adam.
+Json dense_savepoint_metadata(bool use_bias);
+
 // "NAME: error" where the call throws an Error; "" where it does not.
 template <typename Call>
-std::string error_of(Call&& call);
-
-const NamedArray* find(const std::vector<NamedArray>& arrays, const std::string& name);
-std::vector<std::string> names(const std::vector<NamedArray>& arrays);
-
-}  // namespace holdfast::format::testing
-
-#include "holdfast/base/error.h"
-
-template <typename Call>
-std::string holdfast::format::testing::error_of(Call&& call) {
+std::string error_of(Call&& call) {
   try {
     call();
     return "";
@@ -41,3 +35,8 @@ std::string holdfast::format::testing::error_of(Call&& call) {
     return std::string(to_string(error.code())) + ": " + error.what();
   }
 }
+
+const NamedArray* find(const std::vector<NamedArray>& arrays, const std::string& name);
+std::vector<std::string> names(const std::vector<NamedArray>& arrays);
+
+}  // namespace holdfast::format::testing

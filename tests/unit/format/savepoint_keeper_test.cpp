@@ -186,7 +186,9 @@ TEST_F(Keeper, SetsAsideAnOldOneWhoseMetricCannotBeRead) {
 
 TEST_F(Keeper, LooksIntoEachFileOnce) {
   std::map<std::string, int> reads;
+  std::mutex reads_mutex;  // files are verified in several threads
   const auto counting = watched_file_system(files_, [&](const FileOperation& operation) {
+    const std::scoped_lock lock(reads_mutex);
     if (operation.name == "read") ++reads[operation.path];
   });
   SavepointKeeper keeper(*counting, "/run", options({.keep_last = 0, .keep_best = 1}));

@@ -134,7 +134,13 @@ Fault parse_fault(std::string_view specification, int replicas) {
   return Parser(specification, replicas).parse();
 }
 
-Faults::Faults(std::vector<Fault> faults, Place place) : faults_(std::move(faults)), place_(std::move(place)) {}
+Faults::Faults(std::vector<Fault> faults, Place place)
+    : faults_(std::move(faults)), place_(std::move(place)), rank_(place_.rank), generation_(place_.generation) {}
+
+void Faults::move_to(int rank, int generation) {
+  rank_ = rank;
+  generation_ = generation;
+}
 
 void Faults::reach(FaultPhase phase, std::int64_t step) const {
   for (std::size_t index = 0; index < faults_.size(); ++index) {
@@ -143,8 +149,9 @@ void Faults::reach(FaultPhase phase, std::int64_t step) const {
 }
 
 bool Faults::is_due(const Fault& fault, FaultPhase phase, std::int64_t step) const {
-  return fault.rank == place_.rank && fault.step == step && fault.phase == phase &&
-         fault.generation.value_or(place_.generation) == place_.generation;
+  const int generation = generation_;
+  return fault.rank == rank_ && fault.step == step && fault.phase == phase &&
+         fault.generation.value_or(generation) == generation;
 }
 
 bool Faults::mark_as_fired(std::size_t index) const {

@@ -23,6 +23,7 @@
 #include <string_view>
 #include <vector>
 
+#include "holdfast/recovery/watchdog.h"
 #include "restart_policy.h"
 
 namespace holdfast::recovery {
@@ -52,17 +53,11 @@ struct Verdict {
   std::string sentence{};
 };
 
-// What becomes of a generation that lacks a replica and has no spare ready.
-enum class WhenLost {
-  wait,    // for the new process
-  shrink,  // goes on with fewer at once; the new process joins at a step boundary
-};
-
 struct SupervisorPolicy {
   int replicas = 1;
   int spares = 0;
   int places = 1;  // devices; member n starts on place n modulo places
-  WhenLost when_lost = WhenLost::wait;
+  WhenLost when_lost = WhenLost::shrink;
   bool keep_survivors = true;   // false: any failure ends all processes, which start again from the newest savepoint
   int failures_of_a_step = 3;   // in as many processes: then it is the step that is to blame, and the run ends
   int failures_of_a_place = 3;  // one after the other, without progress: it is left out if there is another

@@ -4,6 +4,7 @@
 // fails itself. Each fires once in the life of a run directory, so that the recovered run passes the same place
 // unharmed.
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -49,6 +50,9 @@ class Faults {
   // `faults` are those of all ranks, in the order in which they were given.
   Faults(std::vector<Fault> faults, Place place);
 
+  // The process has another rank in another generation.
+  void move_to(int rank, int generation);
+
   // Called where training gets to `phase` of `step`. Fires what is due there, after
   // RUN_DIRECTORY/faults/INDEX-HASH.fired is on stable storage. Throws what the fault throws, or Error when that mark
   // cannot be written.
@@ -60,8 +64,10 @@ class Faults {
   bool mark_as_fired(std::size_t index) const;
   void fire(const Fault& fault) const;
 
-  std::vector<Fault> faults_;
-  Place place_;
+  const std::vector<Fault> faults_;
+  const Place place_;
+  std::atomic<int> rank_;
+  std::atomic<int> generation_;
 };
 
 }  // namespace holdfast::recovery

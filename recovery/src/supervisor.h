@@ -87,9 +87,13 @@ struct State {
   std::vector<int> place_failures;  // in a row, by place
   std::vector<bool> left_out;       // by place
   RestartHistory history;
-  std::int64_t failed_step = -1;  // of the newest failure in a step
-  int failures_of_step = 0;
-  bool is_regroup_asked = false;  // of the running generation
+  RestartHistory newcomers;         // of processes that failed before they were in a generation, while others went on
+  std::int64_t failed_step = -1;    // of the newest failure in a step
+  int failures_of_step = 0;         // one a generation at most
+  int blamed_generation = -1;       // the newest that counts there
+  bool is_regroup_asked = false;    // of the running generation
+  bool is_cancelled = false;        // the newest generation
+  bool is_end_unexplained = false;  // of the newest generation: a member left it unasked, and none has failed
   bool is_stop_requested = false;
   std::optional<Verdict> verdict;    // what ends the run as soon as all processes are gone
   std::optional<Moment> give_up_at;  // on processes that should leave, or should be dead

@@ -319,11 +319,12 @@ class Decider {
                                 .generation = is_of_the_newest ? state_.generation : state_.next_generation,
                                 .step = event_.step,
                                 .is_explained = is_explained};
-    const bool is_gone = event_.kind == EventKind::exited || event_.kind == EventKind::start_failed;
-    if (!is_gone) act({.kind = ActionKind::kill_process, .member = subject_->id});
+    if (!is_subject_gone()) act({.kind = ActionKind::kill_process, .member = subject_->id});
     if (is_explained) record(*subject_);
     if (is_ending()) return;
     const bool others_go_on = !was_in_generation && has_any(is_in_generation);
+    const bool is_a_further_one = was_in_generation && state_.failed_generation == state_.generation;
+    if (was_in_generation) state_.failed_generation = state_.generation;
     if (event_.is_unrecoverable && !others_go_on) return end_run(kExitUnrecoverable, sentence);
     if (was_training && blames_the_step()) {
       return end_run(kExitGaveUp, "gave up at step " + std::to_string(event_.step) + ", which failed " +
@@ -332,8 +333,10 @@ class Decider {
     }
     if (was_in_generation) lose_generation();
     if (state_.is_stop_requested) return go_on_stopping(sentence);
-    replace(sentence, others_go_on);
+    replace({.sentence = sentence, .others_go_on = others_go_on, .is_a_further_one = is_a_further_one});
   }
+
+  bool is_subject_gone() const { return event_.kind == EventKind::exited || event_.kind == EventKind::start_failed; }
 
   // Of several that die at once in a step only the first counts: that is no sign that the step is to blame.
   bool blames_the_step() {
@@ -364,28 +367,41 @@ class Decider {
     end_run(kExitStopped, "stopped as asked, but not in order: " + sentence);
   }
 
+  struct Loss {
+    std::string sentence{};
+    bool others_go_on = false;      // the lost one was a newcomer
+    bool is_a_further_one = false;  // of a generation that lost one before
+  };
+
   // A newcomer that fails while others go on has a budget of its own: however often it fails, that of the run is kept
   // for those that train, and their progress does not make it start again at once.
-  void replace(const std::string& sentence, bool others_go_on) {
+  void replace(const Loss& loss) {
     const RestartPolicy& policy = state_.policy.restart;
-    RestartHistory& history = others_go_on ? state_.newcomers : state_.history;
+    RestartHistory& history = loss.others_go_on ? state_.newcomers : state_.history;
     if (event_.is_unrecoverable) {
       because("a new process would fail in the same way, so the others go on without one");
       return open_if_possible();
     }
-    const std::string limit =
-        std::to_string(policy.max_restarts) + " restarts within " + seconds(policy.restart_window);
     if (!allows_restart(policy, history, now_)) {
-      if (!others_go_on) return end_run(kExitGaveUp, "gave up after " + limit + "; the last failure was " + sentence);
-      because("the others go on without a new process, after " + limit);
+      if (!loss.others_go_on) return end_run(kExitGaveUp, budget_spent() + "the last failure was " + loss.sentence);
+      because("the others go on without a new process: " + limit() + " are spent");
       return open_if_possible();
     }
+    const int without_progress = history.without_progress;
     history = with_restart(policy, std::move(history), now_);
-    because("restart " + std::to_string(history.restarts.size()) + " of at most " + limit);
+    if (loss.is_a_further_one) history.without_progress = without_progress;
+    because("restart " + std::to_string(history.restarts.size()) + " of at most " + limit());
     blame_place(subject_->place);
     start_what_is_missing(pause_before(policy, history));
     open_if_possible();
   }
+
+  std::string limit() const {
+    const RestartPolicy& policy = state_.policy.restart;
+    return std::to_string(policy.max_restarts) + " restarts within " + seconds(policy.restart_window);
+  }
+
+  std::string budget_spent() const { return "gave up after " + limit() + "; "; }
 
   void blame_place(int place) {
     const bool is_worn = ++state_.place_failures.at(place) >= state_.policy.failures_of_a_place;
@@ -476,8 +492,7 @@ class Decider {
       state_.is_end_unexplained = false;
       return true;
     }
-    end_run(kExitGaveUp, "gave up after " + std::to_string(policy.max_restarts) + " restarts within " +
-                             seconds(policy.restart_window) + "; the last time replicas left generation " +
+    end_run(kExitGaveUp, budget_spent() + "the last time replicas left generation " +
                              std::to_string(state_.generation) + ", and none of them had failed");
     return false;
   }
@@ -545,11 +560,14 @@ class Decider {
   bool is_ending() const { return state_.phase == RunPhase::finishing || state_.phase == RunPhase::ending; }
 
   void end_run(int exit_code, const std::string& sentence) {
+    because(sentence);
     state_.verdict = {exit_code, sentence};
     if (state_.phase == RunPhase::running || has_stage(Stage::training)) cancel_generation();
     state_.phase = RunPhase::ending;
     state_.pending_starts.clear();
-    for (const Member& member : state_.members) act({.kind = ActionKind::kill_process, .member = member.id});
+    for (const Member& member : state_.members) {
+      if (&member != subject_ || !is_subject_gone()) act({.kind = ActionKind::kill_process, .member = member.id});
+    }
     state_.give_up_at = now_ + state_.policy.restart.kill_timeout;
     if (subject_ == nullptr || state_.members.empty()) conclude_if_all_are_gone();
   }
@@ -676,7 +694,10 @@ class Decider {
 
   void act(Action action) { actions_.push_back(std::move(action)); }
 
-  void because(const std::string& clause) { reason_ += (reason_.empty() ? "" : "; ") + clause; }
+  void because(const std::string& clause) {
+    if (reason_.ends_with(clause)) return;
+    reason_ += (reason_.empty() ? "" : "; ") + clause;
+  }
 
   State state_;
   const Event& event_;

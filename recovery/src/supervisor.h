@@ -91,6 +91,7 @@ struct State {
   std::int64_t failed_step = -1;    // of the newest failure in a step
   int failures_of_step = 0;         // one a generation at most
   int blamed_generation = -1;       // the newest that counts there
+  int failed_generation = -1;       // the newest that lost a member: more of them share its pause
   bool is_regroup_asked = false;    // of the running generation
   bool is_cancelled = false;        // the newest generation
   bool is_end_unexplained = false;  // of the newest generation: a member left it unasked, and none has failed

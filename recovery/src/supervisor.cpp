@@ -58,6 +58,11 @@ bool was_killed(const Member& member) {
   return member.stage == Stage::failed || member.stage == Stage::leaving;
 }
 
+// A newcomer has written nothing yet.
+bool could_still_write(const Member& member) {
+  return was_killed(member) && member.rank >= 0;
+}
+
 class Decider {
  public:
   Decider(const State& state, const Event& event, Moment now) : state_(state), event_(event), now_(now) {}
@@ -174,7 +179,8 @@ class Decider {
 
   void on_patience_lost() {
     const bool is_gathering = state_.phase == RunPhase::gathering && !state_.is_stop_requested;
-    const std::string remaining = is_gathering ? names_of(was_killed) : names_of([](const Member&) { return true; });
+    const std::string remaining =
+        is_gathering ? names_of(could_still_write) : names_of([](const Member&) { return true; });
     state_.give_up_at.reset();
     because(remaining + " did not leave in time");
     if (state_.phase == RunPhase::ending) {
@@ -300,7 +306,7 @@ class Decider {
     std::erase_if(state_.members, [id](const Member& member) { return member.id == id; });
     subject_ = nullptr;
     const bool is_gathering = state_.phase == RunPhase::gathering && !state_.is_stop_requested;
-    if (is_gathering && !has_any(was_killed)) state_.give_up_at.reset();
+    if (is_gathering && !has_any(could_still_write)) state_.give_up_at.reset();
     conclude_if_all_are_gone();
     open_if_possible();
   }
@@ -325,7 +331,10 @@ class Decider {
     const bool others_go_on = !was_in_generation && has_any(is_in_generation);
     const bool is_a_further_one = was_in_generation && state_.failed_generation == state_.generation;
     if (was_in_generation) state_.failed_generation = state_.generation;
-    if (event_.is_unrecoverable && !others_go_on) return end_run(kExitUnrecoverable, sentence);
+    if (event_.is_unrecoverable && !others_go_on) {
+      because("a new process would meet it again, so the run ends");
+      return end_run(kExitUnrecoverable, sentence);
+    }
     if (was_training && blames_the_step()) {
       return end_run(kExitGaveUp, "gave up at step " + std::to_string(event_.step) + ", which failed " +
                                       std::to_string(state_.failures_of_step) +
@@ -379,7 +388,7 @@ class Decider {
     const RestartPolicy& policy = state_.policy.restart;
     RestartHistory& history = loss.others_go_on ? state_.newcomers : state_.history;
     if (event_.is_unrecoverable) {
-      because("a new process would fail in the same way, so the others go on without one");
+      because("a new process would meet it again, so the others go on without one");
       return open_if_possible();
     }
     if (!allows_restart(policy, history, now_)) {
@@ -470,7 +479,7 @@ class Decider {
     }
     if (waiting.empty() && ready.empty()) return on_nobody_left();
     if (state_.is_end_unexplained && !state_.is_stop_requested && !is_allowed_unexplained()) return;
-    if (waiting.empty() && has_any(was_killed)) {
+    if (waiting.empty() && has_any(could_still_write)) {
       // They might still write the files that the state is taken from.
       if (!state_.give_up_at) state_.give_up_at = now_ + state_.policy.restart.kill_timeout;
       return because("the next generation waits for the end of killed processes");

@@ -213,7 +213,7 @@ class Decider {
       case EventKind::hang_detected:
         return on_failure(event_.what, true);
       case EventKind::died:
-        return on_failure("died without a report", false);
+        return on_died();
       case EventKind::start_failed:
         return on_start_failed();
       default:
@@ -235,6 +235,7 @@ class Decider {
     }
     because(name_of(*subject_) + " waits for the next generation");
     subject_->stage = Stage::waiting;
+    subject_->step = event_.step;
     if (state_.phase == RunPhase::running) {
       state_.is_end_unexplained = !state_.is_regroup_asked;
       if (state_.is_end_unexplained) cancel_generation();
@@ -275,6 +276,11 @@ class Decider {
     }
     if (subject_->stage == Stage::failed) return because(name_of(*subject_) + " had failed before: " + cause);
     fail(cause, is_explained);
+  }
+
+  void on_died() {
+    if (state_.phase == RunPhase::ending) return because(name_of(*subject_) + " died, as it was to");
+    on_failure("died without a report", false);
   }
 
   void on_start_failed() {
@@ -507,10 +513,12 @@ class Decider {
   }
 
   void open(const std::vector<int>& waiting, const std::vector<int>& ready) {
-    std::vector<int> chosen(waiting);
+    std::vector<int> chosen = with_newest_state(waiting);
+    for (const int id : waiting) {
+      if (std::find(chosen.begin(), chosen.end(), id) == chosen.end()) dismiss(*find(id));
+    }
     chosen.insert(chosen.end(), ready.begin(), ready.end());
     const auto size = std::min(chosen.size(), static_cast<std::size_t>(wanted()));
-    for (std::size_t i = size; i < waiting.size(); ++i) dismiss(*find(waiting[i]));
     chosen.resize(size);
     const std::vector<int> by_rank = dealt_ranks(chosen);
     state_.generation = state_.next_generation++;
@@ -528,6 +536,15 @@ class Decider {
     because("generation " + std::to_string(state_.generation) + " opens with " + std::to_string(size) + " replicas");
     act({.kind = ActionKind::open_generation, .generation = state_.generation, .members = by_rank});
     if (state_.is_stop_requested) act({.kind = ActionKind::ask_to_stop});
+  }
+
+  // As many as are wanted: of those whose state is the same the lowest ranks.
+  std::vector<int> with_newest_state(std::vector<int> waiting) const {
+    if (static_cast<int>(waiting.size()) <= wanted()) return waiting;
+    std::stable_sort(waiting.begin(), waiting.end(),
+                     [this](int a, int b) { return find_member(state_, a)->step > find_member(state_, b)->step; });
+    waiting.resize(static_cast<std::size_t>(wanted()));
+    return waiting;
   }
 
   // A survivor keeps its rank where there is such a rank still, so that little changes for its peers.

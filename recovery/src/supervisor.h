@@ -42,6 +42,7 @@ struct Member {
   int place = 0;  // the device that it runs on, an index
   Stage stage = Stage::starting;
   int rank = -1;                     // in its newest generation; -1: in none yet
+  std::int64_t step = -1;            // of the state that it waits with; -1: it has no whole one
   std::optional<Failure> failure{};  // not recorded yet
 };
 
@@ -104,7 +105,7 @@ struct State {
 enum class EventKind {
   start,
   ready,             // the process is initialised and waits to be part of a generation
-  checked_in,        // it has left its generation and waits, with its state, for the next
+  checked_in,        // it has left its generation and waits for the next; step: of its state, -1 if that is not whole
   progressed,        // the generation got further than the run ever was; step
   finished,          //
   failure_reported,  // what, is_unrecoverable, step

@@ -11,6 +11,8 @@
 namespace holdfast::recovery {
 namespace {
 
+constexpr std::string_view kNoPlaceIsFree = "no other place is free, so the run goes on with fewer replicas";
+
 std::string seconds(Moment::duration duration) {
   char text[32];
   std::snprintf(text, sizeof text, "%.1f s", std::chrono::duration<double>(duration).count());
@@ -174,7 +176,15 @@ class Decider {
     });
     if (due.empty()) return because("a timer that was replaced is dropped");
     because("the pause before a new process is over");
-    for (const PendingStart& pending : due) start_process(pending.place);
+    for (const PendingStart& pending : due) start_pending(pending.place);
+    open_if_possible();
+  }
+
+  // The place may have been left out during the pause.
+  void start_pending(int intended) {
+    const std::optional<int> place = state_.left_out.at(intended) ? free_place() : intended;
+    if (place) return start_process(*place);
+    because(std::string(kNoPlaceIsFree));
   }
 
   void on_patience_lost() {
@@ -431,7 +441,7 @@ class Decider {
   void start_what_is_missing(std::chrono::milliseconds pause) {
     std::optional<int> place = state_.left_out.at(subject_->place) ? free_place() : subject_->place;
     for (int missing = wanted() + state_.policy.spares - count_able(); missing > 0; --missing) {
-      if (!place) return because("no other place is free, so the run goes on with fewer replicas");
+      if (!place) return because(std::string(kNoPlaceIsFree));
       if (pause > std::chrono::milliseconds::zero()) {
         because("a new process starts in " + seconds(pause) + ", since there was no progress after the one before");
         state_.pending_starts.push_back({now_ + pause, *place});

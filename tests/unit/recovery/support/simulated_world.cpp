@@ -448,11 +448,10 @@ void SimulatedWorld::disturb(int member) {
 
 void SimulatedWorld::hang(int member) {
   Process& process = processes_.at(member);
+  const bool is_for_ever = process.is_hung && !process.goes_on;
   process.is_hung = true;
   process.goes_on.reset();
-  if (draws_.chance(50)) {
-    process.goes_on = now_ + within(1, 4000);
-  }
+  if (!is_for_ever && draws_.chance(50)) process.goes_on = now_ + within(1, 4000);
   schedule(within(1000, 3000), {.happening = Happening::watched, .member = member});
 }
 

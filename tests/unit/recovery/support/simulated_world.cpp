@@ -199,12 +199,12 @@ void SimulatedWorld::open_generation(int generation, const std::vector<int>& mem
 
 // Whoever has the newest state, is well and waits, must be of use.
 void SimulatedWorld::check_start(const Generation& generation) const {
-  std::int64_t newest = saved_;
+  std::int64_t newest = -1;
   for (const int member : generation.members) newest = std::max(newest, processes_.at(member).step);
-  if (newest >= committed_) return;
+  if (std::max(newest, saved_) >= line_) return;
   for (const auto& [member, process] : processes_) {
     const bool is_of_use = is_well(member) || (process.dismissed_at == now_ && !is_hung(process));
-    if (process.life == Life::idle && process.step >= committed_ && is_of_use) {
+    if (process.life == Life::idle && process.step >= line_ && is_of_use) {
       throw Violation{"steps are lost although process " + std::to_string(member) + " has them"};
     }
   }
@@ -272,12 +272,14 @@ void SimulatedWorld::on_synchronised(int number) {
   if (number != generation_.number || generation_.is_cancelled || !are_all_inside(generation_)) return;
   std::int64_t newest = -1;
   for (const int member : generation_.members) newest = std::max(newest, processes_.at(member).step);
-  generation_.is_from_files = newest < 0;
-  if (newest < 0) newest = saved_;
-  if (newest < committed_) {
-    computed_again_ += committed_ - newest;
-    if (committed_ - newest > kSnapshotEvery) throw Violation{"more steps are computed again than the files lack"};
+  if (newest < 0) {
+    newest = saved_;
+    computed_again_ += std::max(std::int64_t{0}, line_ - newest);
+    if (line_ - newest > kSnapshotEvery) throw Violation{"more steps are computed again than the files may lack"};
+  } else if (newest < line_) {
+    throw Violation{"survivors go on at step " + std::to_string(newest) + " after step " + std::to_string(line_)};
   }
+  line_ = newest;
   generation_.step = newest;
   committed_ = std::max(committed_, newest);
   for (const int member : generation_.members) processes_.at(member).step = newest;
@@ -313,16 +315,15 @@ void SimulatedWorld::on_applied(int member, int number) {
   process.step = generation_.under;
   if (--generation_.to_apply > 0 || generation_.is_cancelled) return;
   generation_.step = generation_.under;
-  const bool is_again = generation_.is_from_files && generation_.step <= committed_;
-  if (generation_.step != committed_ + 1 && !is_again) {
-    throw Violation{"step " + std::to_string(generation_.step) + " is committed after step " +
-                    std::to_string(committed_)};
+  if (generation_.step != line_ + 1) {
+    throw Violation{"step " + std::to_string(generation_.step) + " is committed after step " + std::to_string(line_)};
   }
   on_committed();
 }
 
 void SimulatedWorld::on_committed() {
   const std::int64_t step = generation_.step;
+  line_ = step;
   committed_ = std::max(committed_, step);
   note("step " + std::to_string(step) + " of generation " + std::to_string(generation_.number));
   if (step % kSnapshotEvery == 0 || step == steps_) saved_ = std::max(saved_, step);

@@ -70,6 +70,8 @@ class SimulatedWorld {
   std::int64_t step_of(int member) const;
   std::int64_t steps() const { return steps_; }
   std::int64_t committed() const { return committed_; }
+  // Of the newest state: less than committed() while steps are computed again.
+  std::int64_t newest() const { return line_; }
   std::int64_t saved() const { return saved_; }
   std::int64_t steps_computed_again() const { return computed_again_; }
   bool is_poisoned() const { return poison_ >= 0; }
@@ -105,7 +107,6 @@ class SimulatedWorld {
     bool is_cancelled = false;
     bool is_stop_asked = false;
     bool is_regroup_asked = false;
-    bool is_from_files = false;
     std::int64_t step = -1;   // that its members have in common; -1: not yet
     std::int64_t under = -1;  // the step whose updates are being applied
     int to_apply = 0;
@@ -188,7 +189,8 @@ class SimulatedWorld {
   Generation generation_;
   std::optional<Microseconds> timer_;
   int timer_number_ = 0;
-  std::int64_t committed_ = 0;
+  std::int64_t committed_ = 0;  // the furthest
+  std::int64_t line_ = 0;       // the newest: less than the furthest while steps are computed again
   std::int64_t saved_ = 0;
   std::int64_t furthest_ = 0;
   std::int64_t computed_again_ = 0;

@@ -75,6 +75,7 @@ class Simulation {
 
   void decide_on(const Event& event) {
     ++run_.decisions;
+    kind_ = event.kind;
     note_before(event);
     Decision decision = decide(state_, event, world_.now());
     const State before = std::exchange(state_, std::move(decision.state));
@@ -111,10 +112,7 @@ class Simulation {
   void note_after(const State& before, const Event& event) {
     const Member* was = find_member(before, event.member);
     const Member* is = find_member(state_, event.member);
-    if (!is_failure(event.kind) || was == nullptr) {
-      if (event.kind == EventKind::checked_in && state_.is_cancelled && !before.is_cancelled) ++unexplained_;
-      return;
-    }
+    if (!is_failure(event.kind) || was == nullptr) return;
     const bool has_failed = is == nullptr || is->stage == Stage::failed;
     const bool is_new = was->stage != Stage::failed && was->stage != Stage::finished && was->stage != Stage::leaving;
     if (!has_failed || !is_new) return;
@@ -159,6 +157,7 @@ class Simulation {
       case ActionKind::kill_process:
         return kill(before, action.member);
       case ActionKind::cancel_generation:
+        unexplained_ += kind_ == EventKind::checked_in ? 1 : 0;
         return world_.cancel_generation(action.generation);
       case ActionKind::open_generation:
         return open(before, action);
@@ -275,9 +274,9 @@ class Simulation {
     demand(world_.now() - *stopped_at_ <= 2 * policy.stop_grace + policy.kill_timeout, "stopping took too long");
     const bool is_in_order = run_.ending == Ending::stopped && says("start the same command again");
     if (is_in_order && had_something_to_save_) {
-      demand(world_.saved() >= world_.committed(), "stopped in order, but step " + std::to_string(world_.committed()) +
-                                                       " is not in the newest file, which has step " +
-                                                       std::to_string(world_.saved()));
+      demand(world_.saved() >= world_.newest(), "stopped in order, but step " + std::to_string(world_.newest()) +
+                                                    " is not in the newest file, which has step " +
+                                                    std::to_string(world_.saved()));
     }
   }
 
@@ -287,7 +286,8 @@ class Simulation {
   State state_;
   SimulatedRun run_;
   int most_processes_ = 0;
-  int unexplained_ = 0;  // ends of generations
+  EventKind kind_ = EventKind::start;  // that is decided on
+  int unexplained_ = 0;                // ends of generations
   bool was_scaled_ = false;
   bool had_something_to_save_ = false;
   std::optional<Moment> stopped_at_;

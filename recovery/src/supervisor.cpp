@@ -11,6 +11,8 @@
 namespace holdfast::recovery {
 namespace {
 
+constexpr std::string_view kNoPlaceIsFree = "no other place is free, so the run goes on with fewer replicas";
+
 std::string seconds(Moment::duration duration) {
   char text[32];
   std::snprintf(text, sizeof text, "%.1f s", std::chrono::duration<double>(duration).count());
@@ -20,6 +22,12 @@ std::string seconds(Moment::duration duration) {
 // "replica 1", or "process 4" for one that was never part of a generation.
 std::string name_of(const Member& member) {
   return member.rank < 0 ? "process " + std::to_string(member.id) : "replica " + std::to_string(member.rank);
+}
+
+// A process that cannot be killed may have had the rank that another one has since.
+std::string full_name_of(const Member& member) {
+  const std::string process = "process " + std::to_string(member.id);
+  return member.rank < 0 ? process : process + " (replica " + std::to_string(member.rank) + ")";
 }
 
 std::string signal_name(int signal) {
@@ -41,6 +49,20 @@ bool is_of_the_run(EventKind kind) {
 
 bool is_in_generation(const Member& member) {
   return member.stage == Stage::training || member.stage == Stage::waiting;
+}
+
+// Could become part of a generation, but has not been in one yet.
+bool is_newcomer(const Member& member) {
+  return member.stage == Stage::starting || member.stage == Stage::ready;
+}
+
+bool was_killed(const Member& member) {
+  return member.stage == Stage::failed || member.stage == Stage::leaving;
+}
+
+// A newcomer has written nothing yet.
+bool could_still_write(const Member& member) {
+  return was_killed(member) && member.rank >= 0;
 }
 
 class Decider {
@@ -97,10 +119,7 @@ class Decider {
   void on_stop_requested() {
     because(signal_name(event_.signal) + " came");
     if (state_.phase == RunPhase::finishing) return end_run(kExitFinished, "finished");
-    if (state_.phase == RunPhase::ending) {
-      if (!state_.verdict) state_.verdict = {kExitStopped, stopped()};
-      return because("the run ends as soon as all processes are gone");
-    }
+    if (state_.phase == RunPhase::ending) return because("the run ends as soon as all processes are gone");
     if (state_.is_stop_requested) return end_run(kExitStopped, "stopped at once by a second signal");
     state_.is_stop_requested = true;
     state_.pending_starts.clear();
@@ -119,6 +138,7 @@ class Decider {
     if (event_.count < 1)
       return because(std::to_string(event_.count) + " replicas were asked for; at least 1 is needed");
     if (state_.is_stop_requested || is_ending()) return because("the run is ending, so it stays as it is");
+    if (state_.phase == RunPhase::idle) return because("the run has not started yet, so it stays as it is");
     because(std::to_string(event_.count) + " replicas were asked for, there were to be " +
             std::to_string(state_.target));
     state_.target = event_.count;
@@ -127,11 +147,26 @@ class Decider {
       if (!place) break;
       start_process(*place);
     }
+    dismiss_surplus();
     regroup_if_that_changes_anything();
     open_if_possible();
   }
 
+  // Those that no generation will need; members of the running one have to check in first.
+  void dismiss_surplus() {
+    const auto is_surplus = [this] {
+      return count_newcomers() > std::max(0, wanted() - count_in_generation()) + state_.policy.spares;
+    };
+    while (is_surplus() && !state_.pending_starts.empty()) state_.pending_starts.pop_back();
+    for (const Stage stage : {Stage::starting, Stage::ready}) {
+      for (auto member = state_.members.rbegin(); member != state_.members.rend() && is_surplus(); ++member) {
+        if (member->stage == stage) dismiss(*member);
+      }
+    }
+  }
+
   void on_timer() {
+    state_.timer.reset();
     if (state_.give_up_at && now_ >= *state_.give_up_at) return on_patience_lost();
     std::vector<PendingStart> due;
     std::erase_if(state_.pending_starts, [&](const PendingStart& pending) {
@@ -141,16 +176,27 @@ class Decider {
     });
     if (due.empty()) return because("a timer that was replaced is dropped");
     because("the pause before a new process is over");
-    for (const PendingStart& pending : due) start_process(pending.place);
+    for (const PendingStart& pending : due) start_pending(pending.place);
+    open_if_possible();
+  }
+
+  // The place may have been left out during the pause.
+  void start_pending(int intended) {
+    const std::optional<int> place = state_.left_out.at(intended) ? free_place() : intended;
+    if (place) return start_process(*place);
+    because(std::string(kNoPlaceIsFree));
   }
 
   void on_patience_lost() {
-    const std::string remaining = those_that_remain();
+    const bool is_gathering = state_.phase == RunPhase::gathering && !state_.is_stop_requested;
+    const std::string remaining =
+        is_gathering ? names_of(could_still_write) : names_of([](const Member&) { return true; });
     state_.give_up_at.reset();
     because(remaining + " did not leave in time");
     if (state_.phase == RunPhase::ending) {
       return finish(kExitGaveUp, "gave up: " + remaining + " did not end within " +
-                                     seconds(state_.policy.restart.kill_timeout) + " of SIGKILL");
+                                     seconds(state_.policy.restart.kill_timeout) +
+                                     " of SIGKILL; before that: " + state_.verdict->sentence);
     }
     if (state_.phase == RunPhase::finishing) return end_run(kExitFinished, "finished");
     if (!state_.is_stop_requested) return end_run(kExitGaveUp, "gave up: " + remaining + " cannot be killed");
@@ -177,7 +223,7 @@ class Decider {
       case EventKind::hang_detected:
         return on_failure(event_.what, true);
       case EventKind::died:
-        return on_failure("died without a report", false);
+        return on_died();
       case EventKind::start_failed:
         return on_start_failed();
       default:
@@ -199,17 +245,20 @@ class Decider {
     }
     because(name_of(*subject_) + " waits for the next generation");
     subject_->stage = Stage::waiting;
+    subject_->step = event_.step;
     if (state_.phase == RunPhase::running) {
-      if (!state_.is_regroup_asked) cancel_generation();
+      state_.is_end_unexplained = !state_.is_regroup_asked;
+      if (state_.is_end_unexplained) cancel_generation();
       state_.phase = RunPhase::gathering;
     }
     open_if_possible();
   }
 
   void on_finished() {
+    if (is_newcomer(*subject_)) return fail("says that it has finished, but was in no generation", true);
     because(name_of(*subject_) + " has finished");
-    if (subject_->stage == Stage::failed || subject_->stage == Stage::leaving) return because("too late");
-    if (subject_->stage == Stage::finished) return;
+    if (was_killed(*subject_)) return because("too late");
+    if (subject_->stage == Stage::finished) return because("which it had said before");
     subject_->stage = Stage::finished;
     ++state_.finished;
     if (is_ending()) return;
@@ -237,6 +286,11 @@ class Decider {
     }
     if (subject_->stage == Stage::failed) return because(name_of(*subject_) + " had failed before: " + cause);
     fail(cause, is_explained);
+  }
+
+  void on_died() {
+    if (state_.phase == RunPhase::ending) return because(name_of(*subject_) + " died, as it was to");
+    on_failure("died without a report", false);
   }
 
   void on_start_failed() {
@@ -267,6 +321,8 @@ class Decider {
     const int id = subject_->id;
     std::erase_if(state_.members, [id](const Member& member) { return member.id == id; });
     subject_ = nullptr;
+    const bool is_gathering = state_.phase == RunPhase::gathering && !state_.is_stop_requested;
+    if (is_gathering && !has_any(could_still_write)) state_.give_up_at.reset();
     conclude_if_all_are_gone();
     open_if_possible();
   }
@@ -277,6 +333,7 @@ class Decider {
     const std::string sentence = name_of(*subject_) + ": " + cause;
     because(sentence);
     const bool was_in_generation = is_in_generation(*subject_);
+    const bool was_training = subject_->stage == Stage::training;
     subject_->stage = Stage::failed;
     const bool is_of_the_newest = state_.phase == RunPhase::running;
     subject_->failure = Failure{.cause = cause,
@@ -284,57 +341,92 @@ class Decider {
                                 .generation = is_of_the_newest ? state_.generation : state_.next_generation,
                                 .step = event_.step,
                                 .is_explained = is_explained};
-    act({.kind = ActionKind::kill_process, .member = subject_->id});
+    if (!is_subject_gone()) act({.kind = ActionKind::kill_process, .member = subject_->id});
     if (is_explained) record(*subject_);
     if (is_ending()) return;
     const bool others_go_on = !was_in_generation && has_any(is_in_generation);
-    if (event_.is_unrecoverable && !others_go_on) return end_run(kExitUnrecoverable, sentence);
-    if (was_in_generation && blames_the_step()) {
+    const bool is_a_further_one = was_in_generation && state_.failed_generation == state_.generation;
+    if (was_in_generation) state_.failed_generation = state_.generation;
+    if (event_.is_unrecoverable && !others_go_on) {
+      because("a new process would meet it again, so the run ends");
+      return end_run(kExitUnrecoverable, sentence);
+    }
+    if (was_training && blames_the_step()) {
       return end_run(kExitGaveUp, "gave up at step " + std::to_string(event_.step) + ", which failed " +
                                       std::to_string(state_.failures_of_step) +
                                       " times in different processes, the last time so: " + sentence);
     }
     if (was_in_generation) lose_generation();
     if (state_.is_stop_requested) return go_on_stopping(sentence);
-    replace(sentence, others_go_on);
+    replace({.sentence = sentence, .others_go_on = others_go_on, .is_a_further_one = is_a_further_one});
   }
 
+  bool is_subject_gone() const { return event_.kind == EventKind::exited || event_.kind == EventKind::start_failed; }
+
+  // Of several that die at once in a step only the first counts: that is no sign that the step is to blame.
   bool blames_the_step() {
-    if (event_.step < 0) return false;
+    if (event_.step < 0 || state_.blamed_generation == state_.generation) return false;
+    state_.blamed_generation = state_.generation;
     if (event_.step != state_.failed_step) state_.failures_of_step = 0;
     state_.failed_step = event_.step;
     return ++state_.failures_of_step >= state_.policy.failures_of_a_step;
   }
 
   void lose_generation() {
-    if (state_.phase == RunPhase::running) cancel_generation();
+    // After a regroup was asked for, those that have not checked in yet may wait for the failed one.
+    if (state_.phase == RunPhase::running || has_stage(Stage::training)) cancel_generation();
     state_.phase = RunPhase::gathering;
+    state_.is_end_unexplained = false;
     if (state_.policy.keep_survivors) return;
     because("all go back to the newest savepoint, as the run's options ask");
     dismiss_those_in({Stage::training, Stage::waiting});
   }
 
-  void cancel_generation() { act({.kind = ActionKind::cancel_generation, .generation = state_.generation}); }
+  void cancel_generation() {
+    if (std::exchange(state_.is_cancelled, true)) return;
+    act({.kind = ActionKind::cancel_generation, .generation = state_.generation});
+  }
 
   void go_on_stopping(const std::string& sentence) {
     if (has_any(is_in_generation)) return open_if_possible();
     end_run(kExitStopped, "stopped as asked, but not in order: " + sentence);
   }
 
-  void replace(const std::string& sentence, bool others_go_on) {
-    const SupervisorPolicy& policy = state_.policy;
-    if (!allows_restart(policy.restart, state_.history, now_)) {
-      if (others_go_on) return because("the others go on without a new process: the restart budget is spent");
-      return end_run(kExitGaveUp, "gave up after " + std::to_string(policy.restart.max_restarts) + " restarts within " +
-                                      seconds(policy.restart.restart_window) + "; the last failure was " + sentence);
+  struct Loss {
+    std::string sentence{};
+    bool others_go_on = false;      // the lost one was a newcomer
+    bool is_a_further_one = false;  // of a generation that lost one before
+  };
+
+  // A newcomer that fails while others go on has a budget of its own: however often it fails, that of the run is kept
+  // for those that train, and their progress does not make it start again at once.
+  void replace(const Loss& loss) {
+    const RestartPolicy& policy = state_.policy.restart;
+    RestartHistory& history = loss.others_go_on ? state_.newcomers : state_.history;
+    if (event_.is_unrecoverable) {
+      because("a new process would meet it again, so the others go on without one");
+      return open_if_possible();
     }
-    state_.history = with_restart(policy.restart, std::move(state_.history), now_);
-    because("restart " + std::to_string(state_.history.restarts.size()) + " of at most " +
-            std::to_string(policy.restart.max_restarts) + " within " + seconds(policy.restart.restart_window));
+    if (!allows_restart(policy, history, now_)) {
+      if (!loss.others_go_on) return end_run(kExitGaveUp, budget_spent() + "the last failure was " + loss.sentence);
+      because("the others go on without a new process: " + limit() + " are spent");
+      return open_if_possible();
+    }
+    const int without_progress = history.without_progress;
+    history = with_restart(policy, std::move(history), now_);
+    if (loss.is_a_further_one) history.without_progress = without_progress;
+    because("restart " + std::to_string(history.restarts.size()) + " of at most " + limit());
     blame_place(subject_->place);
-    start_what_is_missing();
+    start_what_is_missing(pause_before(policy, history));
     open_if_possible();
   }
+
+  std::string limit() const {
+    const RestartPolicy& policy = state_.policy.restart;
+    return std::to_string(policy.max_restarts) + " restarts within " + seconds(policy.restart_window);
+  }
+
+  std::string budget_spent() const { return "gave up after " + limit() + "; "; }
 
   void blame_place(int place) {
     const bool is_worn = ++state_.place_failures.at(place) >= state_.policy.failures_of_a_place;
@@ -346,11 +438,10 @@ class Decider {
   }
 
   // One for each that is missing, the failed one's place first.
-  void start_what_is_missing() {
-    const std::chrono::milliseconds pause = pause_before(state_.policy.restart, state_.history);
+  void start_what_is_missing(std::chrono::milliseconds pause) {
     std::optional<int> place = state_.left_out.at(subject_->place) ? free_place() : subject_->place;
     for (int missing = wanted() + state_.policy.spares - count_able(); missing > 0; --missing) {
-      if (!place) return because("no other place is free, so the run goes on with fewer replicas");
+      if (!place) return because(std::string(kNoPlaceIsFree));
       if (pause > std::chrono::milliseconds::zero()) {
         because("a new process starts in " + seconds(pause) + ", since there was no progress after the one before");
         state_.pending_starts.push_back({now_ + pause, *place});
@@ -367,7 +458,7 @@ class Decider {
     std::ptrdiff_t fewest = 0;
     for (int place = 0; place < state_.policy.places; ++place) {
       const std::ptrdiff_t load = load_of(place);
-      if (state_.left_out.at(place) || load >= share_of(place) || (best && load >= fewest)) continue;
+      if (state_.left_out.at(place) || load >= share_of_a_place() || (best && load >= fewest)) continue;
       best = place;
       fewest = load;
     }
@@ -382,10 +473,10 @@ class Decider {
     return members + pending;
   }
 
-  // Of the processes that the run should have, dealt to all places in turn.
-  int share_of(int place) const {
+  // The most processes that a place has when all that the run should have are dealt to all places in turn.
+  int share_of_a_place() const {
     const int all = state_.target + state_.policy.spares;
-    return all / state_.policy.places + (place < all % state_.policy.places ? 1 : 0);
+    return (all + state_.policy.places - 1) / state_.policy.places;
   }
 
   // --- the next generation
@@ -402,11 +493,9 @@ class Decider {
     if (!is_complete && is_more_expected && waits_for_more && !state_.is_stop_requested) {
       return because("the next generation waits for new processes");
     }
-    if (waiting.empty() && ready.empty()) {
-      if (is_more_expected) return;
-      return end_run(kExitGaveUp, "gave up: no replica is left");
-    }
-    if (waiting.empty() && (has_stage(Stage::failed) || has_stage(Stage::leaving))) {
+    if (waiting.empty() && ready.empty()) return on_nobody_left();
+    if (state_.is_end_unexplained && !state_.is_stop_requested && !is_allowed_unexplained()) return;
+    if (waiting.empty() && has_any(could_still_write)) {
       // They might still write the files that the state is taken from.
       if (!state_.give_up_at) state_.give_up_at = now_ + state_.policy.restart.kill_timeout;
       return because("the next generation waits for the end of killed processes");
@@ -414,16 +503,40 @@ class Decider {
     open(waiting, ready);
   }
 
+  void on_nobody_left() {
+    if (state_.is_stop_requested) return end_run(kExitStopped, stopped());
+    if (state_.finished > 0) return begin_to_finish();
+    end_run(kExitGaveUp, "gave up: no replica is left");
+  }
+
+  // Members that leave their generations again and again, and none fails, would go on with that for ever.
+  bool is_allowed_unexplained() {
+    const RestartPolicy& policy = state_.policy.restart;
+    if (allows_restart(policy, state_.history, now_)) {
+      state_.history = with_restart(policy, std::move(state_.history), now_);
+      state_.is_end_unexplained = false;
+      return true;
+    }
+    end_run(kExitGaveUp, budget_spent() + "the last time replicas left generation " +
+                             std::to_string(state_.generation) + ", and none of them had failed");
+    return false;
+  }
+
   void open(const std::vector<int>& waiting, const std::vector<int>& ready) {
-    std::vector<int> chosen(waiting);
+    std::vector<int> chosen = with_newest_state(waiting);
+    for (const int id : waiting) {
+      if (std::find(chosen.begin(), chosen.end(), id) == chosen.end()) dismiss(*find(id));
+    }
     chosen.insert(chosen.end(), ready.begin(), ready.end());
     const auto size = std::min(chosen.size(), static_cast<std::size_t>(wanted()));
-    for (std::size_t i = size; i < waiting.size(); ++i) dismiss(*find(waiting[i]));
     chosen.resize(size);
     const std::vector<int> by_rank = dealt_ranks(chosen);
     state_.generation = state_.next_generation++;
     state_.phase = RunPhase::running;
     state_.is_regroup_asked = false;
+    state_.is_cancelled = false;
+    state_.is_end_unexplained = false;
+    if (size > waiting.size()) state_.newcomers.without_progress = 0;
     if (!state_.is_stop_requested) state_.give_up_at.reset();
     for (std::size_t rank = 0; rank < size; ++rank) {
       Member& member = *find(by_rank[rank]);
@@ -433,6 +546,15 @@ class Decider {
     because("generation " + std::to_string(state_.generation) + " opens with " + std::to_string(size) + " replicas");
     act({.kind = ActionKind::open_generation, .generation = state_.generation, .members = by_rank});
     if (state_.is_stop_requested) act({.kind = ActionKind::ask_to_stop});
+  }
+
+  // As many as are wanted: of those whose state is the same the lowest ranks.
+  std::vector<int> with_newest_state(std::vector<int> waiting) const {
+    if (static_cast<int>(waiting.size()) <= wanted()) return waiting;
+    std::stable_sort(waiting.begin(), waiting.end(),
+                     [this](int a, int b) { return find_member(state_, a)->step > find_member(state_, b)->step; });
+    waiting.resize(static_cast<std::size_t>(wanted()));
+    return waiting;
   }
 
   // A survivor keeps its rank where there is such a rank still, so that little changes for its peers.
@@ -474,12 +596,14 @@ class Decider {
   bool is_ending() const { return state_.phase == RunPhase::finishing || state_.phase == RunPhase::ending; }
 
   void end_run(int exit_code, const std::string& sentence) {
+    because(sentence);
     state_.verdict = {exit_code, sentence};
-    const bool has_a_generation = state_.phase == RunPhase::running;
+    if (state_.phase == RunPhase::running || has_stage(Stage::training)) cancel_generation();
     state_.phase = RunPhase::ending;
     state_.pending_starts.clear();
-    if (has_a_generation) cancel_generation();
-    for (const Member& member : state_.members) act({.kind = ActionKind::kill_process, .member = member.id});
+    for (const Member& member : state_.members) {
+      if (&member != subject_ || !is_subject_gone()) act({.kind = ActionKind::kill_process, .member = member.id});
+    }
     state_.give_up_at = now_ + state_.policy.restart.kill_timeout;
     if (subject_ == nullptr || state_.members.empty()) conclude_if_all_are_gone();
   }
@@ -506,9 +630,12 @@ class Decider {
     act({.kind = ActionKind::finish, .exit_code = exit_code, .text = sentence});
   }
 
-  std::string those_that_remain() const {
+  template <class Predicate>
+  std::string names_of(const Predicate& predicate) const {
     std::string names;
-    for (const Member& member : state_.members) names += (names.empty() ? "" : ", ") + name_of(member);
+    for (const Member& member : state_.members) {
+      if (predicate(member)) names += (names.empty() ? "" : ", ") + full_name_of(member);
+    }
     return names;
   }
 
@@ -554,13 +681,17 @@ class Decider {
   }
 
   // May be, or become, part of a generation.
-  static bool is_able(const Member& member) {
-    return member.stage == Stage::starting || member.stage == Stage::ready || is_in_generation(member);
-  }
+  static bool is_able(const Member& member) { return is_newcomer(member) || is_in_generation(member); }
 
   int count_able() const {
     return static_cast<int>(std::count_if(state_.members.begin(), state_.members.end(), is_able) +
                             static_cast<std::ptrdiff_t>(state_.pending_starts.size()));
+  }
+
+  int count_newcomers() const { return count_able() - count_in_generation(); }
+
+  int count_in_generation() const {
+    return static_cast<int>(std::count_if(state_.members.begin(), state_.members.end(), is_in_generation));
   }
 
   std::ptrdiff_t count_stage(Stage stage) const {
@@ -599,7 +730,10 @@ class Decider {
 
   void act(Action action) { actions_.push_back(std::move(action)); }
 
-  void because(const std::string& clause) { reason_ += (reason_.empty() ? "" : "; ") + clause; }
+  void because(const std::string& clause) {
+    if (reason_.ends_with(clause)) return;
+    reason_ += (reason_.empty() ? "" : "; ") + clause;
+  }
 
   State state_;
   const Event& event_;

@@ -43,6 +43,7 @@ struct Member {
   int place = 0;  // the device that it runs on, an index
   Stage stage = Stage::starting;
   int rank = -1;                     // in its newest generation; -1: in none yet
+  std::int64_t step = -1;            // of the state that it waits with; -1: it has no whole one
   std::optional<Failure> failure{};  // not recorded yet
 };
 
@@ -82,9 +83,14 @@ struct State {
   std::vector<int> place_failures;  // in a row, by place
   std::vector<bool> left_out;       // by place
   RestartHistory history;
-  std::int64_t failed_step = -1;  // of the newest failure in a step
-  int failures_of_step = 0;
-  bool is_regroup_asked = false;  // of the running generation
+  RestartHistory newcomers;         // of processes that failed before they were in a generation, while others went on
+  std::int64_t failed_step = -1;    // of the newest failure in a step
+  int failures_of_step = 0;         // one a generation at most
+  int blamed_generation = -1;       // the newest that counts there
+  int failed_generation = -1;       // the newest that lost a member: more of them share its pause
+  bool is_regroup_asked = false;    // of the running generation
+  bool is_cancelled = false;        // the newest generation
+  bool is_end_unexplained = false;  // of the newest generation: a member left it unasked, and none has failed
   bool is_stop_requested = false;
   std::optional<Verdict> verdict;    // what ends the run as soon as all processes are gone
   std::optional<Moment> give_up_at;  // on processes that should leave, or should be dead
@@ -94,7 +100,7 @@ struct State {
 enum class EventKind {
   start,
   ready,             // the process is initialised and waits to be part of a generation
-  checked_in,        // it has left its generation and waits, with its state, for the next
+  checked_in,        // it has left its generation and waits for the next; step: of its state, -1 if that is not whole
   progressed,        // the generation got further than the run ever was; step
   finished,          //
   failure_reported,  // what, is_unrecoverable, step

@@ -85,6 +85,15 @@ std::vector<ArenaExchange::Reply> ArenaExchange::refuse(int number, ErrorCode co
   return replies;
 }
 
+std::uint64_t ArenaExchange::arrivals(int rank) const {
+  std::uint64_t sum = 0;
+  for (auto arena = static_cast<std::size_t>(rank); arena < arenas_.size();
+       arena += static_cast<std::size_t>(replicas_)) {
+    sum += reinterpret_cast<const SignalWord*>(arenas_[arena].readable().data())->count();
+  }
+  return sum;
+}
+
 void ArenaExchange::cancel() {
   is_cancelled_ = true;
   for (SharedMemory& arena : arenas_) signal_of(arena).cancel();

@@ -135,10 +135,13 @@ class Watchdog {
     for (int rank = 0; rank < options_.replicas; ++rank) {
       const ReplicaStatus& status = state_.replicas.at(rank);
       if (!status.has_exited && status.state != ReplicaState::finished)
-        pulses.push_back(replicas_.at(rank)->pulse(rank));
+        pulses.push_back(replicas_.at(rank)->pulse(rank, arenas_->arrivals(rank)));
     }
     if (const std::optional<Hang> hang = hang_detector_->look(pulses, Moment::clock::now())) {
-      feed({.kind = EventKind::hang_detected, .generation = state_.generation, .rank = hang->rank, .what = hang->what});
+      feed({.kind = EventKind::hang_detected,
+            .generation = state_.generation,
+            .rank = hang->member,
+            .what = hang->what});
     }
   }
 
@@ -270,7 +273,10 @@ class Watchdog {
     has_progressed_ = false;
     replicas_.clear();
     arenas_.emplace(generation, options_.replicas);
-    hang_detector_.emplace(options_.replicas, HangDetector::Limits{options_.hang_after, options_.start_timeout});
+    hang_detector_.emplace(
+        HangLimits{.starting = options_.start_timeout, .hang_after = options_.hang_after},
+        HangDetector::Questions{.is_stopped = [this](int rank) { return replicas_.at(rank)->is_stopped(); },
+                                .cpu_demand = [this](int rank) { return replicas_.at(rank)->cpu_demand(); }});
     for (int rank = 0; rank < options_.replicas; ++rank) start_replica(generation, rank);
   }
 

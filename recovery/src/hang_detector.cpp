@@ -8,7 +8,7 @@
 namespace holdfast::recovery {
 namespace {
 
-// Below every limit that a user would give: who has been silent for less is not asked about.
+// Whoever has been silent for less is neither asked about nor guilty, which keeps looks at healthy replicas cheap.
 constexpr std::chrono::milliseconds kShortestSuspicion(300);
 constexpr int kBusyFactor = 10;
 constexpr std::chrono::seconds kShortestBusyLimit(30);
@@ -34,7 +34,8 @@ std::optional<Hang> HangDetector::look(std::span<const Pulse> pulses, Moment now
   observe(pulses, elapsed);
   Watch* guilty = nullptr;
   for (auto& [member, watch] : watches_) {
-    if (watch.stall >= kShortestSuspicion) examine(watch, elapsed);
+    if (watch.stall < kShortestSuspicion) continue;
+    examine(watch, elapsed);
     if (is_hung(watch) && (guilty == nullptr || watch.stall > guilty->stall)) guilty = &watch;
   }
   if (guilty == nullptr) guilty = hung_in_a_collective();

@@ -25,7 +25,7 @@ struct Pulse {
   Phase phase = Phase::starting;
   std::int64_t step = -1;
   std::uint64_t steps = 0;               // that the process has ended
-  std::chrono::nanoseconds step_time{};  // of all of them, without waits for peers
+  std::chrono::nanoseconds step_time{};  // of all of these, without waits for peers
   std::uint64_t arrivals = 0;            // how often it told its peers that it has come as far as they, in collectives
 };
 

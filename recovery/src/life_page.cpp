@@ -75,6 +75,9 @@ void LifePage::enter(Phase next_phase, std::int64_t next_step) {
   nanoseconds_in[static_cast<std::size_t>(last_phase)].fetch_add(std::max<std::int64_t>(elapsed, 0),
                                                                  std::memory_order_relaxed);
   if (belongs_to_a_step(last_phase) && last_step >= 0 && next_step > last_step) {
+    for (std::size_t of = 0; of < nanoseconds_in.size(); ++of) {
+      nanoseconds_in_steps[of].store(nanoseconds_in[of].load(std::memory_order_relaxed), std::memory_order_relaxed);
+    }
     steps.fetch_add(1, std::memory_order_release);
   }
   beat();
@@ -82,6 +85,10 @@ void LifePage::enter(Phase next_phase, std::int64_t next_step) {
 
 std::chrono::nanoseconds LifePage::time_in(Phase of) const {
   return std::chrono::nanoseconds(nanoseconds_in[static_cast<std::size_t>(of)].load(std::memory_order_relaxed));
+}
+
+std::chrono::nanoseconds LifePage::time_in_steps(Phase of) const {
+  return std::chrono::nanoseconds(nanoseconds_in_steps[static_cast<std::size_t>(of)].load(std::memory_order_relaxed));
 }
 
 void LifePage::hold() {

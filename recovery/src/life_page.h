@@ -32,6 +32,8 @@ struct LifePage {
 
   // In the phase `of` until the worker last left it.
   std::chrono::nanoseconds time_in(Phase of) const;
+  // The same as it was when the last step ended, so that it belongs to `steps`.
+  std::chrono::nanoseconds time_in_steps(Phase of) const;
 
   // By the same thread, which must live as long as the process does: it is a thread that owns a mutex.
   void hold();
@@ -44,6 +46,7 @@ struct LifePage {
   std::atomic<std::uint64_t> steps;  // that ended
   std::atomic<std::int64_t> entered_nanoseconds;
   std::array<std::atomic<std::int64_t>, kPhaseCount> nanoseconds_in;  // by phase
+  std::array<std::atomic<std::int64_t>, kPhaseCount> nanoseconds_in_steps;
 };
 
 static_assert(sizeof(LifePage) <= LifePage::kBytes);

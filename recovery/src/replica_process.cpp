@@ -63,14 +63,13 @@ void ReplicaProcess::send(const Message& message) const {
 }
 
 Pulse ReplicaProcess::pulse(int member, std::uint64_t arrivals) const {
-  // The count before the times: what ends in between must not look as if it had taken none.
   const std::uint64_t steps = page_.steps.load(std::memory_order_acquire);
   return {.member = member,
           .progress = page_.progress.load(std::memory_order_relaxed),
           .phase = page_.phase.load(std::memory_order_relaxed),
           .step = step(),
           .steps = steps,
-          .step_time = page_.time_in(Phase::computing) + page_.time_in(Phase::updating),
+          .step_time = page_.time_in_steps(Phase::computing) + page_.time_in_steps(Phase::updating),
           .arrivals = arrivals};
 }
 
@@ -80,8 +79,8 @@ Load ReplicaProcess::load(int member, int shards, int at_once) const {
           .shards = shards,
           .at_once = at_once,
           .steps = steps,
-          .computing = page_.time_in(Phase::computing),
-          .waiting = page_.time_in(Phase::waiting_for_peers)};
+          .computing = page_.time_in_steps(Phase::computing),
+          .waiting = page_.time_in_steps(Phase::waiting_for_peers)};
 }
 
 // A completion that is queued already when the replica is dropped still comes: hence the weak pointers.

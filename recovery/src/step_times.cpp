@@ -9,9 +9,15 @@ void StepTimes::record(std::chrono::nanoseconds each, std::uint64_t steps) {
   records_[next_] = {each, steps};
   next_ = (next_ + 1) % kRecords;
   steps_ += steps;
+  p99_.reset();
 }
 
 std::chrono::nanoseconds StepTimes::p99() const {
+  if (!p99_) p99_ = find_p99();
+  return *p99_;
+}
+
+std::chrono::nanoseconds StepTimes::find_p99() const {
   std::array<Record, kRecords> longest_first = records_;
   std::sort(longest_first.begin(), longest_first.end(),
             [](const Record& a, const Record& b) { return a.each > b.each; });

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 namespace holdfast::recovery {
 
@@ -27,9 +28,12 @@ class StepTimes {
     std::uint64_t steps = 0;
   };
 
+  std::chrono::nanoseconds find_p99() const;
+
   std::array<Record, kRecords> records_{};  // a ring
   std::size_t next_ = 0;
   std::uint64_t steps_ = 0;
+  mutable std::optional<std::chrono::nanoseconds> p99_{};  // of the records as they are; sorted for only when asked
 };
 
 }  // namespace holdfast::recovery

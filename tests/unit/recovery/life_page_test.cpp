@@ -74,6 +74,22 @@ TEST(LifePage, CountsTheTimeOfEachPhaseWhenItEnds) {
   EXPECT_EQ(page.time_in(Phase::waiting_for_peers), 0ns);
 }
 
+TEST(LifePage, CountsTheTimeOfStepsWhenTheyEnd) {
+  SharedMemory memory = SharedMemory::create("life", LifePage::kBytes);
+  LifePage& page = LifePage::make(memory);
+  page.enter(Phase::computing, 0);
+  while (page.time_in(Phase::computing) < 2ms) page.enter(Phase::computing, 0);
+  page.enter(Phase::updating, 0);
+  EXPECT_EQ(page.time_in_steps(Phase::computing), 0ns);
+
+  page.enter(Phase::callbacks, 1);
+  const std::chrono::nanoseconds of_the_step = page.time_in(Phase::computing);
+  page.enter(Phase::computing, 1);
+  page.enter(Phase::waiting_for_peers, 1);
+
+  EXPECT_EQ(page.time_in_steps(Phase::computing), of_the_step);
+}
+
 TEST(DeathWatch, NoticesTheDeathOfAProcess) {
   SharedMemory memory = SharedMemory::create("life", LifePage::kBytes);
   LifePage& page = LifePage::make(memory);

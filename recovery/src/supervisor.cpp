@@ -248,7 +248,8 @@ class Decider {
     subject_->step = event_.step;
     if (state_.phase == RunPhase::running) {
       state_.is_end_unexplained = !state_.is_regroup_asked;
-      if (state_.is_end_unexplained) cancel_generation();
+      // Also when it was asked to regroup: whoever is not at the step boundary yet would wait for this one in vain.
+      cancel_generation();
       state_.phase = RunPhase::gathering;
     }
     open_if_possible();
@@ -373,8 +374,7 @@ class Decider {
   }
 
   void lose_generation() {
-    // After a regroup was asked for, those that have not checked in yet may wait for the failed one.
-    if (state_.phase == RunPhase::running || has_stage(Stage::training)) cancel_generation();
+    if (state_.phase == RunPhase::running) cancel_generation();
     state_.phase = RunPhase::gathering;
     state_.is_end_unexplained = false;
     if (state_.policy.keep_survivors) return;
@@ -382,10 +382,7 @@ class Decider {
     dismiss_those_in({Stage::training, Stage::waiting});
   }
 
-  void cancel_generation() {
-    if (std::exchange(state_.is_cancelled, true)) return;
-    act({.kind = ActionKind::cancel_generation, .generation = state_.generation});
-  }
+  void cancel_generation() { act({.kind = ActionKind::cancel_generation, .generation = state_.generation}); }
 
   void go_on_stopping(const std::string& sentence) {
     if (has_any(is_in_generation)) return open_if_possible();
@@ -534,7 +531,6 @@ class Decider {
     state_.generation = state_.next_generation++;
     state_.phase = RunPhase::running;
     state_.is_regroup_asked = false;
-    state_.is_cancelled = false;
     state_.is_end_unexplained = false;
     if (size > waiting.size()) state_.newcomers.without_progress = 0;
     if (!state_.is_stop_requested) state_.give_up_at.reset();
@@ -598,7 +594,7 @@ class Decider {
   void end_run(int exit_code, const std::string& sentence) {
     because(sentence);
     state_.verdict = {exit_code, sentence};
-    if (state_.phase == RunPhase::running || has_stage(Stage::training)) cancel_generation();
+    if (state_.phase == RunPhase::running) cancel_generation();
     state_.phase = RunPhase::ending;
     state_.pending_starts.clear();
     for (const Member& member : state_.members) {

@@ -60,6 +60,11 @@ bool was_killed(const Member& member) {
   return member.stage == Stage::failed || member.stage == Stage::leaving;
 }
 
+// One that left its generation before the state of the others had reached it has none.
+bool brings_state(const Member& member) {
+  return member.stage == Stage::waiting && member.step >= 0;
+}
+
 // A newcomer has written nothing yet.
 bool could_still_write(const Member& member) {
   return was_killed(member) && member.rank >= 0;
@@ -492,7 +497,7 @@ class Decider {
     }
     if (waiting.empty() && ready.empty()) return on_nobody_left();
     if (state_.is_end_unexplained && !state_.is_stop_requested && !is_allowed_unexplained()) return;
-    if (waiting.empty() && has_any(could_still_write)) {
+    if (!has_any(brings_state) && has_any(could_still_write)) {
       // They might still write the files that the state is taken from.
       if (!state_.give_up_at) state_.give_up_at = now_ + state_.policy.restart.kill_timeout;
       return because("the next generation waits for the end of killed processes");
@@ -560,7 +565,7 @@ class Decider {
     for (const int id : chosen) {
       const Member& member = *find_member(state_, id);
       const auto rank = static_cast<std::size_t>(member.rank);
-      const bool keeps = member.stage == Stage::waiting && rank < by_rank.size() && by_rank[rank] < 0;
+      const bool keeps = member.stage == Stage::waiting && rank < by_rank.size();
       if (keeps) {
         by_rank[rank] = id;
       } else {

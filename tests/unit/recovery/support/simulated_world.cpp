@@ -199,10 +199,17 @@ void SimulatedWorld::open_generation(int generation, const std::vector<int>& mem
   if (takes_fault(15)) schedule(within(0, 30), {.happening = Happening::fault});
 }
 
-// Whoever has the newest state, is well and waits, must be of use.
+// Whoever has the newest state, is well and waits, must be of use. Where nobody has one, nobody may write files any
+// more.
 void SimulatedWorld::check_start(const Generation& generation) const {
   std::int64_t newest = -1;
   for (const int member : generation.members) newest = std::max(newest, processes_.at(member).step);
+  for (const auto& [member, process] : processes_) {
+    const bool could_write = process.step >= 0 && (process.life == Life::inside || process.life == Life::saving);
+    if (newest < 0 && could_write) {
+      throw Violation{"files are read that process " + std::to_string(member) + " might still write"};
+    }
+  }
   if (std::max(newest, saved_) >= line_) return;
   for (const auto& [member, process] : processes_) {
     const bool is_of_use = is_well(member) || (process.dismissed_at == now_ && !is_hung(process));

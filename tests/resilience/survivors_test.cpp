@@ -80,7 +80,7 @@ TEST_F(Survivors, TakeTheFirstRankWhenItsProcessDies) {
 TEST_F(Survivors, GoOnAloneAndTakeTheNewProcessInLater) {
   run({.replicas = 2, .faults = {kill_of(1, 4)}, .options = {{"--epochs", "3"}}});
 
-  EXPECT_EQ(generations().at(1), "open_generation 1 with 0");
+  EXPECT_TRUE(generations().at(1).starts_with("open_generation 1 with 0")) << generations().at(1);
   EXPECT_EQ(origins(), std::vector<std::string>{});
 }
 

@@ -94,20 +94,22 @@ double Faults::slowdown(std::int64_t step) const {
   return factor;
 }
 
-std::optional<int> Faults::file_failure(FaultPhase phase, std::int64_t step) const {
+std::optional<int> Faults::file_failure(std::optional<FaultPhase> phase, std::int64_t step, FileNeed need) const {
   const std::scoped_lock lock(course_->mutex);
+  std::optional<int> error_number;
   for (std::size_t index = 0; index < faults_.size(); ++index) {
     const Fault& fault = faults_[index];
     if (!acts_by(fault, FaultMeans::files)) continue;
-    if (is_due(fault, phase, step) && mark_as_fired(index)) {
+    if (phase && is_due(fault, *phase, step) && mark_as_fired(index)) {
       course_->operations_to_fail[index] = fault.count.value_or(kForEver);
     }
     const auto left = course_->operations_to_fail.find(index);
-    if (left == course_->operations_to_fail.end() || left->second == 0) continue;
+    if (left == course_->operations_to_fail.end() || left->second == 0 || error_number) continue;
+    if (fault.kind == FaultKind::full_disk && need == FileNeed::none) continue;
     if (left->second != kForEver) --left->second;
-    return error_number_of(fault.kind);
+    error_number = error_number_of(fault.kind);
   }
-  return std::nullopt;
+  return error_number;
 }
 
 bool Faults::is_due(const Fault& fault, FaultPhase phase, std::int64_t step) const {

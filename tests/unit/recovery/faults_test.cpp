@@ -172,10 +172,10 @@ TEST(Faults, FailSoManyFileOperationsFromTheirPlaceOn) {
   const Faults faults =
       faults_of({"rank=0,step=5,fault=full-disk,phase=before-rename,count=2"}, {.run_directory = directory.path()});
 
-  EXPECT_EQ(faults.file_failure(FaultPhase::writing, 5), std::nullopt);
-  EXPECT_EQ(faults.file_failure(FaultPhase::before_rename, 5), ENOSPC);
-  EXPECT_EQ(faults.file_failure(FaultPhase::pruning, 6), ENOSPC);
-  EXPECT_EQ(faults.file_failure(FaultPhase::pruning, 6), std::nullopt);
+  EXPECT_EQ(faults.file_failure(FaultPhase::writing, 5, FileNeed::space), std::nullopt);
+  EXPECT_EQ(faults.file_failure(FaultPhase::before_rename, 5, FileNeed::space), ENOSPC);
+  EXPECT_EQ(faults.file_failure(FaultPhase::pruning, 6, FileNeed::space), ENOSPC);
+  EXPECT_EQ(faults.file_failure(FaultPhase::pruning, 6, FileNeed::space), std::nullopt);
 }
 
 TEST(Faults, FailFileOperationsForEverWhenNoCountIsGiven) {
@@ -183,8 +183,17 @@ TEST(Faults, FailFileOperationsForEverWhenNoCountIsGiven) {
   const Faults faults = faults_of({"rank=0,step=5,fault=io-error"}, {.run_directory = directory.path()});
 
   for (int operation = 0; operation < 1000; ++operation) {
-    ASSERT_EQ(faults.file_failure(FaultPhase::writing, 5 + operation), EIO);
+    ASSERT_EQ(faults.file_failure(FaultPhase::writing, 5 + operation, FileNeed::space), EIO);
   }
+}
+
+TEST(Faults, FailOnlyWhatNeedsSpaceWhenTheDiskIsFull) {
+  const TemporaryFolder directory;
+  const Faults faults = faults_of({"rank=0,step=5,fault=full-disk"}, {.run_directory = directory.path()});
+  EXPECT_EQ(faults.file_failure(FaultPhase::writing, 5, FileNeed::space), ENOSPC);
+
+  EXPECT_EQ(faults.file_failure(std::nullopt, 5, FileNeed::none), std::nullopt);
+  EXPECT_EQ(faults.file_failure(std::nullopt, 5, FileNeed::space), ENOSPC);
 }
 
 TEST(Faults, StrikeOnceAmongManyThreads) {
@@ -198,7 +207,7 @@ TEST(Faults, StrikeOnceAmongManyThreads) {
     std::vector<std::jthread> threads;
     for (int i = 0; i < 4; ++i) {
       threads.emplace_back([&] {
-        if (faults.file_failure(FaultPhase::writing, 5)) ++failed;
+        if (faults.file_failure(FaultPhase::writing, 5, FileNeed::space)) ++failed;
         try {
           faults.reach(FaultPhase::forward, 5);
         } catch (const std::runtime_error&) {

@@ -66,8 +66,8 @@ enum class FaultKind {
   flip,             // changes one bit of `target` (weight), drawn from `seed`
   lose_beats,       // "lose-beats": gives no sign of life any more, though it works
   delay_beats,      // "delay-beats": the same for duration_ms (2000)
-  full_disk,        // "full-disk": `count` (all) file operations of savepoints fail with ENOSPC from here on
-  io_error,         // "io-error": the same with EIO
+  full_disk,        // "full-disk": `count` (all) operations on savepoints that need space fail with ENOSPC from here on
+  io_error,         // "io-error": `count` (all) operations on savepoints fail with EIO from here on
   damage,           // flips bytes, drawn from `seed`, of the newest savepoint of the run directory, then SIGKILL
   kill_watchdog,    // "kill-watchdog": SIGKILL to the watchdog
 };

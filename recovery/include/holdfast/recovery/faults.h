@@ -21,6 +21,9 @@
 
 namespace holdfast::recovery {
 
+// What a file operation needs of the disk: one that may need space fails when it is full.
+enum class FileNeed { space, none };
+
 // One float of the state, a gradient or a loss is to become wrong.
 struct Corruption {
   CorruptionTarget target = CorruptionTarget::weight;
@@ -72,9 +75,9 @@ class Faults {
   // How many times as long as it takes this replica shall take to compute this step; 1 where nothing is due.
   double slowdown(std::int64_t step) const;
 
-  // The errno with which the file operation of a savepoint that is to be done in `phase` of `step` must fail. Each call
-  // stands for one operation.
-  std::optional<int> file_failure(FaultPhase phase, std::int64_t step) const;
+  // The errno with which the file operation of a savepoint that is to be done in `phase` of `step` must fail; without a
+  // phase, one that begins no fault but meets those that are going on. Each call stands for one operation.
+  std::optional<int> file_failure(std::optional<FaultPhase> phase, std::int64_t step, FileNeed need) const;
 
  private:
   struct Course;

@@ -55,7 +55,7 @@ constexpr std::array<FaultPhaseRow, 17> kPhases{{
     {FaultPhase::pruning, "pruning", "", StepUse::needed, true},
     {FaultPhase::rendezvous, "rendezvous", "", StepUse::none, false},
     {FaultPhase::broadcast, "broadcast", "", StepUse::possible, false},
-    {FaultPhase::shutdown, "shutdown", "", StepUse::possible, false},
+    {FaultPhase::shutdown, "shutdown", "", StepUse::none, false},
 }};
 
 constexpr std::array<CorruptionTargetRow, 4> kTargets{{
@@ -196,8 +196,10 @@ std::string objection_to(const Fault& fault) {
   const std::string phase(to_string(fault.phase));
   if (must_have_step(fault.phase) && !fault.step) return "lacks step=, which phase=" + phase + " belongs to";
   if (!may_have_step(fault.phase) && fault.step) {
-    return "gives a step, and in phase=" + phase +
-           " none is known; leave step= out, and give generation= where it matters";
+    return "gives a step, and in phase=" + phase + " none is known; leave step= out";
+  }
+  if (fault.phase == FaultPhase::start && fault.generation) {
+    return "gives a generation, and a process in phase=start is part of none; leave generation= out";
   }
   const std::span<const FaultPhase> phases = phases_of(fault);
   if (std::find(phases.begin(), phases.end(), fault.phase) != phases.end()) return "";

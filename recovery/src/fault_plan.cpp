@@ -21,13 +21,13 @@ constexpr double kHighestFactor = 1000;
 // Reads one specification; `seen_` tells which keys it has had.
 class Parser {
  public:
-  Parser(std::string_view specification, int replicas) : specification_(specification), replicas_(replicas) {
+  Parser(std::string_view specification, int ranks) : specification_(specification), ranks_(ranks) {
     fault_.specification = std::string(specification);
   }
 
   Fault parse() {
     split();
-    if (has("rank") == has("member")) fail(has("rank") ? "gives both rank= and member=" : "lacks rank=");
+    if (!has("rank")) fail("lacks rank=");
     if (!has("fault")) fail("lacks fault=");
     // What the other keys mean depends on the kind.
     fault_.kind = choice("fault", fault_kind_rows());
@@ -62,14 +62,14 @@ class Parser {
     if (has(key)) fail("gives " + std::string(key) + " twice");
     if (!is_known(key)) {
       fail("has the unknown key \"" + std::string(key) +
-           "\"; allowed are rank, member, step, fault, phase and generation, and, by the kind of fault, duration_ms, "
+           "\"; allowed are rank, step, fault, phase and generation, and, by the kind of fault, duration_ms, "
            "factor, count, seed and target");
     }
     seen_.push_back({key, pair.substr(equals + 1)});
   }
 
   static bool is_known(std::string_view key) {
-    static constexpr std::array<std::string_view, 6> kOfAll{"rank", "member", "step", "fault", "phase", "generation"};
+    static constexpr std::array<std::string_view, 5> kOfAll{"rank", "step", "fault", "phase", "generation"};
     return std::find(kOfAll.begin(), kOfAll.end(), key) != kOfAll.end() || key_of(key) != kNoKeys;
   }
 
@@ -82,8 +82,7 @@ class Parser {
 
   void take_place() {
     constexpr int kHighest = std::numeric_limits<int>::max();
-    if (has("rank")) fault_.rank = static_cast<int>(number("rank", 0, replicas_ - 1));
-    if (has("member")) fault_.member = static_cast<int>(number("member", 0, kHighest));
+    fault_.rank = static_cast<int>(number("rank", 0, ranks_ - 1));
     if (has("step")) fault_.step = number("step", 0, std::numeric_limits<std::int64_t>::max());
     if (has("generation")) fault_.generation = static_cast<int>(number("generation", 0, kHighest));
   }
@@ -153,7 +152,7 @@ class Parser {
   }
 
   std::string_view specification_;
-  int replicas_;
+  int ranks_;
   Fault fault_;
   std::vector<Pair> seen_;
 };
@@ -173,22 +172,22 @@ std::string_view trim(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
 }
 
-Fault parse_entry(std::string_view specification, int replicas, const std::string& place) {
+Fault parse_entry(std::string_view specification, int ranks, const std::string& place) {
   try {
-    return parse_fault(specification, replicas);
+    return parse_fault(specification, ranks);
   } catch (const Error& error) {
     throw Error(error.code(), place + " of the plan of faults: " + error.what());
   }
 }
 
-std::vector<Fault> parse_lines(std::string_view text, int replicas) {
+std::vector<Fault> parse_lines(std::string_view text, int ranks) {
   std::vector<Fault> faults;
   for (std::size_t number = 1; !text.empty(); ++number) {
     const std::size_t end = text.find('\n');
     const std::string_view line = text.substr(0, end);
     const std::string_view specification = trim(line.substr(0, line.find('#')));
     if (!specification.empty()) {
-      faults.push_back(parse_entry(specification, replicas, "line " + std::to_string(number)));
+      faults.push_back(parse_entry(specification, ranks, "line " + std::to_string(number)));
     }
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
   }
@@ -214,7 +213,7 @@ std::string specification_of(const nlohmann::json& entry, const std::string& pla
   return specification;
 }
 
-std::vector<Fault> parse_json(std::string_view text, int replicas) {
+std::vector<Fault> parse_json(std::string_view text, int ranks) {
   const nlohmann::json entries = nlohmann::json::parse(text, nullptr, false);
   if (!entries.is_array()) {
     throw Error(ErrorCode::invalid_argument, "the plan of faults begins with [ but is no JSON list");
@@ -222,24 +221,24 @@ std::vector<Fault> parse_json(std::string_view text, int replicas) {
   std::vector<Fault> faults;
   for (const nlohmann::json& entry : entries) {
     const std::string place = "entry " + std::to_string(faults.size() + 1);
-    faults.push_back(parse_entry(specification_of(entry, place), replicas, place));
+    faults.push_back(parse_entry(specification_of(entry, place), ranks, place));
   }
   return faults;
 }
 
 }  // namespace
 
-Fault parse_fault(std::string_view specification, int replicas) {
-  return Parser(specification, replicas).parse();
+Fault parse_fault(std::string_view specification, int ranks) {
+  return Parser(specification, ranks).parse();
 }
 
-std::vector<Fault> parse_fault_plan(std::string_view text, int replicas) {
-  return trim(text).starts_with('[') ? parse_json(text, replicas) : parse_lines(text, replicas);
+std::vector<Fault> parse_fault_plan(std::string_view text, int ranks) {
+  return trim(text).starts_with('[') ? parse_json(text, ranks) : parse_lines(text, ranks);
 }
 
 std::string to_string(const Fault& fault) {
   const FaultKeys keys = row_of(fault.kind).keys;
-  std::string text = fault.member ? "member=" + std::to_string(*fault.member) : "rank=" + std::to_string(fault.rank);
+  std::string text = "rank=" + std::to_string(fault.rank);
   const auto add = [&](std::string_view key, std::string_view value) {
     text.append(",").append(key).append("=").append(value);
   };

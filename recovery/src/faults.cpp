@@ -49,14 +49,14 @@ struct Faults::Course {
 
 Faults::Faults(std::vector<Fault> faults, Place place)
     : faults_(std::move(faults)), place_(std::move(place)), course_(std::make_unique<Course>()) {
-  join_generation(place_.rank, place_.generation);
+  move_to(place_.rank, place_.generation);
 }
 
 Faults::~Faults() = default;
 Faults::Faults(Faults&&) noexcept = default;
 Faults& Faults::operator=(Faults&&) noexcept = default;
 
-void Faults::join_generation(int rank, int generation) {
+void Faults::move_to(int rank, int generation) {
   course_->rank = rank;
   course_->generation = generation;
 }
@@ -113,9 +113,8 @@ std::optional<int> Faults::file_failure(std::optional<FaultPhase> phase, std::in
 }
 
 bool Faults::is_due(const Fault& fault, FaultPhase phase, std::int64_t step) const {
-  const bool is_here = fault.member ? *fault.member == place_.member : fault.rank == course_->rank;
   const int generation = course_->generation;
-  return is_here && fault.phase == phase && fault.step.value_or(step) == step &&
+  return fault.rank == course_->rank && fault.phase == phase && fault.step.value_or(step) == step &&
          fault.generation.value_or(generation) == generation;
 }
 

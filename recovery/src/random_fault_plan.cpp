@@ -67,9 +67,9 @@ Fault draw_fault(const RandomFaultPlan& plan, const std::vector<Choice>& choices
   fault.rank = static_cast<int>(draws.below(static_cast<std::uint64_t>(plan.replicas)));
   if (is_of_writer(fault.phase)) fault.rank = 0;
   if (fault.step) fault.step = static_cast<std::int64_t>(draws.below(static_cast<std::uint64_t>(plan.steps)));
-  // Every member meets in every generation; the first one's meeting is the start, the others' are recoveries.
+  // All go through it after every generation; each generation may be ended by one fault.
   if (fault.phase == FaultPhase::rendezvous) {
-    fault.generation = 1 + static_cast<int>(draws.below(static_cast<std::uint64_t>(plan.faults)));
+    fault.generation = static_cast<int>(draws.below(static_cast<std::uint64_t>(plan.faults)));
   }
   const FaultKeys keys = row_of(fault.kind).keys;
   if ((keys & kDuration) != 0) fault.duration = std::chrono::milliseconds(50 + draws.below(2950));

@@ -90,13 +90,6 @@ TEST(ParseFault, TakesThePhaseWhereAKindCanActWhenNoneIsSaid) {
   EXPECT_EQ(parse_fault("rank=0,step=0,fault=full-disk", 4).phase, FaultPhase::writing);
 }
 
-TEST(ParseFault, NamesAProcessInPlaceOfARank) {
-  const Fault fault = parse_fault("member=17,phase=start,fault=kill", 4);
-
-  EXPECT_EQ(fault.member, 17);
-  EXPECT_THAT(complaint("member=17,rank=1,phase=start,fault=kill"), HasSubstr("both rank= and member="));
-}
-
 TEST(ParseFault, KnowsTheOldNames) {
   EXPECT_EQ(parse_fault("rank=0,step=1,fault=kill,phase=compute", 1).phase, FaultPhase::forward);
   EXPECT_EQ(parse_fault("rank=0,step=1,fault=kill,phase=update", 1).phase, FaultPhase::before_update);
@@ -108,7 +101,7 @@ TEST(ParseFault, SaysWhatIsAllowed) {
   EXPECT_THAT(complaint("rank=0,step=1,fault=explode"), HasSubstr("kill, stop, pause, segfault"));
   EXPECT_THAT(complaint("rank=0,step=1,fault=kill,phase=lunch"), HasSubstr("start, load, data, forward"));
   EXPECT_THAT(complaint("rank=0,step=1,fault=flip,target=mood"), HasSubstr("loss, gradient, weight, slot"));
-  EXPECT_THAT(complaint("rank=0,step=1,fault=kill,when=now"), HasSubstr("rank, member, step, fault, phase"));
+  EXPECT_THAT(complaint("rank=0,step=1,fault=kill,when=now"), HasSubstr("rank, step, fault, phase"));
   EXPECT_THAT(complaint("rank=4,step=1,fault=kill"), HasSubstr("from 0 to 3"));
   EXPECT_THAT(complaint("rank=0,step=1,fault=pause,duration_ms=0"), HasSubstr("from 1 to 3600000"));
   EXPECT_THAT(complaint("rank=0,step=1,fault=slow,factor=1"), HasSubstr("above 1, up to 1000"));
@@ -141,6 +134,7 @@ TEST(ParseFault, SaysWhyAKindMakesNoSenseInAPhase) {
               HasSubstr("a loss can be changed only where it is at hand"));
   EXPECT_THAT(complaint("rank=0,step=1,fault=flip,target=loss,phase=data"), HasSubstr("allowed for it are backward"));
   EXPECT_THAT(complaint("rank=0,step=1,fault=kill,phase=rendezvous"), HasSubstr("none is known; leave step= out"));
+  EXPECT_THAT(complaint("rank=0,fault=kill,phase=start,generation=1"), HasSubstr("leave generation= out"));
 }
 
 TEST(ParseFault, ReadsWhatToStringWrites) {

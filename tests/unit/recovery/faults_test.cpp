@@ -86,19 +86,9 @@ TEST(Faults, DoNotFireWhenTheyCannotBeMarked) {
 
 TEST(Faults, FireInAnyStepOfAPhaseThatNamesNone) {
   const TemporaryFolder directory;
-  const Faults faults = faults_of({"rank=0,phase=shutdown,fault=throw"}, {.run_directory = directory.path()});
+  const Faults faults = faults_of({"rank=0,phase=load,fault=throw"}, {.run_directory = directory.path()});
 
-  EXPECT_THROW(faults.reach(FaultPhase::shutdown, 812), std::runtime_error);
-}
-
-TEST(Faults, FireInTheProcessThatTheyName) {
-  const TemporaryFolder directory;
-  const std::vector<std::string> specifications{"member=6,phase=start,fault=throw"};
-  const Faults other = faults_of(specifications, {.rank = 0, .member = 5, .run_directory = directory.path()});
-  const Faults named = faults_of(specifications, {.rank = 3, .member = 6, .run_directory = directory.path()});
-
-  EXPECT_NO_THROW(other.reach(FaultPhase::start, -1));
-  EXPECT_THROW(named.reach(FaultPhase::start, -1), std::runtime_error);
+  EXPECT_THROW(faults.reach(FaultPhase::load, 812), std::runtime_error);
 }
 
 TEST(Faults, FollowTheProcessToItsNextRank) {
@@ -106,7 +96,7 @@ TEST(Faults, FollowTheProcessToItsNextRank) {
   Faults faults = faults_of({"rank=1,step=5,fault=throw,generation=2"}, {.rank = 3, .run_directory = directory.path()});
   EXPECT_NO_THROW(faults.reach(FaultPhase::forward, 5));
 
-  faults.join_generation(1, 2);
+  faults.move_to(1, 2);
 
   EXPECT_THROW(faults.reach(FaultPhase::forward, 5), std::runtime_error);
 }
@@ -145,7 +135,7 @@ TEST(Faults, SlowAReplicaForEverAndInItsNextGeneration) {
   Faults faults = faults_of({"rank=1,step=5,fault=slow"}, {.rank = 1, .run_directory = directory.path()});
   EXPECT_EQ(faults.slowdown(5), 2);
 
-  faults.join_generation(0, 1);
+  faults.move_to(0, 1);
 
   EXPECT_EQ(faults.slowdown(1'000'000), 2);
 }

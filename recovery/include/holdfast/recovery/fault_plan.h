@@ -8,10 +8,10 @@
 //   rank=1,step=120,fault=kill                          phase=forward is understood
 //   rank=0,step=300,fault=full-disk,phase=writing,count=3
 //   rank=2,phase=rendezvous,generation=1,fault=stop     during the recovery from something else
-//   member=4,phase=start,fault=kill                     a process by its number, such as a hot spare
 //
-// rank= or member=, and fault=, are needed; step= is, too, in phases that belong to a step. What each kind does, and
-// which of duration_ms, factor, count, seed and target it takes, stands at FaultKind.
+// rank= and fault= are needed; step= is, too, in phases that belong to a step. Hot spares have the ranks behind those
+// of the replicas until they become one. What each kind does, and which of duration_ms, factor, count, seed and target
+// it takes, stands at FaultKind.
 
 #include <chrono>
 #include <cstdint>
@@ -24,7 +24,7 @@
 namespace holdfast::recovery {
 
 enum class FaultPhase {
-  start,          // the process has joined the run and builds its model
+  start,          // the process has joined the run and builds its model; it is part of no generation yet
   load,           // a savepoint or a snapshot is being restored
   data,           // before the step's batch is taken
   forward,        // before the step's shards are computed; "compute" too
@@ -38,7 +38,7 @@ enum class FaultPhase {
   before_rename,  // all bytes of a savepoint are written, none is durable; "save" too
   after_rename,   // a savepoint has its name, which is not durable yet
   pruning,        // an older savepoint is about to be deleted
-  rendezvous,     // this process waits to become a member of a generation
+  rendezvous,     // before it waits to become part of the next generation
   broadcast,      // the state goes to a replacement
   shutdown,       // training is over, which the watchdog does not know yet
   compute = forward,
@@ -76,11 +76,11 @@ enum class CorruptionTarget { loss, gradient, weight, slot };
 
 struct Fault {
   int rank = 0;
-  std::optional<int> member{};         // in place of the rank: the process of this number
   std::optional<std::int64_t> step{};  // empty: whichever step gets to the phase first
   FaultPhase phase = FaultPhase::forward;
   FaultKind kind = FaultKind::kill;
-  std::optional<int> generation{};  // empty: whichever generation gets there first
+  // Which the process is part of; in rendezvous, which it was part of. Empty: whichever gets there first.
+  std::optional<int> generation{};
 
   // What the kind takes; as written here where it does not.
   std::chrono::milliseconds duration{};
@@ -117,12 +117,13 @@ bool is_of_writer(FaultPhase phase);
 // Why this fault makes no sense, as the rest of a sentence that begins with the fault; empty when it does.
 std::string objection_to(const Fault& fault);
 
-// Throws Error{invalid_argument} that says what is allowed, also for what makes no sense.
-Fault parse_fault(std::string_view specification, int replicas);
+// `ranks` counts replicas and spares. Throws Error{invalid_argument} that says what is allowed, also for what makes no
+// sense.
+Fault parse_fault(std::string_view specification, int ranks);
 
 // The faults of a plan: one specification a line, blank lines and what follows a # left out, or a JSON list of
 // specifications, each a string or an object of its keys. Throws Error{invalid_argument} that names the line or entry.
-std::vector<Fault> parse_fault_plan(std::string_view text, int replicas);
+std::vector<Fault> parse_fault_plan(std::string_view text, int ranks);
 
 struct RandomFaultPlan {
   int faults = 1;

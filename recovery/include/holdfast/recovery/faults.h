@@ -48,8 +48,7 @@ class Faults {
   };
   struct Place {
     int rank = 0;
-    int member = -1;  // the process' number; -1 where it has none
-    int generation = 0;
+    int generation = 0;  // -1: none yet
     int watchdog_pid = 0;
     std::string run_directory{};
     Hooks hooks{};
@@ -61,8 +60,8 @@ class Faults {
   Faults(Faults&&) noexcept;
   Faults& operator=(Faults&&) noexcept;
 
-  // The process has become this rank of this generation. What is going on (slow, full disk) goes on.
-  void join_generation(int rank, int generation);
+  // The process has another rank in another generation. What is going on (slow, full disk) goes on.
+  void move_to(int rank, int generation);
 
   // Called where training gets to `phase` of `step`. Strikes with what is due there, after
   // RUN_DIRECTORY/faults/INDEX-HASH.fired is on stable storage. Throws what the fault throws, or Error when that mark

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "exit_code.h"
+#include "holdfast/base/temporary_files.h"
 #include "holdfast/format/array_file.h"
 #include "holdfast/format/catalogue.h"
 #include "holdfast/format/exchange/any_file.h"
@@ -29,7 +30,7 @@ void mention_leftovers(FileSystem& files, const std::string& folder, Console& co
     const std::string path = printable((std::filesystem::path(folder) / name).string());
     if (name.find(".h5.damaged") != std::string::npos && !name.ends_with(".txt")) {
       console.problems << "holdfast: " << path << " was set aside as damaged; " << path << ".txt says why\n";
-    } else if (name.find(".h5.tmp-") != std::string::npos) {
+    } else if (is_temporary_name(name)) {
       console.problems << "holdfast: " << path
                        << " is a file that is being written, or that a writer left when it died; the run's next start "
                           "removes it\n";

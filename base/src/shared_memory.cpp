@@ -45,6 +45,12 @@ SharedMemory SharedMemory::map_read_only(FileDescriptor descriptor, std::size_t 
   return SharedMemory(std::move(descriptor), bytes, false);
 }
 
+SharedMemory SharedMemory::map_read_only(FileDescriptor descriptor) {
+  struct stat status {};
+  if (::fstat(descriptor.value(), &status) != 0) throw system_error(errno, "cannot look at shared memory");
+  return map_read_only(std::move(descriptor), static_cast<std::size_t>(status.st_size));
+}
+
 SharedMemory::SharedMemory(FileDescriptor descriptor, std::size_t bytes, bool is_writable)
     : descriptor_(std::move(descriptor)), bytes_(bytes), is_writable_(is_writable) {
   struct stat status {};

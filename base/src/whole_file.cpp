@@ -1,34 +1,18 @@
 #include "holdfast/base/whole_file.h"
 
 #include "holdfast/base/error.h"
+#include "holdfast/base/whole_writer.h"
 
 namespace holdfast {
-namespace {
 
-// The error that brought us here says more than one met here.
-void remove_if_possible(FileSystem& files, const std::string& path) {
-  try {
-    if (files.exists(path)) files.remove(path);
-  } catch (const Error&) {
-  }
+void write_whole_file(FileSystem& files, const std::string& path, const std::function<void(File&)>& fill) {
+  WholeWriter writer(files, path);
+  fill(*writer.file());
+  writer.commit();
 }
 
-}  // namespace
-
 void write_whole_file(FileSystem& files, const std::string& path, std::span<const std::byte> bytes) {
-  const std::string temporary = path + ".tmp";
-  if (files.exists(temporary)) files.remove(temporary);
-  try {
-    const std::unique_ptr<File> file = files.create(temporary);
-    file->write_at(0, bytes);
-    file->sync();
-    files.rename(temporary, path);
-  } catch (...) {
-    remove_if_possible(files, temporary);
-    throw;
-  }
-  // The folder is synced too: after a power cut the renamed file may be missing from it.
-  files.sync_folder(parent_folder(path));
+  write_whole_file(files, path, [&](File& file) { file.write_at(0, bytes); });
 }
 
 std::string read_text_file(FileSystem& files, const std::string& path) {

@@ -4,9 +4,9 @@
 
 #include "array_content.h"
 #include "holdfast/base/error.h"
+#include "holdfast/base/whole_file.h"
 #include "holdfast/format/array_file.h"
 #include "piece_writer.h"
-#include "whole_writer.h"
 
 namespace holdfast::format {
 
@@ -15,7 +15,7 @@ Digest write_array_file(FileSystem& files, const std::string& path, std::string_
   const ArrayContent content(path, metadata_json, arrays, options);
   Digest result;
   try {
-    write_whole(files, path, [&](File& file) {
+    write_whole_file(files, path, [&](File& file) {
       PieceEncoder encoder(content.metadata, content.sorted, options.compression);
       write_pieces(file, encoder, options);
       result = write_structure(file, path, encoder.finish(), options);

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "holdfast/base/error.h"
+#include "holdfast/base/temporary_files.h"
+#include "holdfast/base/whole_file.h"
 #include "holdfast/format/array_file.h"
-#include "temporary_files.h"
-#include "whole_writer.h"
 
 namespace holdfast::format {
 namespace {
@@ -83,8 +83,7 @@ std::string set_aside(FileSystem& files, const std::string& path, const std::str
   }
   files.rename(path, target);
   files.sync_folder(parent_folder(path));
-  write_whole(files, target + ".txt",
-              [&](File& file) { file.write_at(0, std::as_bytes(std::span(std::string(why).append("\n")))); });
+  write_whole_file(files, target + ".txt", std::as_bytes(std::span(std::string(why).append("\n"))));
   return target;
 }
 

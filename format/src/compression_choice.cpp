@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "holdfast/base/error.h"
-#include "temporary_files.h"
+#include "holdfast/base/temporary_files.h"
 
 namespace holdfast::format {
 namespace {

@@ -4,9 +4,8 @@
 #include <utility>
 
 #include "holdfast/base/error.h"
+#include "holdfast/base/whole_file.h"
 #include "holdfast/format/array_file.h"
-#include "temporary_files.h"
-#include "whole_writer.h"
 
 namespace holdfast::format {
 namespace {
@@ -71,7 +70,7 @@ void SavepointKeeper::copy(const std::string& name, const std::string& folder) {
   forget(in_folder(folder, name));
   files_.create_folders(folder);
   const std::unique_ptr<File> source = files_.open_for_reading(in_folder(folder_, name));
-  write_whole(files_, in_folder(folder, name), [&](File& target) {
+  write_whole_file(files_, in_folder(folder, name), [&](File& target) {
     std::vector<std::byte> piece(kPieceBytes);
     for (std::uint64_t offset = 0;;) {
       const std::size_t bytes = source->read_at(offset, piece);

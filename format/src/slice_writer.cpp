@@ -8,9 +8,9 @@
 #include "array_content.h"
 #include "byte_order.h"
 #include "holdfast/base/error.h"
+#include "holdfast/base/whole_writer.h"
 #include "parallel.h"
 #include "piece_encoder.h"
-#include "whole_writer.h"
 
 namespace holdfast::format {
 namespace {

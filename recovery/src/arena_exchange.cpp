@@ -30,9 +30,8 @@ ArenaExchange::ArenaExchange(int generation, int replicas) : generation_(generat
 
 std::vector<ArenaExchange::Reply> ArenaExchange::request(int rank, int number, std::size_t bytes) {
   if (is_cancelled_) {
-    const std::string sentence = "generation " + std::to_string(generation_) + " was ended";
-    std::vector<Reply> replies(1);
-    replies[0] = {rank, {.body = arena_refusal(number, ErrorCode::cancelled, sentence)}};
+    std::vector<Reply> replies;
+    replies.push_back(cancelled(rank, number));
     return replies;
   }
   Sizes& sizes = wanted_[number];
@@ -64,7 +63,7 @@ std::vector<ArenaExchange::Reply> ArenaExchange::create(int number, std::size_t 
   }
   std::vector<Reply> replies;
   for (int rank = 0; rank < replicas_; ++rank) {
-    Reply reply{rank, {.body = arena_reply(number, bytes)}};
+    Reply reply{rank, {.body = arena_reply({generation_, number}, bytes)}};
     for (int owner = 0; owner < replicas_; ++owner) {
       const SharedMemory& memory = created.at(owner);
       reply.message.descriptors.push_back(owner == rank ? duplicate(memory.descriptor())
@@ -80,14 +79,28 @@ std::vector<ArenaExchange::Reply> ArenaExchange::refuse(int number, ErrorCode co
   std::vector<Reply> replies;
   replies.reserve(static_cast<std::size_t>(replicas_));
   for (int rank = 0; rank < replicas_; ++rank) {
-    replies.push_back({rank, {.body = arena_refusal(number, code, sentence)}});
+    replies.push_back({rank, {.body = arena_refusal({generation_, number}, code, sentence)}});
   }
   return replies;
 }
 
-void ArenaExchange::cancel() {
+ArenaExchange::Reply ArenaExchange::cancelled(int rank, int number) const {
+  return {rank,
+          {.body = arena_refusal({generation_, number}, ErrorCode::cancelled,
+                                 "generation " + std::to_string(generation_) + " was ended")}};
+}
+
+std::vector<ArenaExchange::Reply> ArenaExchange::cancel() {
   is_cancelled_ = true;
   for (SharedMemory& arena : arenas_) signal_of(arena).cancel();
+  std::vector<Reply> replies;
+  for (const auto& [number, sizes] : wanted_) {
+    for (int rank = 0; rank < replicas_; ++rank) {
+      if (sizes.at(rank)) replies.push_back(cancelled(rank, number));
+    }
+  }
+  wanted_.clear();
+  return replies;
 }
 
 }  // namespace holdfast::recovery

@@ -26,14 +26,16 @@ class ArenaExchange {
   // error.
   std::vector<Reply> request(int rank, int number, std::size_t bytes);
 
-  // Ends every wait on the first word of every arena; a request that comes later is refused with Error{cancelled}.
-  void cancel();
+  // Ends every wait on the first word of every arena, and returns refusals with Error{cancelled} for the ranks that
+  // wait for an exchange. A request that comes later is refused so, too.
+  std::vector<Reply> cancel();
 
  private:
   using Sizes = std::vector<std::optional<std::size_t>>;  // by rank; empty: has not asked
 
   std::vector<Reply> create(int number, std::size_t bytes);
   std::vector<Reply> refuse(int number, ErrorCode code, const std::string& sentence) const;
+  Reply cancelled(int rank, int number) const;
 
   int generation_;
   int replicas_;

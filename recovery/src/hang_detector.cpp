@@ -5,8 +5,7 @@
 
 namespace holdfast::recovery {
 
-HangDetector::HangDetector(int replicas, Limits limits)
-    : limits_(limits), stalls_(static_cast<std::size_t>(replicas)) {}
+HangDetector::HangDetector(Limits limits) : limits_(limits) {}
 
 std::optional<Hang> HangDetector::look(std::span<const Pulse> pulses, Moment now) {
   measure(pulses, now);
@@ -26,7 +25,7 @@ void HangDetector::measure(std::span<const Pulse> pulses, Moment now) {
   const Moment::duration elapsed = std::min<Moment::duration>(now - last_look_.value_or(now), kLongestLook);
   last_look_ = now;
   for (const Pulse& pulse : pulses) {
-    Stall& stall = stalls_.at(pulse.rank);
+    Stall& stall = stalls_[pulse.member];
     stall.duration = stall.progress == pulse.progress ? stall.duration + elapsed : Moment::duration::zero();
     stall.progress = pulse.progress;
   }
@@ -53,7 +52,7 @@ Hang HangDetector::hang_of(const Pulse& pulse) const {
   } else if (pulse.phase == Phase::waiting_for_peers) {
     what += "; all replicas wait for each other, and none is further behind";
   }
-  return {pulse.rank, what};
+  return {pulse.member, what};
 }
 
 }  // namespace holdfast::recovery

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -17,7 +18,7 @@ namespace holdfast::recovery {
 
 // One replica that should be making progress.
 struct Pulse {
-  int rank = 0;
+  int member = 0;
   std::uint64_t progress = 0;
   Phase phase = Phase::starting;
   std::int64_t step = -1;
@@ -25,7 +26,7 @@ struct Pulse {
 };
 
 struct Hang {
-  int rank = 0;
+  int member = 0;
   std::string what;
 };
 
@@ -36,8 +37,7 @@ class HangDetector {
     std::chrono::milliseconds start_timeout;  // instead of hang_after in Phase::starting
   };
 
-  // For one generation.
-  HangDetector(int replicas, Limits limits);
+  explicit HangDetector(Limits limits);
 
   // Names the replica that made no progress for too long; not one that waits for its peers, unless it was stopped.
   // Where all wait for each other for twice as long, the one that is furthest behind. Time passes at most kLongestLook
@@ -56,10 +56,10 @@ class HangDetector {
   bool is_hung(const Pulse& pulse) const;
   bool all_wait_for_ever(std::span<const Pulse> pulses) const;
   Hang hang_of(const Pulse& pulse) const;
-  const Stall& stall(const Pulse& pulse) const { return stalls_.at(pulse.rank); }
+  const Stall& stall(const Pulse& pulse) const { return stalls_.at(pulse.member); }
 
   Limits limits_;
-  std::vector<Stall> stalls_;  // by rank
+  std::map<int, Stall> stalls_;  // by member
   std::optional<Moment> last_look_;
 };
 

@@ -4,45 +4,59 @@
 
 namespace holdfast::recovery {
 
-nlohmann::json welcome_message(const Welcome& welcome) {
+nlohmann::json hello_message(const Hello& hello) {
   nlohmann::json restarts = nlohmann::json::array();
-  for (const Restart& restart : welcome.restarts) restarts.push_back(to_json(restart));
-  return {{"kind", kWelcome},
-          {"rank", welcome.rank},
-          {"size", welcome.size},
-          {"generation", welcome.generation},
-          {"watchdog_pid", welcome.watchdog_pid},
-          {"run_directory", welcome.run_directory},
-          {"config", welcome.config},
+  for (const Restart& restart : hello.restarts) restarts.push_back(to_json(restart));
+  return {{"kind", kHello},
+          {"intended_rank", hello.intended_rank},
+          {"replicas", hello.replicas},
+          {"watchdog_pid", hello.watchdog_pid},
+          {"run_directory", hello.run_directory},
+          {"config", hello.config},
           {"restarts", restarts},
-          {"faults", welcome.faults}};
+          {"faults", hello.faults}};
+}
+
+Hello parse_hello(const nlohmann::json& message) {
+  Hello hello{.intended_rank = message.at("intended_rank").get<int>(),
+              .replicas = message.at("replicas").get<int>(),
+              .watchdog_pid = message.at("watchdog_pid").get<int>(),
+              .run_directory = message.at("run_directory").get<std::string>(),
+              .config = message.at("config").get<std::string>(),
+              .restarts = {},
+              .faults = message.at("faults").get<std::vector<std::string>>()};
+  for (const nlohmann::json& restart : message.at("restarts")) hello.restarts.push_back(restart_from_json(restart));
+  return hello;
+}
+
+nlohmann::json welcome_message(const Welcome& welcome) {
+  return {{"kind", kWelcome}, {"generation", welcome.generation}, {"rank", welcome.rank}, {"size", welcome.size}};
 }
 
 Welcome parse_welcome(const nlohmann::json& message) {
-  Welcome welcome{.rank = message.at("rank").get<int>(),
-                  .size = message.at("size").get<int>(),
-                  .generation = message.at("generation").get<int>(),
-                  .watchdog_pid = message.at("watchdog_pid").get<int>(),
-                  .run_directory = message.at("run_directory").get<std::string>(),
-                  .config = message.at("config").get<std::string>(),
-                  .restarts = {},
-                  .faults = message.at("faults").get<std::vector<std::string>>()};
-  for (const nlohmann::json& restart : message.at("restarts")) {
-    welcome.restarts.push_back(restart_from_json(restart));
-  }
-  return welcome;
+  return {.generation = message.at("generation").get<int>(),
+          .rank = message.at("rank").get<int>(),
+          .size = message.at("size").get<int>()};
 }
 
-nlohmann::json arena_request(int number, std::size_t bytes) {
-  return {{"kind", kArenaRequest}, {"number", number}, {"bytes", bytes}};
+nlohmann::json arena_request(ArenaNumber which, std::size_t bytes) {
+  return {{"kind", kArenaRequest}, {"generation", which.generation}, {"number", which.number}, {"bytes", bytes}};
 }
 
-nlohmann::json arena_reply(int number, std::size_t bytes) {
-  return {{"kind", kArena}, {"number", number}, {"bytes", bytes}};
+nlohmann::json arena_reply(ArenaNumber which, std::size_t bytes) {
+  return {{"kind", kArena}, {"generation", which.generation}, {"number", which.number}, {"bytes", bytes}};
 }
 
-nlohmann::json arena_refusal(int number, ErrorCode code, const std::string& sentence) {
-  return {{"kind", kArena}, {"number", number}, {"code", static_cast<int>(code)}, {"error", sentence}};
+nlohmann::json arena_refusal(ArenaNumber which, ErrorCode code, const std::string& sentence) {
+  return {{"kind", kArena},
+          {"generation", which.generation},
+          {"number", which.number},
+          {"code", static_cast<int>(code)},
+          {"error", sentence}};
+}
+
+ArenaNumber arena_number_of(const nlohmann::json& message) {
+  return {.generation = message.at("generation").get<int>(), .number = message.at("number").get<int>()};
 }
 
 void check_arena_reply(const nlohmann::json& message) {

@@ -2,10 +2,12 @@
 
 // What watchdog and workers say to each other over their channel: JSON objects with a "kind".
 //
-//   worker to watchdog:  registered | failure {what, is_unrecoverable} | finished | event {name, details} |
-//                        arena_request {number, bytes}
-//   watchdog to worker:  welcome {...} | stop | arena {number, bytes, with descriptors by rank} | arena {number, error,
-//   code}
+//   worker to watchdog:  joined | ready | checked_in {generation} | failure {what, is_unrecoverable} | finished |
+//                        event {name, details} | arena_request {generation, number, bytes} | snapshot_request {bytes}
+//   watchdog to worker:  hello {...} | welcome {generation, rank, size; with descriptors of memory snapshots} |
+//                        restart {...} | regroup {generation} | stop | snapshot_memory {; with a descriptor} |
+//                        arena {generation, number, bytes; with descriptors by rank} |
+//                        arena {generation, number, error, code}
 
 #include <cstddef>
 #include <cstdint>
@@ -22,19 +24,27 @@ namespace holdfast::recovery {
 // "CHANNEL,LIFE,LOCK": numbers of the descriptors that a worker inherits.
 inline constexpr const char* kWorkerVariable = "HOLDFAST_WORKER";
 
-inline constexpr const char* kRegistered = "registered";
+inline constexpr const char* kJoined = "joined";
+inline constexpr const char* kReady = "ready";
+inline constexpr const char* kCheckedIn = "checked_in";
 inline constexpr const char* kFailure = "failure";
 inline constexpr const char* kFinished = "finished";
 inline constexpr const char* kEvent = "event";
 inline constexpr const char* kArenaRequest = "arena_request";
+inline constexpr const char* kSnapshotRequest = "snapshot_request";
+
+inline constexpr const char* kHello = "hello";
 inline constexpr const char* kWelcome = "welcome";
+inline constexpr const char* kRestart = "restart";
+inline constexpr const char* kRegroup = "regroup";
 inline constexpr const char* kStop = "stop";
 inline constexpr const char* kArena = "arena";
+inline constexpr const char* kSnapshotMemory = "snapshot_memory";
 
-struct Welcome {
-  int rank = 0;
-  int size = 0;
-  int generation = 0;
+// What a worker is told when it starts.
+struct Hello {
+  int intended_rank = 0;
+  int replicas = 0;
   int watchdog_pid = 0;
   std::string run_directory{};
   std::string config{};
@@ -42,12 +52,31 @@ struct Welcome {
   std::vector<std::string> faults{};
 };
 
+nlohmann::json hello_message(const Hello& hello);
+Hello parse_hello(const nlohmann::json& message);
+
+// What the members of a generation are told.
+struct Welcome {
+  int generation = 0;
+  int rank = 0;
+  int size = 0;
+};
+
 nlohmann::json welcome_message(const Welcome& welcome);
 Welcome parse_welcome(const nlohmann::json& message);
 
-nlohmann::json arena_request(int number, std::size_t bytes);
-nlohmann::json arena_reply(int number, std::size_t bytes);
-nlohmann::json arena_refusal(int number, ErrorCode code, const std::string& sentence);
+// Which exchange of arenas a message is about.
+struct ArenaNumber {
+  int generation = 0;
+  int number = 0;  // from 0 in each generation
+
+  friend auto operator<=>(const ArenaNumber&, const ArenaNumber&) = default;
+};
+
+nlohmann::json arena_request(ArenaNumber which, std::size_t bytes);
+nlohmann::json arena_reply(ArenaNumber which, std::size_t bytes);
+nlohmann::json arena_refusal(ArenaNumber which, ErrorCode code, const std::string& sentence);
+ArenaNumber arena_number_of(const nlohmann::json& message);
 // Throws the Error of a refusal.
 void check_arena_reply(const nlohmann::json& message);
 

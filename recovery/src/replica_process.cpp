@@ -62,8 +62,8 @@ void ReplicaProcess::send(const Message& message) const {
   channel_.send(message, Deadline::after({}));
 }
 
-Pulse ReplicaProcess::pulse(int rank) const {
-  return {.rank = rank,
+Pulse ReplicaProcess::pulse(int member) const {
+  return {.member = member,
           .progress = page_.progress.load(std::memory_order_relaxed),
           .phase = page_.phase.load(std::memory_order_relaxed),
           .step = step(),

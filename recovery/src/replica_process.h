@@ -46,7 +46,7 @@ class ReplicaProcess : public std::enable_shared_from_this<ReplicaProcess> {
 
   int pid() const { return process_.pid(); }
   std::int64_t step() const { return page_.step.load(std::memory_order_relaxed); }
-  Pulse pulse(int rank) const;
+  Pulse pulse(int member) const;
 
  private:
   ReplicaProcess(boost::asio::io_context& io, Handlers handlers, Channel channel, SharedMemory life, Process process);

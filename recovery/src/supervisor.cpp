@@ -11,14 +11,23 @@
 namespace holdfast::recovery {
 namespace {
 
+constexpr std::string_view kNoPlaceIsFree = "no other place is free, so the run goes on with fewer replicas";
+
 std::string seconds(Moment::duration duration) {
   char text[32];
   std::snprintf(text, sizeof text, "%.1f s", std::chrono::duration<double>(duration).count());
   return text;
 }
 
-std::string replica(int rank) {
-  return "replica " + std::to_string(rank);
+// "replica 1", or "process 4" for one that was never part of a generation.
+std::string name_of(const Member& member) {
+  return member.rank < 0 ? "process " + std::to_string(member.id) : "replica " + std::to_string(member.rank);
+}
+
+// A process that cannot be killed may have had the rank that another one has since.
+std::string full_name_of(const Member& member) {
+  const std::string process = "process " + std::to_string(member.id);
+  return member.rank < 0 ? process : process + " (replica " + std::to_string(member.rank) + ")";
 }
 
 std::string signal_name(int signal) {
@@ -33,8 +42,27 @@ std::string describe_exit(const Event& event) {
   return "exited with code " + std::to_string(event.exit_code);
 }
 
-bool is_of_a_replica(EventKind kind) {
-  return kind != EventKind::start && kind != EventKind::stop_requested && kind != EventKind::timer;
+bool is_of_the_run(EventKind kind) {
+  return kind == EventKind::start || kind == EventKind::stop_requested || kind == EventKind::scale_requested ||
+         kind == EventKind::progressed || kind == EventKind::timer;
+}
+
+bool is_in_generation(const Member& member) {
+  return member.stage == Stage::training || member.stage == Stage::waiting;
+}
+
+// Could become part of a generation, but has not been in one yet.
+bool is_newcomer(const Member& member) {
+  return member.stage == Stage::starting || member.stage == Stage::ready;
+}
+
+bool was_killed(const Member& member) {
+  return member.stage == Stage::failed || member.stage == Stage::leaving;
+}
+
+// A newcomer has written nothing yet.
+bool could_still_write(const Member& member) {
+  return was_killed(member) && member.rank >= 0;
 }
 
 class Decider {
@@ -42,41 +70,160 @@ class Decider {
   Decider(const State& state, const Event& event, Moment now) : state_(state), event_(event), now_(now) {}
 
   Decision decide() {
-    if (is_of_a_replica(event_.kind)) {
-      on_replica_event();
-    } else if (event_.kind == EventKind::start) {
-      HOLDFAST_ASSERT(state_.phase == RunPhase::idle);
-      begin(state_.generation);
-    } else if (event_.kind == EventKind::stop_requested) {
-      on_stop_requested();
+    if (is_of_the_run(event_.kind)) {
+      on_run_event();
     } else {
-      on_timer();
+      on_member_event();
     }
+    set_timer();
     return {std::move(state_), std::move(actions_), std::move(reason_)};
   }
 
  private:
-  void on_replica_event() {
-    const std::string late =
-        std::string(to_string(event_.kind)) + " of generation " + std::to_string(event_.generation);
-    if (event_.generation != state_.generation) {
-      return because(late + " is dropped: generation " + std::to_string(state_.generation) + " is the current one");
-    }
-    if (state_.phase == RunPhase::idle || state_.phase == RunPhase::backing_off || state_.phase == RunPhase::over) {
-      return because(late + " is dropped: all its processes are gone");
-    }
+  // --- events of the run
+
+  void on_run_event() {
+    if (state_.phase == RunPhase::over) return because("the run is over");
     switch (event_.kind) {
-      case EventKind::registered:
-        return on_registered();
+      case EventKind::start:
+        return on_start();
+      case EventKind::stop_requested:
+        return on_stop_requested();
+      case EventKind::scale_requested:
+        return on_scale_requested();
       case EventKind::progressed:
         return on_progressed();
+      default:
+        return on_timer();
+    }
+  }
+
+  void on_start() {
+    HOLDFAST_ASSERT(state_.phase == RunPhase::idle);
+    because("the run starts with " + std::to_string(state_.target) + " replicas and " +
+            std::to_string(state_.policy.spares) + " spares");
+    state_.phase = RunPhase::gathering;
+    for (int i = 0; i < state_.target + state_.policy.spares; ++i) start_process(i % state_.policy.places);
+  }
+
+  void on_progressed() {
+    if (event_.generation != state_.generation) return because("progress of an earlier generation is dropped");
+    because("the run got further than ever before");
+    state_.history.without_progress = 0;
+    if (event_.step > state_.failed_step) state_.failures_of_step = 0;
+    for (const Member& member : state_.members) {
+      if (member.stage == Stage::training) state_.place_failures.at(member.place) = 0;
+    }
+  }
+
+  void on_stop_requested() {
+    because(signal_name(event_.signal) + " came");
+    if (state_.phase == RunPhase::finishing) return end_run(kExitFinished, "finished");
+    if (state_.phase == RunPhase::ending) return because("the run ends as soon as all processes are gone");
+    if (state_.is_stop_requested) return end_run(kExitStopped, "stopped at once by a second signal");
+    state_.is_stop_requested = true;
+    state_.pending_starts.clear();
+    if (state_.phase == RunPhase::idle || !has_any(is_in_generation)) {
+      because("no replica has anything to save");
+      return end_run(kExitStopped, stopped());
+    }
+    because("replicas have " + seconds(state_.policy.restart.stop_grace) + " to save and leave");
+    dismiss_those_in({Stage::starting, Stage::ready});
+    act({.kind = ActionKind::ask_to_stop});
+    state_.give_up_at = now_ + state_.policy.restart.stop_grace;
+    open_if_possible();
+  }
+
+  void on_scale_requested() {
+    if (event_.count < 1)
+      return because(std::to_string(event_.count) + " replicas were asked for; at least 1 is needed");
+    if (state_.is_stop_requested || is_ending()) return because("the run is ending, so it stays as it is");
+    if (state_.phase == RunPhase::idle) return because("the run has not started yet, so it stays as it is");
+    because(std::to_string(event_.count) + " replicas were asked for, there were to be " +
+            std::to_string(state_.target));
+    state_.target = event_.count;
+    for (int missing = wanted() + state_.policy.spares - count_able(); missing > 0; --missing) {
+      const std::optional<int> place = free_place();
+      if (!place) break;
+      start_process(*place);
+    }
+    dismiss_surplus();
+    regroup_if_that_changes_anything();
+    open_if_possible();
+  }
+
+  // Those that no generation will need; members of the running one have to check in first.
+  void dismiss_surplus() {
+    const auto is_surplus = [this] {
+      return count_newcomers() > std::max(0, wanted() - count_in_generation()) + state_.policy.spares;
+    };
+    while (is_surplus() && !state_.pending_starts.empty()) state_.pending_starts.pop_back();
+    for (const Stage stage : {Stage::starting, Stage::ready}) {
+      for (auto member = state_.members.rbegin(); member != state_.members.rend() && is_surplus(); ++member) {
+        if (member->stage == stage) dismiss(*member);
+      }
+    }
+  }
+
+  void on_timer() {
+    state_.timer.reset();
+    if (state_.give_up_at && now_ >= *state_.give_up_at) return on_patience_lost();
+    std::vector<PendingStart> due;
+    std::erase_if(state_.pending_starts, [&](const PendingStart& pending) {
+      if (now_ < pending.due) return false;
+      due.push_back(pending);
+      return true;
+    });
+    if (due.empty()) return because("a timer that was replaced is dropped");
+    because("the pause before a new process is over");
+    for (const PendingStart& pending : due) start_pending(pending.place);
+    open_if_possible();
+  }
+
+  // The place may have been left out during the pause.
+  void start_pending(int intended) {
+    const std::optional<int> place = state_.left_out.at(intended) ? free_place() : intended;
+    if (place) return start_process(*place);
+    because(std::string(kNoPlaceIsFree));
+  }
+
+  void on_patience_lost() {
+    const bool is_gathering = state_.phase == RunPhase::gathering && !state_.is_stop_requested;
+    const std::string remaining =
+        is_gathering ? names_of(could_still_write) : names_of([](const Member&) { return true; });
+    state_.give_up_at.reset();
+    because(remaining + " did not leave in time");
+    if (state_.phase == RunPhase::ending) {
+      return finish(kExitGaveUp, "gave up: " + remaining + " did not end within " +
+                                     seconds(state_.policy.restart.kill_timeout) +
+                                     " of SIGKILL; before that: " + state_.verdict->sentence);
+    }
+    if (state_.phase == RunPhase::finishing) return end_run(kExitFinished, "finished");
+    if (!state_.is_stop_requested) return end_run(kExitGaveUp, "gave up: " + remaining + " cannot be killed");
+    end_run(kExitStopped, "stopped as asked, but " + remaining + " had to be killed after " +
+                              seconds(state_.policy.restart.stop_grace));
+  }
+
+  // --- events of a member
+
+  void on_member_event() {
+    subject_ = find(event_.member);
+    if (subject_ == nullptr || state_.phase == RunPhase::over) {
+      return because(std::string(to_string(event_.kind)) + " of process " + std::to_string(event_.member) +
+                     " is dropped: it is gone");
+    }
+    switch (event_.kind) {
+      case EventKind::ready:
+        return on_ready();
+      case EventKind::checked_in:
+        return on_checked_in();
       case EventKind::finished:
         return on_finished();
       case EventKind::failure_reported:
       case EventKind::hang_detected:
         return on_failure(event_.what, true);
       case EventKind::died:
-        return on_failure("died without a report", false);
+        return on_died();
       case EventKind::start_failed:
         return on_start_failed();
       default:
@@ -84,249 +231,527 @@ class Decider {
     }
   }
 
-  void on_registered() {
-    subject().state = ReplicaState::running;
-    because(replica(event_.rank) + " is ready");
-    if (state_.phase != RunPhase::running || has_any(ReplicaState::starting)) return;
-    because("all are");
-    act({.kind = ActionKind::open_generation, .generation = state_.generation});
+  void on_ready() {
+    because(name_of(*subject_) + " is ready");
+    if (subject_->stage != Stage::starting) return because("but " + std::string(to_string(subject_->stage)));
+    subject_->stage = Stage::ready;
+    open_if_possible();
+    regroup_if_that_changes_anything();
   }
 
-  void on_progressed() {
-    state_.history.without_progress = 0;
-    because("the run got further than ever before");
+  void on_checked_in() {
+    if (subject_->stage != Stage::training || event_.generation != state_.generation) {
+      return because(name_of(*subject_) + " checked in, but is " + std::string(to_string(subject_->stage)));
+    }
+    because(name_of(*subject_) + " waits for the next generation");
+    subject_->stage = Stage::waiting;
+    subject_->step = event_.step;
+    if (state_.phase == RunPhase::running) {
+      state_.is_end_unexplained = !state_.is_regroup_asked;
+      if (state_.is_end_unexplained) cancel_generation();
+      state_.phase = RunPhase::gathering;
+    }
+    open_if_possible();
   }
 
   void on_finished() {
-    subject().state = ReplicaState::finished;
-    because(replica(event_.rank) + " has finished");
-    if (state_.phase != RunPhase::running || !all(ReplicaState::finished)) return;
-    because("all have; they have " + seconds(state_.policy.stop_grace) + " to leave");
+    if (is_newcomer(*subject_)) return fail("says that it has finished, but was in no generation", true);
+    because(name_of(*subject_) + " has finished");
+    if (was_killed(*subject_)) return because("too late");
+    if (subject_->stage == Stage::finished) return because("which it had said before");
+    subject_->stage = Stage::finished;
+    ++state_.finished;
+    if (is_ending()) return;
+    if (nobody_is_left_to_finish()) return begin_to_finish();
+    open_if_possible();
+  }
+
+  bool nobody_is_left_to_finish() const {
+    if (has_any(is_in_generation)) return false;
+    return state_.phase == RunPhase::running || state_.finished >= state_.target;
+  }
+
+  void begin_to_finish() {
+    because("all have; they have " + seconds(state_.policy.restart.stop_grace) + " to leave");
     state_.phase = RunPhase::finishing;
-    set_timer(state_.policy.stop_grace);
+    state_.pending_starts.clear();
+    dismiss_those_in({Stage::starting, Stage::ready});
+    state_.give_up_at = now_ + state_.policy.restart.stop_grace;
   }
 
   void on_failure(const std::string& cause, bool is_explained) {
-    if (subject().state == ReplicaState::finished) {
-      return because(replica(event_.rank) + " had finished, so this changes nothing: " + cause);
+    if (subject_->stage == Stage::finished || subject_->stage == Stage::leaving) {
+      return because(name_of(*subject_) + " was " + std::string(to_string(subject_->stage)) +
+                     ", so this changes nothing: " + cause);
     }
-    subject().state = ReplicaState::failed;
+    if (subject_->stage == Stage::failed) return because(name_of(*subject_) + " had failed before: " + cause);
     fail(cause, is_explained);
   }
 
+  void on_died() {
+    if (state_.phase == RunPhase::ending) return because(name_of(*subject_) + " died, as it was to");
+    on_failure("died without a report", false);
+  }
+
   void on_start_failed() {
-    subject().has_exited = true;
     on_failure("cannot be started: " + event_.what, true);
-    conclude_if_all_are_gone();
+    remove_subject();
   }
 
   void on_exited() {
-    subject().has_exited = true;
     const std::string how = describe_exit(event_);
+    because(name_of(*subject_) + " is gone");
     if (is_expected_exit()) {
-      because(replica(event_.rank) + " is gone");
+      if (subject_->failure && !subject_->failure->is_explained) subject_->failure->cause = how;
     } else {
-      subject().state = ReplicaState::failed;
       fail(how, true);
     }
-    if (state_.failure && state_.failure->rank == event_.rank && !state_.failure->is_explained) {
-      state_.failure->cause = how;
-      state_.failure->is_explained = true;
-    }
-    conclude_if_all_are_gone();
+    remove_subject();
   }
 
   bool is_expected_exit() const {
-    if (state_.phase == RunPhase::killing || subject().state == ReplicaState::finished) return true;
+    if (subject_->stage == Stage::finished || subject_->stage == Stage::leaving || subject_->stage == Stage::failed)
+      return true;
     const bool is_clean = event_.signal == 0 && (event_.exit_code == 0 || event_.exit_code == kExitStopped);
-    return state_.phase == RunPhase::stopping && is_clean;
+    return is_ending() || (state_.is_stop_requested && is_clean);
   }
+
+  void remove_subject() {
+    if (subject_->failure) record(*subject_);
+    const int id = subject_->id;
+    std::erase_if(state_.members, [id](const Member& member) { return member.id == id; });
+    subject_ = nullptr;
+    const bool is_gathering = state_.phase == RunPhase::gathering && !state_.is_stop_requested;
+    if (is_gathering && !has_any(could_still_write)) state_.give_up_at.reset();
+    conclude_if_all_are_gone();
+    open_if_possible();
+  }
+
+  // --- failure
 
   void fail(const std::string& cause, bool is_explained) {
-    const std::string sentence = replica(event_.rank) + ": " + cause;
+    const std::string sentence = name_of(*subject_) + ": " + cause;
     because(sentence);
-    const bool is_killing = state_.phase == RunPhase::killing;
-    if (event_.is_unrecoverable && !state_.verdict) {
-      state_.verdict = {kExitUnrecoverable, sentence};
-    } else if (state_.phase == RunPhase::stopping) {
-      state_.verdict = {kExitStopped, "stopped as asked, but not in order: " + sentence};
+    const bool was_in_generation = is_in_generation(*subject_);
+    const bool was_training = subject_->stage == Stage::training;
+    subject_->stage = Stage::failed;
+    const bool is_of_the_newest = state_.phase == RunPhase::running;
+    subject_->failure = Failure{.cause = cause,
+                                .detected = now_,
+                                .generation = is_of_the_newest ? state_.generation : state_.next_generation,
+                                .step = event_.step,
+                                .is_explained = is_explained};
+    if (!is_subject_gone()) act({.kind = ActionKind::kill_process, .member = subject_->id});
+    if (is_explained) record(*subject_);
+    if (is_ending()) return;
+    const bool others_go_on = !was_in_generation && has_any(is_in_generation);
+    const bool is_a_further_one = was_in_generation && state_.failed_generation == state_.generation;
+    if (was_in_generation) state_.failed_generation = state_.generation;
+    if (event_.is_unrecoverable && !others_go_on) {
+      because("a new process would meet it again, so the run ends");
+      return end_run(kExitUnrecoverable, sentence);
     }
-    if (is_killing) return because("the generation is being ended already");
-    state_.failure = Failure{event_.rank, cause, now_, is_explained};
-    end_generation();
+    if (was_training && blames_the_step()) {
+      return end_run(kExitGaveUp, "gave up at step " + std::to_string(event_.step) + ", which failed " +
+                                      std::to_string(state_.failures_of_step) +
+                                      " times in different processes, the last time so: " + sentence);
+    }
+    if (was_in_generation) lose_generation();
+    if (state_.is_stop_requested) return go_on_stopping(sentence);
+    replace({.sentence = sentence, .others_go_on = others_go_on, .is_a_further_one = is_a_further_one});
   }
 
-  void end_generation() {
-    state_.phase = RunPhase::killing;
-    state_.timer.reset();
+  bool is_subject_gone() const { return event_.kind == EventKind::exited || event_.kind == EventKind::start_failed; }
+
+  // Of several that die at once in a step only the first counts: that is no sign that the step is to blame.
+  bool blames_the_step() {
+    if (event_.step < 0 || state_.blamed_generation == state_.generation) return false;
+    state_.blamed_generation = state_.generation;
+    if (event_.step != state_.failed_step) state_.failures_of_step = 0;
+    state_.failed_step = event_.step;
+    return ++state_.failures_of_step >= state_.policy.failures_of_a_step;
+  }
+
+  void lose_generation() {
+    // After a regroup was asked for, those that have not checked in yet may wait for the failed one.
+    if (state_.phase == RunPhase::running || has_stage(Stage::training)) cancel_generation();
+    state_.phase = RunPhase::gathering;
+    state_.is_end_unexplained = false;
+    if (state_.policy.keep_survivors) return;
+    because("all go back to the newest savepoint, as the run's options ask");
+    dismiss_those_in({Stage::training, Stage::waiting});
+  }
+
+  void cancel_generation() {
+    if (std::exchange(state_.is_cancelled, true)) return;
     act({.kind = ActionKind::cancel_generation, .generation = state_.generation});
-    if (all_are_gone()) return;
-    act({.kind = ActionKind::kill_all, .generation = state_.generation});
-    set_timer(state_.policy.kill_timeout);
   }
 
-  void end_run_with(int exit_code, const std::string& sentence) {
+  void go_on_stopping(const std::string& sentence) {
+    if (has_any(is_in_generation)) return open_if_possible();
+    end_run(kExitStopped, "stopped as asked, but not in order: " + sentence);
+  }
+
+  struct Loss {
+    std::string sentence{};
+    bool others_go_on = false;      // the lost one was a newcomer
+    bool is_a_further_one = false;  // of a generation that lost one before
+  };
+
+  // A newcomer that fails while others go on has a budget of its own: however often it fails, that of the run is kept
+  // for those that train, and their progress does not make it start again at once.
+  void replace(const Loss& loss) {
+    const RestartPolicy& policy = state_.policy.restart;
+    RestartHistory& history = loss.others_go_on ? state_.newcomers : state_.history;
+    if (event_.is_unrecoverable) {
+      because("a new process would meet it again, so the others go on without one");
+      return open_if_possible();
+    }
+    if (!allows_restart(policy, history, now_)) {
+      if (!loss.others_go_on) return end_run(kExitGaveUp, budget_spent() + "the last failure was " + loss.sentence);
+      because("the others go on without a new process: " + limit() + " are spent");
+      return open_if_possible();
+    }
+    const int without_progress = history.without_progress;
+    history = with_restart(policy, std::move(history), now_);
+    if (loss.is_a_further_one) history.without_progress = without_progress;
+    because("restart " + std::to_string(history.restarts.size()) + " of at most " + limit());
+    blame_place(subject_->place);
+    start_what_is_missing(pause_before(policy, history));
+    open_if_possible();
+  }
+
+  std::string limit() const {
+    const RestartPolicy& policy = state_.policy.restart;
+    return std::to_string(policy.max_restarts) + " restarts within " + seconds(policy.restart_window);
+  }
+
+  std::string budget_spent() const { return "gave up after " + limit() + "; "; }
+
+  void blame_place(int place) {
+    const bool is_worn = ++state_.place_failures.at(place) >= state_.policy.failures_of_a_place;
+    const auto usable = std::count(state_.left_out.begin(), state_.left_out.end(), false);
+    if (!is_worn || state_.left_out.at(place) || usable == 1) return;
+    state_.left_out.at(place) = true;
+    because("place " + std::to_string(place) + " is left out: " + std::to_string(state_.place_failures.at(place)) +
+            " processes failed there one after the other");
+  }
+
+  // One for each that is missing, the failed one's place first.
+  void start_what_is_missing(std::chrono::milliseconds pause) {
+    std::optional<int> place = state_.left_out.at(subject_->place) ? free_place() : subject_->place;
+    for (int missing = wanted() + state_.policy.spares - count_able(); missing > 0; --missing) {
+      if (!place) return because(std::string(kNoPlaceIsFree));
+      if (pause > std::chrono::milliseconds::zero()) {
+        because("a new process starts in " + seconds(pause) + ", since there was no progress after the one before");
+        state_.pending_starts.push_back({now_ + pause, *place});
+      } else {
+        start_process(*place);
+      }
+      place = free_place();
+    }
+  }
+
+  // The usable place with the fewest processes; none where each has its share already.
+  std::optional<int> free_place() const {
+    std::optional<int> best;
+    std::ptrdiff_t fewest = 0;
+    for (int place = 0; place < state_.policy.places; ++place) {
+      const std::ptrdiff_t load = load_of(place);
+      if (state_.left_out.at(place) || load >= share_of_a_place() || (best && load >= fewest)) continue;
+      best = place;
+      fewest = load;
+    }
+    return best;
+  }
+
+  std::ptrdiff_t load_of(int place) const {
+    const auto members = std::count_if(state_.members.begin(), state_.members.end(),
+                                       [&](const Member& member) { return member.place == place && is_able(member); });
+    const auto pending = std::count_if(state_.pending_starts.begin(), state_.pending_starts.end(),
+                                       [&](const PendingStart& start) { return start.place == place; });
+    return members + pending;
+  }
+
+  // The most processes that a place has when all that the run should have are dealt to all places in turn.
+  int share_of_a_place() const {
+    const int all = state_.target + state_.policy.spares;
+    return (all + state_.policy.places - 1) / state_.policy.places;
+  }
+
+  // --- the next generation
+
+  // Survivors first, in their places; then those that are ready, the oldest first.
+  void open_if_possible() {
+    if (state_.phase != RunPhase::gathering) return;
+    if (has_stage(Stage::training)) return because("others have not left their generation yet");
+    const std::vector<int> waiting = ids_by_rank(Stage::waiting);
+    const std::vector<int> ready = ids_by_rank(Stage::ready);
+    const bool is_more_expected = has_stage(Stage::starting) || !state_.pending_starts.empty();
+    const bool is_complete = static_cast<int>(waiting.size() + ready.size()) >= wanted();
+    const bool waits_for_more = waiting.empty() || state_.policy.when_lost == WhenLost::wait;
+    if (!is_complete && is_more_expected && waits_for_more && !state_.is_stop_requested) {
+      return because("the next generation waits for new processes");
+    }
+    if (waiting.empty() && ready.empty()) return on_nobody_left();
+    if (state_.is_end_unexplained && !state_.is_stop_requested && !is_allowed_unexplained()) return;
+    if (waiting.empty() && has_any(could_still_write)) {
+      // They might still write the files that the state is taken from.
+      if (!state_.give_up_at) state_.give_up_at = now_ + state_.policy.restart.kill_timeout;
+      return because("the next generation waits for the end of killed processes");
+    }
+    open(waiting, ready);
+  }
+
+  void on_nobody_left() {
+    if (state_.is_stop_requested) return end_run(kExitStopped, stopped());
+    if (state_.finished > 0) return begin_to_finish();
+    end_run(kExitGaveUp, "gave up: no replica is left");
+  }
+
+  // Members that leave their generations again and again, and none fails, would go on with that for ever.
+  bool is_allowed_unexplained() {
+    const RestartPolicy& policy = state_.policy.restart;
+    if (allows_restart(policy, state_.history, now_)) {
+      state_.history = with_restart(policy, std::move(state_.history), now_);
+      state_.is_end_unexplained = false;
+      return true;
+    }
+    end_run(kExitGaveUp, budget_spent() + "the last time replicas left generation " +
+                             std::to_string(state_.generation) + ", and none of them had failed");
+    return false;
+  }
+
+  void open(const std::vector<int>& waiting, const std::vector<int>& ready) {
+    std::vector<int> chosen = with_newest_state(waiting);
+    for (const int id : waiting) {
+      if (std::find(chosen.begin(), chosen.end(), id) == chosen.end()) dismiss(*find(id));
+    }
+    chosen.insert(chosen.end(), ready.begin(), ready.end());
+    const auto size = std::min(chosen.size(), static_cast<std::size_t>(wanted()));
+    chosen.resize(size);
+    const std::vector<int> by_rank = dealt_ranks(chosen);
+    state_.generation = state_.next_generation++;
+    state_.phase = RunPhase::running;
+    state_.is_regroup_asked = false;
+    state_.is_cancelled = false;
+    state_.is_end_unexplained = false;
+    if (size > waiting.size()) state_.newcomers.without_progress = 0;
+    if (!state_.is_stop_requested) state_.give_up_at.reset();
+    for (std::size_t rank = 0; rank < size; ++rank) {
+      Member& member = *find(by_rank[rank]);
+      member.rank = static_cast<int>(rank);
+      member.stage = Stage::training;
+    }
+    because("generation " + std::to_string(state_.generation) + " opens with " + std::to_string(size) + " replicas");
+    act({.kind = ActionKind::open_generation, .generation = state_.generation, .members = by_rank});
+    if (state_.is_stop_requested) act({.kind = ActionKind::ask_to_stop});
+  }
+
+  // As many as are wanted: of those whose state is the same the lowest ranks.
+  std::vector<int> with_newest_state(std::vector<int> waiting) const {
+    if (static_cast<int>(waiting.size()) <= wanted()) return waiting;
+    std::stable_sort(waiting.begin(), waiting.end(),
+                     [this](int a, int b) { return find_member(state_, a)->step > find_member(state_, b)->step; });
+    waiting.resize(static_cast<std::size_t>(wanted()));
+    return waiting;
+  }
+
+  // A survivor keeps its rank where there is such a rank still, so that little changes for its peers.
+  std::vector<int> dealt_ranks(const std::vector<int>& chosen) const {
+    std::vector<int> by_rank(chosen.size(), -1);
+    std::vector<int> others;
+    for (const int id : chosen) {
+      const Member& member = *find_member(state_, id);
+      const auto rank = static_cast<std::size_t>(member.rank);
+      const bool keeps = member.stage == Stage::waiting && rank < by_rank.size() && by_rank[rank] < 0;
+      if (keeps) {
+        by_rank[rank] = id;
+      } else {
+        others.push_back(id);
+      }
+    }
+    for (std::size_t rank = 0, next = 0; rank < by_rank.size(); ++rank) {
+      if (by_rank[rank] < 0) by_rank[rank] = others[next++];
+    }
+    return by_rank;
+  }
+
+  // A generation that lacks replicas regroups when one is ready, and one that has too many when fewer are wanted.
+  void regroup_if_that_changes_anything() {
+    if (state_.phase != RunPhase::running || state_.is_regroup_asked || state_.is_stop_requested) return;
+    const auto training = static_cast<int>(count_stage(Stage::training));
+    const bool can_grow = training < wanted() && has_stage(Stage::ready);
+    if (training == 0 || (!can_grow && training <= wanted())) return;
+    because("the generation regroups at its next step");
+    state_.is_regroup_asked = true;
+    act({.kind = ActionKind::ask_to_regroup});
+  }
+
+  // Members that have finished need no successor.
+  int wanted() const { return std::max(1, state_.target - state_.finished); }
+
+  // --- the end
+
+  bool is_ending() const { return state_.phase == RunPhase::finishing || state_.phase == RunPhase::ending; }
+
+  void end_run(int exit_code, const std::string& sentence) {
+    because(sentence);
     state_.verdict = {exit_code, sentence};
-    end_generation();
+    if (state_.phase == RunPhase::running || has_stage(Stage::training)) cancel_generation();
+    state_.phase = RunPhase::ending;
+    state_.pending_starts.clear();
+    for (const Member& member : state_.members) {
+      if (&member != subject_ || !is_subject_gone()) act({.kind = ActionKind::kill_process, .member = member.id});
+    }
+    state_.give_up_at = now_ + state_.policy.restart.kill_timeout;
+    if (subject_ == nullptr || state_.members.empty()) conclude_if_all_are_gone();
   }
 
   void conclude_if_all_are_gone() {
-    if (!all_are_gone()) return;
-    because("all processes of generation " + std::to_string(state_.generation) + " are gone");
-    if (state_.verdict) {
-      finish(state_.verdict->exit_code, state_.verdict->sentence);
-    } else if (all(ReplicaState::finished)) {
-      finish(kExitFinished, "finished");
-    } else if (state_.phase == RunPhase::stopping) {
-      finish(kExitStopped, stopped());
-    } else {
-      restart();
+    if (state_.phase == RunPhase::ending && state_.members.empty()) {
+      because("all processes are gone");
+      return finish(state_.verdict->exit_code, state_.verdict->sentence);
     }
+    if (state_.phase == RunPhase::finishing && state_.members.empty()) {
+      because("all processes are gone");
+      return finish(kExitFinished, "finished");
+    }
+    const bool is_stopping = state_.is_stop_requested && !is_ending() && state_.phase != RunPhase::over;
+    if (is_stopping && state_.members.empty()) return finish(kExitStopped, stopped());
   }
 
-  void restart() {
-    const Failure& failure = *state_.failure;
-    const RestartPolicy& policy = state_.policy;
-    if (!allows_restart(policy, state_.history, now_)) {
-      return finish(kExitGaveUp, "gave up after " + std::to_string(policy.max_restarts) + " restarts within " +
-                                     seconds(policy.restart_window) + "; the last failure was " +
-                                     replica(failure.rank) + " in generation " + std::to_string(state_.generation) +
-                                     ": " + failure.cause);
+  void finish(int exit_code, const std::string& sentence) {
+    state_.phase = RunPhase::over;
+    state_.give_up_at.reset();
+    for (Member& member : state_.members) {
+      if (member.failure) record(member);
     }
-    act({.kind = ActionKind::record_restart,
-         .generation = state_.generation,
-         .rank = failure.rank,
-         .text = failure.cause,
-         .moment = failure.detected});
-    state_.history = with_restart(policy, std::move(state_.history), now_);
-    const std::chrono::milliseconds pause = pause_before(policy, state_.history);
-    because("restart " + std::to_string(state_.history.restarts.size()) + " of at most " +
-            std::to_string(policy.max_restarts) + " within " + seconds(policy.restart_window));
-    if (pause == std::chrono::milliseconds::zero()) return begin(state_.generation + 1);
-    because("in " + seconds(pause) + ", since there was no progress after the one before");
-    state_.phase = RunPhase::backing_off;
-    set_timer(pause);
+    act({.kind = ActionKind::finish, .exit_code = exit_code, .text = sentence});
   }
 
-  void begin(int generation) {
-    because("generation " + std::to_string(generation) + " starts with " + std::to_string(state_.replicas.size()) +
-            " replicas");
-    state_.generation = generation;
-    state_.phase = RunPhase::running;
-    state_.failure.reset();
-    state_.timer.reset();
-    std::fill(state_.replicas.begin(), state_.replicas.end(), ReplicaStatus{});
-    act({.kind = ActionKind::start_generation, .generation = generation});
-  }
-
-  void on_stop_requested() {
-    because(signal_name(event_.signal) + " came");
-    switch (state_.phase) {
-      case RunPhase::running:
-        return stop_running();
-      case RunPhase::stopping:
-        return end_run_with(kExitStopped, "stopped at once by a second signal");
-      case RunPhase::finishing:
-        return end_run_with(kExitFinished, "finished");
-      case RunPhase::backing_off:
-        return finish(kExitStopped, stopped());
-      case RunPhase::killing:
-        if (!state_.verdict) state_.verdict = {kExitStopped, stopped()};
-        return because("the run ends as soon as all processes are gone");
-      case RunPhase::idle:
-      case RunPhase::over:
-        return because("nothing runs");
+  template <class Predicate>
+  std::string names_of(const Predicate& predicate) const {
+    std::string names;
+    for (const Member& member : state_.members) {
+      if (predicate(member)) names += (names.empty() ? "" : ", ") + full_name_of(member);
     }
-  }
-
-  void stop_running() {
-    if (has_any(ReplicaState::starting)) {
-      because("training has not begun, so there is nothing to save");
-      return end_run_with(kExitStopped, stopped());
-    }
-    because("replicas have " + seconds(state_.policy.stop_grace) + " to save and leave");
-    state_.phase = RunPhase::stopping;
-    act({.kind = ActionKind::ask_to_stop, .generation = state_.generation});
-    set_timer(state_.policy.stop_grace);
-  }
-
-  void on_timer() {
-    if (!state_.timer || now_ < *state_.timer) return because("a timer that was replaced is dropped");
-    state_.timer.reset();
-    const std::string remaining = ranks_that_remain();
-    switch (state_.phase) {
-      case RunPhase::backing_off:
-        return begin(state_.generation + 1);
-      case RunPhase::stopping:
-        because(remaining + " did not leave in time");
-        return end_run_with(kExitStopped, "stopped as asked, but " + remaining + " had to be killed after " +
-                                              seconds(state_.policy.stop_grace));
-      case RunPhase::finishing:
-        because(remaining + " did not leave in time");
-        return end_run_with(kExitFinished, "finished");
-      default:
-        because(remaining + " cannot be killed");
-        return finish(kExitGaveUp, "gave up: " + remaining + " did not end within " +
-                                       seconds(state_.policy.kill_timeout) + " of SIGKILL");
-    }
-  }
-
-  std::string ranks_that_remain() const {
-    std::string ranks;
-    for (std::size_t rank = 0; rank < state_.replicas.size(); ++rank) {
-      if (!state_.replicas[rank].has_exited) ranks += (ranks.empty() ? "replica " : ", ") + std::to_string(rank);
-    }
-    return ranks;
+    return names;
   }
 
   static std::string stopped() { return "stopped as asked; start the same command again to go on"; }
 
-  void finish(int exit_code, const std::string& sentence) {
-    state_.phase = RunPhase::over;
-    state_.timer.reset();
-    act({.kind = ActionKind::finish, .exit_code = exit_code, .text = sentence});
+  // --- members
+
+  void start_process(int place) {
+    state_.members.push_back({.id = state_.next_member++, .place = place});
+    const int id = state_.members.back().id;
+    because("process " + std::to_string(id) + " starts");
+    if (subject_ != nullptr) subject_ = find(event_.member);
+    act({.kind = ActionKind::start_process, .member = id, .place = place});
   }
 
-  void set_timer(Moment::duration delay) {
-    state_.timer = now_ + delay;
-    act({.kind = ActionKind::set_timer, .moment = now_ + delay});
+  void dismiss(Member& member) {
+    because(name_of(member) + " is dismissed");
+    member.stage = Stage::leaving;
+    act({.kind = ActionKind::kill_process, .member = member.id});
+  }
+
+  void dismiss_those_in(std::initializer_list<Stage> stages) {
+    for (Member& member : state_.members) {
+      if (std::find(stages.begin(), stages.end(), member.stage) != stages.end()) dismiss(member);
+    }
+  }
+
+  void record(Member& member) {
+    const Failure failure = *std::exchange(member.failure, std::nullopt);
+    act({.kind = ActionKind::record_failure,
+         .member = member.id,
+         .generation = failure.generation,
+         .rank = member.rank,
+         .step = failure.step,
+         .text = failure.cause,
+         .moment = failure.detected});
+  }
+
+  Member* find(int id) {
+    const auto found =
+        std::find_if(state_.members.begin(), state_.members.end(), [id](const Member& m) { return m.id == id; });
+    return found == state_.members.end() ? nullptr : &*found;
+  }
+
+  // May be, or become, part of a generation.
+  static bool is_able(const Member& member) { return is_newcomer(member) || is_in_generation(member); }
+
+  int count_able() const {
+    return static_cast<int>(std::count_if(state_.members.begin(), state_.members.end(), is_able) +
+                            static_cast<std::ptrdiff_t>(state_.pending_starts.size()));
+  }
+
+  int count_newcomers() const { return count_able() - count_in_generation(); }
+
+  int count_in_generation() const {
+    return static_cast<int>(std::count_if(state_.members.begin(), state_.members.end(), is_in_generation));
+  }
+
+  std::ptrdiff_t count_stage(Stage stage) const {
+    return std::count_if(state_.members.begin(), state_.members.end(),
+                         [stage](const Member& member) { return member.stage == stage; });
+  }
+
+  bool has_stage(Stage stage) const { return count_stage(stage) > 0; }
+
+  template <class Predicate>
+  bool has_any(const Predicate& predicate) const {
+    return std::any_of(state_.members.begin(), state_.members.end(), predicate);
+  }
+
+  std::vector<int> ids_by_rank(Stage stage) const {
+    std::vector<const Member*> found;
+    for (const Member& member : state_.members) {
+      if (member.stage == stage) found.push_back(&member);
+    }
+    std::stable_sort(found.begin(), found.end(), [](const Member* a, const Member* b) { return a->rank < b->rank; });
+    std::vector<int> ids;
+    for (const Member* member : found) ids.push_back(member->id);
+    return ids;
+  }
+
+  // --- what is decided
+
+  void set_timer() {
+    std::optional<Moment> next = state_.give_up_at;
+    for (const PendingStart& pending : state_.pending_starts) next = std::min(next.value_or(pending.due), pending.due);
+    if (next && next != state_.timer && state_.phase != RunPhase::over) {
+      act({.kind = ActionKind::set_timer, .moment = *next});
+    }
+    state_.timer = next;
   }
 
   void act(Action action) { actions_.push_back(std::move(action)); }
 
-  void because(const std::string& clause) { reason_ += (reason_.empty() ? "" : "; ") + clause; }
-
-  ReplicaStatus& subject() { return state_.replicas.at(event_.rank); }
-  const ReplicaStatus& subject() const { return state_.replicas.at(event_.rank); }
-
-  bool has_any(ReplicaState wanted) const {
-    return std::any_of(state_.replicas.begin(), state_.replicas.end(),
-                       [&](const auto& r) { return r.state == wanted; });
-  }
-
-  bool all(ReplicaState wanted) const {
-    return std::all_of(state_.replicas.begin(), state_.replicas.end(),
-                       [&](const auto& r) { return r.state == wanted; });
-  }
-
-  bool all_are_gone() const {
-    return std::all_of(state_.replicas.begin(), state_.replicas.end(), [](const auto& r) { return r.has_exited; });
+  void because(const std::string& clause) {
+    if (reason_.ends_with(clause)) return;
+    reason_ += (reason_.empty() ? "" : "; ") + clause;
   }
 
   State state_;
   const Event& event_;
   Moment now_;
+  Member* subject_ = nullptr;  // whose event it is; empty for one of the run, and once it is gone
   std::vector<Action> actions_;
   std::string reason_;
 };
 
 }  // namespace
 
-State initial_state(int replicas, const RestartPolicy& policy, int first_generation) {
+State initial_state(const SupervisorPolicy& policy, int first_generation) {
   State state;
   state.policy = policy;
-  state.generation = first_generation;
-  state.replicas.resize(static_cast<std::size_t>(replicas));
+  state.next_generation = first_generation;
+  state.target = policy.replicas;
+  state.place_failures.resize(static_cast<std::size_t>(policy.places));
+  state.left_out.resize(static_cast<std::size_t>(policy.places));
   return state;
 }
 
@@ -334,12 +759,20 @@ Decision decide(const State& state, const Event& event, Moment now) {
   return Decider(state, event, now).decide();
 }
 
+const Member* find_member(const State& state, int id) {
+  const auto found =
+      std::find_if(state.members.begin(), state.members.end(), [id](const Member& member) { return member.id == id; });
+  return found == state.members.end() ? nullptr : &*found;
+}
+
 std::string_view to_string(EventKind kind) {
   switch (kind) {
     case EventKind::start:
       return "start";
-    case EventKind::registered:
-      return "registered";
+    case EventKind::ready:
+      return "ready";
+    case EventKind::checked_in:
+      return "checked_in";
     case EventKind::progressed:
       return "progressed";
     case EventKind::finished:
@@ -354,6 +787,8 @@ std::string_view to_string(EventKind kind) {
       return "hang_detected";
     case EventKind::start_failed:
       return "start_failed";
+    case EventKind::scale_requested:
+      return "scale_requested";
     case EventKind::stop_requested:
       return "stop_requested";
     case EventKind::timer:
@@ -362,22 +797,65 @@ std::string_view to_string(EventKind kind) {
   return "unknown";
 }
 
+std::string_view to_string(Stage stage) {
+  switch (stage) {
+    case Stage::starting:
+      return "starting";
+    case Stage::ready:
+      return "ready";
+    case Stage::training:
+      return "training";
+    case Stage::waiting:
+      return "waiting";
+    case Stage::finished:
+      return "finished";
+    case Stage::leaving:
+      return "leaving";
+    case Stage::failed:
+      return "failed";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(RunPhase phase) {
+  switch (phase) {
+    case RunPhase::idle:
+      return "idle";
+    case RunPhase::gathering:
+      return "gathering";
+    case RunPhase::running:
+      return "running";
+    case RunPhase::finishing:
+      return "finishing";
+    case RunPhase::ending:
+      return "ending";
+    case RunPhase::over:
+      return "over";
+  }
+  return "unknown";
+}
+
 std::string describe(const Action& action, Moment now) {
   switch (action.kind) {
-    case ActionKind::start_generation:
-      return "start_generation " + std::to_string(action.generation);
-    case ActionKind::open_generation:
-      return "open_generation " + std::to_string(action.generation);
+    case ActionKind::start_process:
+      return "start_process " + std::to_string(action.member) + " on place " + std::to_string(action.place);
     case ActionKind::cancel_generation:
       return "cancel_generation " + std::to_string(action.generation);
-    case ActionKind::kill_all:
-      return "kill_all";
+    case ActionKind::kill_process:
+      return "kill_process " + std::to_string(action.member);
+    case ActionKind::open_generation: {
+      std::string text = "open_generation " + std::to_string(action.generation) + " with";
+      for (const int member : action.members) text += " " + std::to_string(member);
+      return text;
+    }
+    case ActionKind::ask_to_regroup:
+      return "ask_to_regroup";
     case ActionKind::ask_to_stop:
       return "ask_to_stop";
     case ActionKind::set_timer:
       return "set_timer in " + seconds(action.moment - now);
-    case ActionKind::record_restart:
-      return "record_restart " + replica(action.rank) + ": " + action.text;
+    case ActionKind::record_failure:
+      return "record_failure of process " + std::to_string(action.member) + ": " + action.text;
     case ActionKind::finish:
       return "finish " + std::to_string(action.exit_code) + ": " + action.text;
   }

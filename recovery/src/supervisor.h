@@ -1,102 +1,150 @@
 #pragma once
 
-// What to do about everything that happens to the replicas of a run, as a pure function: no clock, no process, no
+// What to do about everything that happens to the processes of a run, as a pure function: no clock, no process, no
 // socket. The watchdog turns the world into events and carries the actions out.
 //
-//              all registered            all finished            all exited
-//   idle -> running ---------- running ------------- finishing ------------- over
-//              |  \                                                          ^ ^
-//      failure |   \ stop requested          all exited                      | |
-//              |    `--------- stopping -------------------------------------' |
-//              v                  | failure, or not gone in time               |
-//           killing <-------------'                                            |
-//              | all exited: verdict, budget spent ----------------------------'
-//              | else
-//              v   timer                    any failure ends the generation for all its replicas; a mode in which
-//         backing_off -> running            survivors stay would go from killing to running with fewer kills
+// A member is one process, numbered for the whole run. A generation is the members that train together:
+//
+//   a member   starting -> ready -> training -> waiting        ready and waiting ones can be part of the next
+//   generation;
+//                             ^-----------'  <----'            a waiting one brings the state of training along
+//              any -> finished, leaving or failed -> gone, when the kernel confirms its exit
+//
+//   the run    idle -> gathering <-> running -> finishing -> over
+//                          any of them -> ending -> over       ending: all are killed, and a verdict is there
+//
+// A failure of a member ends the generation for all, but only the failed process dies: the others check in (waiting)
+// and go on in the next generation, together with spares, new processes, or alone.
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "holdfast/recovery/watchdog.h"
 #include "restart_policy.h"
 
 namespace holdfast::recovery {
 
-enum class ReplicaState { starting, running, finished, failed };
-
-struct ReplicaStatus {
-  ReplicaState state = ReplicaState::starting;
-  bool has_exited = false;  // confirmed by the kernel; memory shared with it can go
-};
-
-enum class RunPhase { idle, running, stopping, finishing, killing, backing_off, over };
+enum class Stage { starting, ready, training, waiting, finished, leaving, failed };
 
 struct Failure {
-  int rank = 0;
   std::string cause{};
   Moment detected{};
+  int generation = 0;        // that it ended, or should have been part of
+  std::int64_t step = -1;    // -1: not in a step
   bool is_explained = true;  // false: the exit status will say more
 };
+
+struct Member {
+  int id = 0;
+  int place = 0;  // the device that it runs on, an index
+  Stage stage = Stage::starting;
+  int rank = -1;                     // in its newest generation; -1: in none yet
+  std::int64_t step = -1;            // of the state that it waits with; -1: it has no whole one
+  std::optional<Failure> failure{};  // not recorded yet
+};
+
+enum class RunPhase { idle, gathering, running, finishing, ending, over };
 
 struct Verdict {
   int exit_code = 0;
   std::string sentence{};
 };
 
+struct SupervisorPolicy {
+  int replicas = 1;
+  int spares = 0;
+  int places = 1;  // devices; member n starts on place n modulo places
+  WhenLost when_lost = WhenLost::shrink;
+  bool keep_survivors = true;   // false: any failure ends all processes, which start again from the newest savepoint
+  int failures_of_a_step = 3;   // in as many processes: then it is the step that is to blame, and the run ends
+  int failures_of_a_place = 3;  // one after the other, without progress: it is left out if there is another
+  RestartPolicy restart{};
+};
+
+struct PendingStart {
+  Moment due{};
+  int place = 0;
+};
+
 struct State {
-  RestartPolicy policy;
-  int generation = 0;
+  SupervisorPolicy policy;
   RunPhase phase = RunPhase::idle;
-  std::vector<ReplicaStatus> replicas;
+  int generation = -1;      // the one that runs or ran last
+  int next_generation = 0;  //
+  int target = 1;           // replicas that a generation should have
+  int finished = 0;         // members that have
+  int next_member = 0;
+  std::vector<Member> members;  // those whose processes may still be there, by id
+  std::vector<PendingStart> pending_starts;
+  std::vector<int> place_failures;  // in a row, by place
+  std::vector<bool> left_out;       // by place
   RestartHistory history;
-  std::optional<Failure> failure;  // what ended the generation
-  std::optional<Verdict> verdict;  // what ends the run as soon as all processes are gone
-  std::optional<Moment> timer;
+  RestartHistory newcomers;         // of processes that failed before they were in a generation, while others went on
+  std::int64_t failed_step = -1;    // of the newest failure in a step
+  int failures_of_step = 0;         // one a generation at most
+  int blamed_generation = -1;       // the newest that counts there
+  int failed_generation = -1;       // the newest that lost a member: more of them share its pause
+  bool is_regroup_asked = false;    // of the running generation
+  bool is_cancelled = false;        // the newest generation
+  bool is_end_unexplained = false;  // of the newest generation: a member left it unasked, and none has failed
+  bool is_stop_requested = false;
+  std::optional<Verdict> verdict;    // what ends the run as soon as all processes are gone
+  std::optional<Moment> give_up_at;  // on processes that should leave, or should be dead
+  std::optional<Moment> timer;       // as it was set last
 };
 
 enum class EventKind {
   start,
-  registered,
-  progressed,        // the generation got further than the run ever was
+  ready,             // the process is initialised and waits to be part of a generation
+  checked_in,        // it has left its generation and waits for the next; step: of its state, -1 if that is not whole
+  progressed,        // the generation got further than the run ever was; step
   finished,          //
-  failure_reported,  // what, is_unrecoverable
-  died,              // seen by its life mutex; the exit is not confirmed yet
-  exited,            // exit_code or signal
-  hang_detected,     // what
+  failure_reported,  // what, is_unrecoverable, step
+  died,              // seen by its life mutex; the exit is not confirmed yet; step
+  exited,            // exit_code or signal; step
+  hang_detected,     // what, step
   start_failed,      // what; there is no process
+  scale_requested,   // count
   stop_requested,    // signal
   timer,
 };
 
 struct Event {
   EventKind kind = EventKind::start;
-  int generation =
-      0;  // of the replica; an event of an earlier one is dropped. No meaning for start, stop_requested, timer
-  int rank = 0;
+  int member = 0;       // an event of one that is gone is dropped. No meaning for events of the run
+  int generation = -1;  // of progressed and checked_in: an earlier one's is dropped
   std::string what{};
   bool is_unrecoverable = false;
   int exit_code = 0;
   int signal = 0;  // 0: none
+  std::int64_t step = -1;
+  int count = 0;
 };
 
 enum class ActionKind {
-  start_generation,   // generation: start all its processes
-  open_generation,    // tell every replica its generation, rank and peers
-  cancel_generation,  // end every wait in shared memory
-  kill_all,           //
-  ask_to_stop,        //
+  start_process,      // member, place
+  cancel_generation,  // generation: end every wait in its shared memory
+  kill_process,       // member
+  open_generation,    // generation, members by rank: tell each of them
+  ask_to_regroup,     // all members of the generation, at their next step boundary
+  ask_to_stop,        // all members of the generation
   set_timer,          // moment: replaces the timer before
-  record_restart,     // rank, text (the cause), moment (when detected)
+  record_failure,     // member, rank, generation, text (the cause), moment (when detected), step
   finish,             // exit_code, text (the sentence)
 };
 
 struct Action {
-  ActionKind kind = ActionKind::start_generation;
+  ActionKind kind = ActionKind::start_process;
+  int member = 0;
+  int place = 0;
   int generation = 0;
+  std::vector<int> members{};
   int rank = 0;
+  std::int64_t step = -1;
   int exit_code = 0;
   std::string text{};
   Moment moment{};
@@ -108,11 +156,16 @@ struct Decision {
   std::string reason;
 };
 
-State initial_state(int replicas, const RestartPolicy& policy, int first_generation);
+State initial_state(const SupervisorPolicy& policy, int first_generation);
 Decision decide(const State& state, const Event& event, Moment now);
 
+// Empty when the member is gone.
+const Member* find_member(const State& state, int id);
+
 std::string_view to_string(EventKind kind);
-// One line, such as "set_timer in 0.100 s" or "record_restart rank 1: exited with code 3".
+std::string_view to_string(Stage stage);
+std::string_view to_string(RunPhase phase);
+// One line, such as "set_timer in 0.100 s" or "record_failure of member 1: exited with code 3".
 std::string describe(const Action& action, Moment now);
 
 }  // namespace holdfast::recovery

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <deque>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include <boost/asio/io_context.hpp>
@@ -15,10 +17,12 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "arena_exchange.h"
+#include "descriptors.h"
 #include "hang_detector.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
 #include "holdfast/recovery/faults.h"
+#include "holdfast/recovery/memory_snapshot.h"
 #include "journal.h"
 #include "messages.h"
 #include "replica_process.h"
@@ -51,6 +55,8 @@ void check(const WatchdogOptions& options) {
   if (options.replicas < 1 || options.replicas > kMaxReplicas) {
     refuse("replicas is " + std::to_string(options.replicas) + ", allowed are 1 to " + std::to_string(kMaxReplicas));
   }
+  if (options.spares < 0 || options.spares > kMaxReplicas) refuse("spares is " + std::to_string(options.spares));
+  if (options.places < 0) refuse("places is " + std::to_string(options.places));
   if (options.run_directory.empty()) refuse("run_directory is empty");
   if (options.command.empty()) refuse("command is empty");
   if (options.max_restarts < 0) refuse("max_restarts is " + std::to_string(options.max_restarts));
@@ -60,6 +66,17 @@ void check(const WatchdogOptions& options) {
   check_utf8("run_directory", options.run_directory);
   check_utf8("worker_config", options.worker_config);
   for (const std::string& fault : options.faults) parse_fault(fault, options.replicas);
+}
+
+SupervisorPolicy policy_of(const WatchdogOptions& options) {
+  return {.replicas = options.replicas,
+          .spares = options.spares,
+          .places = options.places == 0 ? options.replicas : options.places,
+          .when_lost = options.when_lost,
+          .keep_survivors = options.recover_from == RecoverFrom::survivors,
+          .restart = {.max_restarts = options.max_restarts,
+                      .restart_window = options.restart_window,
+                      .stop_grace = options.stop_grace}};
 }
 
 bool is_ignored(int signal) {
@@ -74,12 +91,9 @@ class Watchdog {
         lock_(lock_run_directory(options.run_directory, Deadline::after(kLockTimeout))),
         past_(read_past(journal_path())),
         journal_(journal_path()),
-        signals_(io_, SIGINT, SIGTERM),
-        state_(initial_state(options.replicas,
-                             {.max_restarts = options.max_restarts,
-                              .restart_window = options.restart_window,
-                              .stop_grace = options.stop_grace},
-                             past_.last_generation + 1)) {
+        signals_(io_, SIGINT, SIGTERM, SIGUSR1),
+        state_(initial_state(policy_of(options), past_.last_generation + 1)),
+        hang_detector_(HangDetector::Limits{options.hang_after, options.start_timeout}) {
     // nohup(1) starts programs so, and means it.
     if (!is_ignored(SIGHUP)) signals_.add(SIGHUP);
   }
@@ -94,6 +108,7 @@ class Watchdog {
     wait_for_tick();
     feed({.kind = EventKind::start});
     io_.run();
+    hand_over_what_is_left();
     return outcome_;
   }
 
@@ -120,53 +135,76 @@ class Watchdog {
     });
   }
 
+  // Of the members of the generation that runs.
   void look_for_progress() {
     if (state_.phase != RunPhase::running || has_progressed_) return;
     std::int64_t lowest = std::numeric_limits<std::int64_t>::max();
-    for (const auto& replica : replicas_) lowest = std::min(lowest, replica ? replica->step() : -1);
-    if (lowest <= furthest_step_) return;
+    for (const auto& [id, process] : processes_) {
+      if (stage_of(id) == Stage::training) lowest = std::min(lowest, process->step());
+    }
+    if (lowest == std::numeric_limits<std::int64_t>::max() || lowest <= furthest_step_) return;
     has_progressed_ = true;
-    feed({.kind = EventKind::progressed, .generation = state_.generation});
+    feed({.kind = EventKind::progressed, .generation = state_.generation, .step = lowest});
   }
 
   void look_for_hang() {
-    if (state_.phase != RunPhase::running) return;
+    if (state_.phase != RunPhase::running && state_.phase != RunPhase::gathering) return;
     std::vector<Pulse> pulses;
-    for (int rank = 0; rank < options_.replicas; ++rank) {
-      const ReplicaStatus& status = state_.replicas.at(rank);
-      if (!status.has_exited && status.state != ReplicaState::finished)
-        pulses.push_back(replicas_.at(rank)->pulse(rank));
+    for (const auto& [id, process] : processes_) {
+      const Stage stage = stage_of(id);
+      if (stage == Stage::starting || stage == Stage::training) pulses.push_back(process->pulse(id));
     }
-    if (const std::optional<Hang> hang = hang_detector_->look(pulses, Moment::clock::now())) {
-      feed({.kind = EventKind::hang_detected, .generation = state_.generation, .rank = hang->rank, .what = hang->what});
+    if (const std::optional<Hang> hang = hang_detector_.look(pulses, Moment::clock::now())) {
+      feed({.kind = EventKind::hang_detected,
+            .member = hang->member,
+            .what = hang->what,
+            .step = processes_.at(hang->member)->step()});
     }
   }
 
-  ReplicaProcess::Handlers handlers_of(int generation, int rank) {
-    const auto tell = [this, generation, rank](EventKind kind, const std::string& what) {
-      feed({.kind = kind, .generation = generation, .rank = rank, .what = what});
+  // One that the supervisor has forgotten counts as leaving.
+  Stage stage_of(int id) const {
+    const Member* member = find_member(state_, id);
+    return member == nullptr ? Stage::leaving : member->stage;
+  }
+
+  int rank_of(int id) const {
+    const Member* member = find_member(state_, id);
+    return member == nullptr ? -1 : member->rank;
+  }
+
+  ReplicaProcess::Handlers handlers_of(int id) {
+    const auto tell = [this, id](EventKind kind, const std::string& what) {
+      feed({.kind = kind, .member = id, .what = what, .step = step_of(id)});
     };
-    return {.on_message = [this, generation, rank](Message& message) { on_message(generation, rank, message.body); },
+    return {.on_message = [this, id](Message& message) { on_message(id, message.body); },
             .on_bad_message = [tell](const std::string& what) { tell(EventKind::failure_reported, what); },
             .on_death = [tell] { tell(EventKind::died, ""); },
             .on_exit =
-                [this, generation, rank](ExitStatus status) {
+                [this, id](ExitStatus status) {
                   feed({.kind = EventKind::exited,
-                        .generation = generation,
-                        .rank = rank,
+                        .member = id,
                         .exit_code = status.code,
-                        .signal = status.signal});
+                        .signal = status.signal,
+                        .step = step_of(id)});
                 }};
   }
 
-  void on_message(int generation, int rank, const nlohmann::json& body) {
-    // A generation's replicas are dropped before the next one starts; one of them may still be telling its last.
-    if (generation != state_.generation) return;
+  std::int64_t step_of(int id) const {
+    const auto process = processes_.find(id);
+    return process == processes_.end() ? -1 : process->second->step();
+  }
+
+  void on_message(int id, const nlohmann::json& body) {
     const std::string kind = body.at("kind").get<std::string>();
-    Event event{.generation = generation, .rank = rank};
-    if (kind == kRegistered) {
-      replicas_.at(rank)->watch_for_death();
-      event.kind = EventKind::registered;
+    Event event{.member = id, .step = step_of(id)};
+    if (kind == kJoined) {
+      return processes_.at(id)->watch_for_death();
+    } else if (kind == kReady) {
+      event.kind = EventKind::ready;
+    } else if (kind == kCheckedIn) {
+      event.kind = EventKind::checked_in;
+      event.generation = body.at("generation").get<int>();
     } else if (kind == kFinished) {
       event.kind = EventKind::finished;
     } else if (kind == kFailure) {
@@ -174,9 +212,11 @@ class Watchdog {
       event.what = body.at("what").get<std::string>();
       event.is_unrecoverable = body.at("is_unrecoverable").get<bool>();
     } else if (kind == kEvent) {
-      return note(rank, body);
+      return note(id, body);
     } else if (kind == kArenaRequest) {
-      return send_arenas(rank, body.at("number").get<int>(), body.at("bytes").get<std::size_t>());
+      return send_arenas(id, arena_number_of(body), body.at("bytes").get<std::size_t>());
+    } else if (kind == kSnapshotRequest) {
+      return send_snapshot_memory(id, body.at("bytes").get<std::size_t>());
     } else {
       event.kind = EventKind::failure_reported;
       event.what = "sent a message of the unknown kind \"" + kind + "\"";
@@ -184,16 +224,68 @@ class Watchdog {
     feed(std::move(event));
   }
 
-  void note(int rank, const nlohmann::json& body) {
+  void note(int id, const nlohmann::json& body) {
     journal_.append({{"event", body.at("name")},
                      {"generation", state_.generation},
-                     {"rank", rank},
-                     {"pid", pid_of(rank)},
+                     {"member", id},
+                     {"rank", rank_of(id)},
+                     {"pid", pid_of(id)},
                      {"details", body.at("details")}});
   }
 
-  void send_arenas(int rank, int number, std::size_t bytes) {
-    for (const ArenaExchange::Reply& reply : arenas_->request(rank, number, bytes)) send(reply.rank, reply.message);
+  void send_arenas(int id, ArenaNumber which, std::size_t bytes) {
+    if (!arenas_ || which.generation != state_.generation || stage_of(id) != Stage::training) {
+      return send(id, {.body = arena_refusal(which, ErrorCode::cancelled,
+                                             "generation " + std::to_string(which.generation) + " was ended")});
+    }
+    send_replies(arenas_->request(rank_of(id), which.number, bytes));
+  }
+
+  void send_replies(const std::vector<ArenaExchange::Reply>& replies) {
+    for (const ArenaExchange::Reply& reply : replies) {
+      const int id = by_rank_.at(static_cast<std::size_t>(reply.rank));
+      if (processes_.contains(id)) send(id, reply.message);
+    }
+  }
+
+  // --- memory snapshots
+
+  void send_snapshot_memory(int id, std::size_t bytes) {
+    try {
+      SharedMemory memory = SharedMemory::create("holdfast-snapshots", bytes);
+      std::vector<FileDescriptor> descriptors;
+      descriptors.push_back(duplicate(memory.descriptor()));
+      snapshot_memories_.push_back(std::move(memory));
+      send(id, {.body = {{"kind", kSnapshotMemory}}, .descriptors = std::move(descriptors)});
+    } catch (const Error& error) {
+      feed({.kind = EventKind::failure_reported, .member = id, .what = error.what(), .step = step_of(id)});
+    }
+  }
+
+  // Behind the newest writer's memory only what it does not replace yet.
+  void forget_old_snapshots() {
+    while (snapshot_memories_.size() > 1 && MemorySnapshots::newest(snapshot_memories_.back())) {
+      snapshot_memories_.erase(snapshot_memories_.begin());
+    }
+  }
+
+  std::vector<FileDescriptor> snapshot_descriptors() {
+    std::vector<FileDescriptor> descriptors;
+    if (options_.recover_from == RecoverFrom::savepoint) return descriptors;
+    for (auto memory = snapshot_memories_.rbegin(); memory != snapshot_memories_.rend(); ++memory) {
+      descriptors.push_back(memory->read_only_descriptor());
+    }
+    return descriptors;
+  }
+
+  void hand_over_what_is_left() {
+    if (outcome_.exit_code == kExitFinished || !options_.when_unfinished) return;
+    std::optional<MemorySnapshots::Whole> newest;
+    for (const SharedMemory& memory : snapshot_memories_) {
+      const auto candidate = MemorySnapshots::newest(memory);
+      if (candidate && (!newest || candidate->step > newest->step)) newest = candidate;
+    }
+    if (newest) options_.when_unfinished(newest->step, newest->bytes);
   }
 
   // --- decisions
@@ -208,25 +300,26 @@ class Watchdog {
     }
   }
 
+  // What survivors wait for comes before what is only written down. `subject` is who the event is about, as it was.
   void decide_on(const Event& event) {
     const Moment now = Moment::clock::now();
+    const nlohmann::json subject = {
+        {"member", event.member}, {"rank", rank_of(event.member)}, {"pid", pid_of(event.member)}};
     Decision decision = decide(state_, event, now);
     state_ = std::move(decision.state);
-    write_down(event, decision, now);
     for (const Action& action : decision.actions) perform(action);
+    write_down(event, subject, decision, now);
+    forget_gone_processes();
   }
 
-  void write_down(const Event& event, const Decision& decision, Moment now) {
+  void write_down(const Event& event, const nlohmann::json& subject, const Decision& decision, Moment now) {
     nlohmann::json line{
-        {"event", to_string(event.kind)}, {"generation", event.generation}, {"reason", decision.reason}};
+        {"event", to_string(event.kind)}, {"generation", state_.generation}, {"reason", decision.reason}};
     const bool is_of_the_run = event.kind == EventKind::start || event.kind == EventKind::stop_requested ||
-                               event.kind == EventKind::timer || event.kind == EventKind::progressed;
-    if (is_of_the_run) {
-      line["generation"] = state_.generation;
-    } else {
-      line["rank"] = event.rank;
-      line["pid"] = event.generation == state_.generation ? pid_of(event.rank) : 0;
-    }
+                               event.kind == EventKind::scale_requested || event.kind == EventKind::timer ||
+                               event.kind == EventKind::progressed;
+    if (!is_of_the_run) line.update(subject);
+    if (event.step >= 0) line["step"] = event.step;
     if (!event.what.empty()) line["what"] = event.what;
     if (event.signal != 0) line["signal"] = event.signal;
     if (event.kind == EventKind::exited && event.signal == 0) line["exit_code"] = event.exit_code;
@@ -235,78 +328,104 @@ class Watchdog {
     log(decision.actions.empty() ? LogLevel::debug : LogLevel::info, "watchdog: " + decision.reason);
   }
 
-  int pid_of(int rank) const {
-    const auto index = static_cast<std::size_t>(rank);
-    return index < replicas_.size() && replicas_[index] ? replicas_[index]->pid() : 0;
+  int pid_of(int id) const {
+    const auto process = processes_.find(id);
+    return process == processes_.end() ? 0 : process->second->pid();
+  }
+
+  void forget_gone_processes() {
+    std::erase_if(processes_, [this](const auto& entry) { return find_member(state_, entry.first) == nullptr; });
   }
 
   // --- actions
 
   void perform(const Action& action) {
     switch (action.kind) {
-      case ActionKind::start_generation:
-        return start_generation(action.generation);
+      case ActionKind::start_process:
+        return start_process(action.member);
       case ActionKind::open_generation:
-        return open_generation();
+        return open_generation(action);
       case ActionKind::cancel_generation:
-        return arenas_->cancel();
-      case ActionKind::kill_all:
-        return kill_all();
+        return cancel_generation();
+      case ActionKind::kill_process:
+        return kill_process(action.member);
+      case ActionKind::ask_to_regroup:
+        return tell_members({{"kind", kRegroup}, {"generation", state_.generation}});
       case ActionKind::ask_to_stop:
-        return ask_to_stop();
+        return tell_members({{"kind", kStop}});
       case ActionKind::set_timer:
         return set_timer(action.moment);
-      case ActionKind::record_restart:
-        return record_restart(action);
+      case ActionKind::record_failure:
+        return record_failure(action);
       case ActionKind::finish:
         outcome_ = {.exit_code = action.exit_code, .sentence = action.text};
         return io_.stop();
     }
   }
 
-  // The supervisor asks for it only when every process of the generation before has exited, so that its memory can go.
-  void start_generation(int generation) {
-    for (const auto& replica : replicas_) furthest_step_ = std::max(furthest_step_, replica ? replica->step() : -1);
-    has_progressed_ = false;
-    replicas_.clear();
-    arenas_.emplace(generation, options_.replicas);
-    hang_detector_.emplace(options_.replicas, HangDetector::Limits{options_.hang_after, options_.start_timeout});
-    for (int rank = 0; rank < options_.replicas; ++rank) start_replica(generation, rank);
-  }
-
-  void start_replica(int generation, int rank) {
-    replicas_.emplace_back();
+  void start_process(int id) {
     try {
-      replicas_.back() = ReplicaProcess::start(
+      const auto process = ReplicaProcess::start(
           io_, {.executable = options_.executable, .arguments = options_.command, .lock = lock_.value()},
-          handlers_of(generation, rank));
+          handlers_of(id));
+      processes_.emplace(id, process);
     } catch (const Error& error) {
-      feed({.kind = EventKind::start_failed, .generation = generation, .rank = rank, .what = error.what()});
+      return feed({.kind = EventKind::start_failed, .member = id, .what = error.what()});
+    }
+    send(id, {.body = hello_message({.intended_rank = intended_rank(id),
+                                     .replicas = state_.target,
+                                     .watchdog_pid = ::getpid(),
+                                     .run_directory = options_.run_directory,
+                                     .config = options_.worker_config,
+                                     .restarts = past_.restarts,
+                                     .faults = options_.faults})});
+  }
+
+  // The lowest that no other process has or is to have, so that one process thinks itself the first.
+  int intended_rank(int id) {
+    std::set<int> taken;
+    for (const Member& member : state_.members) {
+      if (member.stage == Stage::failed || member.stage == Stage::leaving) continue;
+      if (member.rank >= 0) {
+        taken.insert(member.rank);
+      } else if (const auto intended = intended_ranks_.find(member.id); intended != intended_ranks_.end()) {
+        taken.insert(intended->second);
+      }
+    }
+    int rank = 0;
+    while (taken.contains(rank)) ++rank;
+    return intended_ranks_[id] = rank;
+  }
+
+  void open_generation(const Action& action) {
+    for (const auto& [id, process] : processes_) furthest_step_ = std::max(furthest_step_, process->step());
+    has_progressed_ = false;
+    by_rank_ = action.members;
+    arenas_.emplace(action.generation, static_cast<int>(by_rank_.size()));
+    forget_old_snapshots();
+    for (std::size_t rank = 0; rank < by_rank_.size(); ++rank) {
+      Message welcome{.body = welcome_message({.generation = action.generation,
+                                               .rank = static_cast<int>(rank),
+                                               .size = static_cast<int>(by_rank_.size())})};
+      if (rank == 0) welcome.descriptors = snapshot_descriptors();
+      send(by_rank_[rank], welcome);
     }
   }
 
-  void open_generation() {
-    for (int rank = 0; rank < options_.replicas; ++rank) {
-      const Welcome welcome{.rank = rank,
-                            .size = options_.replicas,
-                            .generation = state_.generation,
-                            .watchdog_pid = ::getpid(),
-                            .run_directory = options_.run_directory,
-                            .config = options_.worker_config,
-                            .restarts = past_.restarts,
-                            .faults = options_.faults};
-      send(rank, {.body = welcome_message(welcome)});
-    }
+  void cancel_generation() {
+    if (arenas_) send_replies(arenas_->cancel());
   }
 
-  void kill_all() {
-    for (const auto& replica : replicas_) {
-      if (replica) replica->kill();
-    }
+  void kill_process(int id) {
+    const auto process = processes_.find(id);
+    if (process != processes_.end()) process->second->kill();
   }
 
-  void ask_to_stop() {
-    for (int rank = 0; rank < options_.replicas; ++rank) send(rank, {.body = {{"kind", kStop}}});
+  void tell_members(const nlohmann::json& body) {
+    for (const auto& [id, process] : processes_) {
+      const Stage stage = stage_of(id);
+      if (stage == Stage::training || stage == Stage::waiting) send(id, {.body = body});
+    }
   }
 
   void set_timer(Moment moment) {
@@ -316,26 +435,31 @@ class Watchdog {
     });
   }
 
-  void record_restart(const Action& action) {
+  void record_failure(const Action& action) {
     const std::chrono::duration<double> ago = Moment::clock::now() - action.moment;
-    const auto& replica = replicas_.at(action.rank);
-    past_.restarts.push_back({.generation = action.generation,
-                              .rank = action.rank,
-                              .cause = action.text,
-                              .detected_unix_seconds = unix_seconds_now() - ago.count(),
-                              .step = replica ? replica->step() : -1});
-    journal_.append_restart(past_.restarts.back());
+    const Restart restart{.generation = action.generation,
+                          .rank = action.rank,
+                          .cause = action.text,
+                          .detected_unix_seconds = unix_seconds_now() - ago.count(),
+                          .step = action.step};
+    past_.restarts.push_back(restart);
+    journal_.append_restart(restart);
+    nlohmann::json message = to_json(restart);
+    message["kind"] = kRestart;
+    for (const auto& [id, process] : processes_) {
+      if (stage_of(id) != Stage::failed && stage_of(id) != Stage::leaving) send(id, {.body = message});
+    }
   }
 
-  void send(int rank, const Message& message) {
-    const auto& replica = replicas_.at(rank);
-    if (!replica) return;
+  void send(int id, const Message& message) {
+    const auto process = processes_.find(id);
+    if (process == processes_.end()) return;
     try {
-      replica->send(message);
+      process->second->send(message);
     } catch (const Error& error) {
       // One that is gone is noticed by its death or exit, which say more.
       if (error.code() == ErrorCode::unavailable) return;
-      feed({.kind = EventKind::failure_reported, .generation = state_.generation, .rank = rank, .what = error.what()});
+      feed({.kind = EventKind::failure_reported, .member = id, .what = error.what(), .step = step_of(id)});
     }
   }
 
@@ -353,10 +477,14 @@ class Watchdog {
   std::deque<Event> events_;  // the first is being decided on
   RunOutcome outcome_;
 
-  // Of the current generation.
+  HangDetector hang_detector_;
+  std::map<int, std::shared_ptr<ReplicaProcess>> processes_;  // by member
+  std::map<int, int> intended_ranks_;                         // by member
+  std::vector<SharedMemory> snapshot_memories_;               // the newest writer's last
+
+  // Of the newest generation.
   std::optional<ArenaExchange> arenas_;
-  std::optional<HangDetector> hang_detector_;
-  std::vector<std::shared_ptr<ReplicaProcess>> replicas_;  // by rank; empty: could not be started
+  std::vector<int> by_rank_;  // members
   bool has_progressed_ = false;
 
   std::int64_t furthest_step_ = -1;  // of all generations before

@@ -17,6 +17,7 @@
 #include "channel.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
+#include "journal.h"
 #include "life_page.h"
 #include "messages.h"
 
@@ -27,6 +28,8 @@ constexpr int kExitWithoutWatchdog = 70;
 // The watchdog answers within milliseconds; one that was stopped by a signal does not.
 constexpr std::chrono::seconds kSendTimeout(10);
 constexpr std::chrono::seconds kListenPeriod(1);
+// The listener ends this process when the watchdog is gone.
+constexpr std::chrono::hours kAsLongAsTheWatchdogLives(24 * 365);
 
 [[noreturn]] void end_process(const std::string& why) {
   log(LogLevel::error, "replica: " + why + "; this process ends itself");
@@ -87,7 +90,7 @@ struct Worker::Connection {
   void listen() {
     page.hold();
     try {
-      channel.send({.body = {{"kind", kRegistered}}}, Deadline::after(kSendTimeout));
+      channel.send({.body = {{"kind", kJoined}}}, Deadline::after(kSendTimeout));
       while (!channel.is_closed()) {
         channel.wait_until_readable(Deadline::after(kListenPeriod));
         while (std::optional<Message> message = channel.try_receive()) take(std::move(*message));
@@ -101,16 +104,23 @@ struct Worker::Connection {
 
   void take(Message message) {
     const std::string kind = message.body.at("kind").get<std::string>();
+    const std::scoped_lock guard(mutex);
     if (kind == kStop) {
       is_stop_requested = true;
-      return;
-    }
-    const std::scoped_lock guard(mutex);
-    if (kind == kArena) {
-      const int number = message.body.at("number").get<int>();
-      arena_replies.insert_or_assign(number, std::move(message));
+    } else if (kind == kRegroup) {
+      regroup_generation = message.body.at("generation").get<int>();
+    } else if (kind == kRestart) {
+      restarts.push_back(restart_from_json(message.body));
+    } else if (kind == kArena) {
+      const ArenaNumber which = arena_number_of(message.body);
+      arena_replies.insert_or_assign(which, std::move(message));
+    } else if (kind == kSnapshotMemory) {
+      snapshot_memory = std::move(message.descriptors.at(0));
     } else if (kind == kWelcome) {
-      welcome_message = std::move(message.body);
+      welcome = std::move(message);
+    } else if (kind == kHello) {
+      hello = parse_hello(message.body);
+      restarts = hello->restarts;
     }
     has_changed.notify_all();
   }
@@ -127,23 +137,52 @@ struct Worker::Connection {
     if (!is_met) throw Error(ErrorCode::deadline_exceeded, what + " took longer than it may");
   }
 
-  void wait_for_welcome(Deadline deadline) {
-    wait_for_peers([this] { return welcome_message.has_value(); }, "the start of all replicas", deadline);
-    welcome = parse_welcome(*welcome_message);
+  void wait_for_hello(Deadline deadline) {
+    std::unique_lock guard(mutex);
+    if (!has_changed.wait_until(guard, deadline.moment(), [this] { return hello.has_value(); })) {
+      throw Error(ErrorCode::deadline_exceeded, "the watchdog did not answer");
+    }
+    member = {.generation = -1, .rank = hello->intended_rank, .size = hello->replicas};
     std::vector<Fault> parsed;
-    for (const std::string& fault : welcome.faults) parsed.push_back(parse_fault(fault, welcome.size));
-    faults.emplace(std::move(parsed), Faults::Place{.rank = welcome.rank,
-                                                    .generation = welcome.generation,
-                                                    .watchdog_pid = welcome.watchdog_pid,
-                                                    .run_directory = welcome.run_directory});
+    for (const std::string& fault : hello->faults) parsed.push_back(parse_fault(fault, hello->replicas));
+    faults.emplace(std::move(parsed), Faults::Place{.rank = hello->intended_rank,
+                                                    .generation = -1,
+                                                    .watchdog_pid = hello->watchdog_pid,
+                                                    .run_directory = hello->run_directory});
   }
 
-  Message wait_for_arenas(int number, Deadline deadline) {
-    wait_for_peers([this, number] { return arena_replies.contains(number); },
-                   "the exchange of shared memory number " + std::to_string(number) + " between all replicas",
+  void wait_for_welcome(Deadline deadline) {
+    wait_for_peers([this] { return welcome.has_value(); }, "the start of the next generation", deadline);
+    const std::scoped_lock guard(mutex);
+    member = parse_welcome(welcome->body);
+    snapshots = std::move(welcome->descriptors);
+    welcome.reset();
+    faults->move_to(member.rank, member.generation);
+  }
+
+  // Whatever is left of generations before belongs to nobody.
+  void forget_arenas() {
+    const std::scoped_lock guard(mutex);
+    arena_replies.clear();
+    next_arena = 0;
+  }
+
+  Message wait_for_arenas(ArenaNumber which, Deadline deadline) {
+    wait_for_peers([this, which] { return arena_replies.contains(which); },
+                   "the exchange of shared memory number " + std::to_string(which.number) + " between all replicas",
                    deadline);
     const std::scoped_lock guard(mutex);
-    return std::move(arena_replies.extract(number).mapped());
+    return std::move(arena_replies.extract(which).mapped());
+  }
+
+  FileDescriptor wait_for_snapshot_memory(Deadline deadline) {
+    std::unique_lock guard(mutex);
+    if (!has_changed.wait_until(guard, deadline.moment(), [this] { return snapshot_memory.has_value(); })) {
+      throw Error(ErrorCode::deadline_exceeded, "the watchdog did not give memory for snapshots in time");
+    }
+    FileDescriptor descriptor = std::move(*snapshot_memory);
+    snapshot_memory.reset();
+    return descriptor;
   }
 
   void send(nlohmann::json body) const { channel.send({.body = std::move(body)}, Deadline::after(kSendTimeout)); }
@@ -153,19 +192,24 @@ struct Worker::Connection {
   LifePage& page;
   FileDescriptor lock;  // keeps the run directory locked until the last replica is gone
 
-  // Constant after join().
-  Welcome welcome;
+  // Of the thread that trains.
+  Welcome member;
   std::optional<Faults> faults;
-
+  std::vector<FileDescriptor> snapshots;
   int next_arena = 0;
 
   std::atomic<bool> is_stop_requested = false;
+  std::atomic<int> regroup_generation = -1;  // the one that is to regroup
   std::atomic<bool> is_leaving = false;
 
   std::mutex mutex;
   std::condition_variable has_changed;
-  std::optional<nlohmann::json> welcome_message;  // guarded by mutex
-  std::map<int, Message> arena_replies;           // guarded by mutex
+  // Guarded by mutex.
+  std::optional<Hello> hello;  // constant once it is there
+  std::optional<Message> welcome;
+  std::vector<Restart> restarts;
+  std::map<ArenaNumber, Message> arena_replies;
+  std::optional<FileDescriptor> snapshot_memory;
 
   std::thread listener;  // last: it uses all the others
 };
@@ -180,7 +224,7 @@ std::unique_ptr<Worker> Worker::join(Deadline deadline) {
   FileDescriptor life = adopt(numbers[1]);
   FileDescriptor lock = adopt(numbers[2]);
   auto connection = std::make_unique<Connection>(std::move(channel), std::move(life), std::move(lock));
-  connection->wait_for_welcome(deadline);
+  connection->wait_for_hello(deadline);
   return std::unique_ptr<Worker>(new Worker(std::move(connection)));
 }
 
@@ -188,32 +232,45 @@ Worker::Worker(std::unique_ptr<Connection> connection) : connection_(std::move(c
 
 Worker::~Worker() = default;
 
+void Worker::enter_generation(Deadline deadline) {
+  const int left = generation();
+  connection_->forget_arenas();
+  if (left < 0) {
+    connection_->send({{"kind", kReady}});
+    deadline = Deadline::after(kAsLongAsTheWatchdogLives);
+  } else {
+    connection_->send({{"kind", kCheckedIn}, {"generation", left}});
+  }
+  connection_->wait_for_welcome(deadline);
+}
+
 int Worker::rank() const {
-  return connection_->welcome.rank;
+  return connection_->member.rank;
 }
 int Worker::size() const {
-  return connection_->welcome.size;
+  return connection_->member.size;
 }
 int Worker::generation() const {
-  return connection_->welcome.generation;
+  return connection_->member.generation;
 }
 const std::string& Worker::run_directory() const {
-  return connection_->welcome.run_directory;
+  return connection_->hello->run_directory;
 }
 const std::string& Worker::config() const {
-  return connection_->welcome.config;
+  return connection_->hello->config;
 }
-std::span<const Restart> Worker::restarts() const {
-  return connection_->welcome.restarts;
+std::vector<Restart> Worker::restarts() const {
+  const std::scoped_lock guard(connection_->mutex);
+  return connection_->restarts;
 }
 const Faults& Worker::faults() const {
   return *connection_->faults;
 }
 
 Worker::Arena Worker::exchange_arenas(std::size_t bytes, Deadline deadline) {
-  const int number = connection_->next_arena++;
-  connection_->send(arena_request(number, bytes));
-  Message reply = connection_->wait_for_arenas(number, deadline);
+  const ArenaNumber which{.generation = generation(), .number = connection_->next_arena++};
+  connection_->send(arena_request(which, bytes));
+  Message reply = connection_->wait_for_arenas(which, deadline);
   check_arena_reply(reply.body);
   HOLDFAST_ASSERT(reply.descriptors.size() == static_cast<std::size_t>(size()));
   Arena arena;
@@ -229,6 +286,21 @@ Worker::Arena Worker::exchange_arenas(std::size_t bytes, Deadline deadline) {
   return arena;
 }
 
+MemorySnapshots Worker::request_snapshot_memory(std::size_t capacity_bytes, Deadline deadline) {
+  const std::size_t bytes = MemorySnapshots::memory_bytes(capacity_bytes);
+  connection_->send({{"kind", kSnapshotRequest}, {"bytes", bytes}});
+  return MemorySnapshots(SharedMemory::map_writable(connection_->wait_for_snapshot_memory(deadline), bytes));
+}
+
+std::vector<SharedMemory> Worker::take_snapshot_memories() {
+  std::vector<SharedMemory> memories;
+  for (FileDescriptor& descriptor : connection_->snapshots) {
+    memories.push_back(SharedMemory::map_read_only(std::move(descriptor)));
+  }
+  connection_->snapshots.clear();
+  return memories;
+}
+
 void Worker::enter(Phase phase, std::int64_t step) {
   connection_->page.enter(phase, step);
 }
@@ -237,6 +309,9 @@ void Worker::beat() {
 }
 bool Worker::stop_requested() const {
   return connection_->is_stop_requested;
+}
+bool Worker::regroup_requested() const {
+  return connection_->regroup_generation == generation();
 }
 
 void Worker::report_failure(const std::string& what, bool is_unrecoverable) noexcept {

@@ -153,7 +153,7 @@ TEST(Watchdog, EndsWithZeroWhenAllReplicasHaveFinished) {
 
   EXPECT_EQ(outcome.exit_code, kExitFinished);
   EXPECT_EQ(outcome.sentence, "finished");
-  EXPECT_EQ(directory.events("registered").size(), 3U);
+  EXPECT_EQ(directory.events("ready").size(), 3U);
   EXPECT_THAT(directory.causes(), ElementsAre());
   EXPECT_FALSE(has_child());
 }

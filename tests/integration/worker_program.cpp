@@ -70,6 +70,7 @@ void count_together(Worker& worker, Worker::Arena& arena) {
     for (int peer = 0; peer < worker.size(); ++peer) {
       if (peer == worker.rank()) continue;
       const auto outcome = signal_of(std::as_const(arena.all.at(peer))).wait_until(round, Deadline::after(20s));
+      if (outcome == SignalWord::Outcome::cancelled) throw Error(ErrorCode::cancelled, "the generation was ended");
       require(outcome == SignalWord::Outcome::reached, "a peer did not count up");
     }
   }
@@ -95,7 +96,9 @@ void wait_for_a_peer_that_never_counts(Worker& worker) {
   const Worker::Arena arena = worker.exchange_arenas(kArenaBytes, Deadline::after(20s));
   worker.enter(Phase::waiting_for_peers, worker.rank());
   const SignalWord& word = signal_of(std::as_const(arena.all.at((worker.rank() + 1) % worker.size())));
-  static_cast<void>(word.wait_until(1, Deadline::after(60s)));
+  if (word.wait_until(1, Deadline::after(60s)) == SignalWord::Outcome::cancelled) {
+    throw Error(ErrorCode::cancelled, "the generation was ended");
+  }
   sleep_for_ever();
 }
 
@@ -154,27 +157,36 @@ bool obey(Worker& worker, const std::string& verb) {
   return verb != "until_stop" && verb != "leave";
 }
 
+void obey_all(Worker& worker, std::span<const std::string> script) {
+  for (const std::string& text : script) {
+    const Statement statement = parse(text);
+    if (statement.rank >= 0 && statement.rank != worker.rank()) continue;
+    if (statement.generation >= 0 && statement.generation != worker.generation()) continue;
+    if (!obey(worker, statement.verb)) break;
+  }
+}
+
+// A survivor of a failure follows the script from its start, as a member of the next generation.
 int run_worker(std::span<const std::string> script) {
   for (const std::string& text : script) {
     if (text == "hang_before_join") sleep_for_ever();
     if (text == "exit_before_join") return 4;
   }
   const auto worker = Worker::join(Deadline::after(60s));
-  try {
-    for (const std::string& text : script) {
-      const Statement statement = parse(text);
-      if (statement.rank >= 0 && statement.rank != worker->rank()) continue;
-      if (statement.generation >= 0 && statement.generation != worker->generation()) continue;
-      if (!obey(*worker, statement.verb)) break;
+  while (true) {
+    worker->enter_generation(Deadline::after(60s));
+    try {
+      obey_all(*worker, script);
+      return 0;
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::cancelled) continue;
+      worker->report_failure(error.what(), error.code() == ErrorCode::incompatible);
+      return 1;
+    } catch (const std::exception& error) {
+      worker->report_failure(error.what(), false);
+      return 1;
     }
-  } catch (const Error& error) {
-    worker->report_failure(error.what(), error.code() == ErrorCode::incompatible);
-    return 1;
-  } catch (const std::exception& error) {
-    worker->report_failure(error.what(), false);
-    return 1;
   }
-  return 0;
 }
 
 int supervise(const std::vector<std::string>& arguments) {

@@ -8,7 +8,7 @@
 #include "exchange/byte_source.h"
 #include "exchange/safetensors_file.h"
 #include "holdfast/base/error.h"
-#include "whole_writer.h"
+#include "holdfast/base/whole_writer.h"
 
 namespace holdfast::format {
 namespace {

@@ -17,7 +17,7 @@
 
 #include "exchange/byte_source.h"
 #include "holdfast/base/file_system.h"
-#include "whole_writer.h"
+#include "holdfast/base/whole_writer.h"
 
 namespace holdfast::format {
 

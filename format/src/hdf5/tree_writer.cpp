@@ -7,9 +7,9 @@
 #include "hdf5/memory_image.h"
 #include "hdf5/tree.h"
 #include "hdf5/tree_names.h"
+#include "holdfast/base/whole_file.h"
 #include "shape_bytes.h"
 #include "utf8.h"
-#include "whole_writer.h"
 
 namespace holdfast::format {
 namespace {
@@ -283,7 +283,7 @@ std::vector<std::byte> compose_hdf5_tree(const std::string& label, const Hdf5Tre
 
 void write_hdf5_tree(FileSystem& files, const std::string& path, const Hdf5Tree& tree) {
   const std::vector<std::byte> image = compose_hdf5_tree(path, tree);
-  write_whole(files, path, [&](File& file) { file.write_at(0, image); });
+  write_whole_file(files, path, [&](File& file) { file.write_at(0, image); });
 }
 
 }  // namespace holdfast::format

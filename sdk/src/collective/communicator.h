@@ -2,13 +2,15 @@
 
 // What the ranks of one generation do together. One object per rank; all ranks make the same calls in the same order,
 // each from one thread. Every call ends by its deadline: with Error{deadline_exceeded} naming the rank that was waited
-// for, or at once with Error{cancelled} when the generation was ended. After either the communicator is of no more use.
+// for, or at once with GenerationEnded. After either the communicator is of no more use.
 
 #include <cstddef>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "holdfast/base/deadline.h"
+#include "holdfast/base/error.h"
 
 namespace holdfast {
 
@@ -16,6 +18,12 @@ namespace holdfast {
 struct FloatRange {
   std::size_t begin = 0;
   std::size_t end = 0;
+};
+
+// This rank's peers are no longer what they were: it keeps its state, and goes on in the next generation.
+class GenerationEnded : public Error {
+ public:
+  explicit GenerationEnded(const std::string& what) : Error(ErrorCode::cancelled, what) {}
 };
 
 class Communicator {
@@ -34,8 +42,12 @@ class Communicator {
   // valid until the next call.
   virtual std::span<const float> reduce(std::span<const int> covering_slots, FloatRange range, Deadline deadline) = 0;
 
-  // Rank `root`'s bytes replace everyone's. The same number of bytes on each rank.
-  virtual void broadcast(std::span<std::byte> bytes, int root, Deadline deadline) = 0;
+  // Rank `root`'s bytes replace those of everyone who takes them. The same number of bytes on each rank, and the same
+  // calls, whether a rank takes them or knows them already.
+  virtual void broadcast(std::span<std::byte> bytes, int root, bool takes, Deadline deadline) = 0;
+
+  // Every rank's bytes, in the order of ranks; `all` has room for as many times `own`.
+  virtual void gather_all(std::span<const std::byte> own, std::span<std::byte> all, Deadline deadline) = 0;
 
   virtual void barrier(Deadline deadline) = 0;
 };

@@ -1,6 +1,7 @@
 // fit() and the pass of evaluate(): data -> step -> callbacks -> savepoint.
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "holdfast/base/error.h"
@@ -40,8 +41,8 @@ void require_distinct_names(const std::vector<CallbackHandle>& callbacks) {
 
 class Trainer::Session::FitContext final : public TrainingContext {
  public:
-  FitContext(const Session& session, const CallRecord& record, const Dataset& data)
-      : session_(session), record_(record), batches_(data.batches()) {}
+  FitContext(const Session& session, std::size_t call, const Dataset& data)
+      : session_(session), call_(call), batches_(data.batches()) {}
 
   int rank() const override { return session_.place_->rank; }
   int replicas() const override { return session_.place_->size; }
@@ -50,10 +51,10 @@ class Trainer::Session::FitContext final : public TrainingContext {
   int saving_threads() const override { return session_.place_->saving_threads; }
   std::int64_t step() const override { return session_.state_.step; }
   std::int64_t epoch() const override { return session_.state_.epoch; }
-  std::int64_t epochs() const override { return record_.epochs; }
+  std::int64_t epochs() const override { return record().epochs; }
   std::int64_t batch_in_epoch() const override { return session_.state_.batch; }
   std::int64_t batches_per_epoch() const override { return batches_; }
-  std::int64_t samples_in_epoch() const override { return record_.epoch_samples; }
+  std::int64_t samples_in_epoch() const override { return record().epoch_samples; }
   void stop_training() override { should_stop_ = true; }
   void save(const std::string& path, const SaveOptions& options) override {
     std::erase_if(pending_, [&](const PendingSave& pending) { return pending.path == path; });
@@ -64,8 +65,11 @@ class Trainer::Session::FitContext final : public TrainingContext {
   std::vector<PendingSave> take_pending() { return std::exchange(pending_, {}); }
 
  private:
+  // Anew each time: the state may have come from another replica meanwhile.
+  const CallRecord& record() const { return session_.state_.calls.at(call_); }
+
   const Session& session_;
-  const CallRecord& record_;
+  const std::size_t call_;
   const std::int64_t batches_;
   bool should_stop_ = false;
   std::vector<PendingSave> pending_;
@@ -78,21 +82,60 @@ FitResult Trainer::Session::fit(const Dataset& data, const FitOptions& options) 
     throw Error(ErrorCode::invalid_argument,
                 "fit() of " + std::to_string(options.epochs) + " epochs: there must be at least 1");
   }
-  CallRecord& record = join_call("fit", data, options.epochs);
-  if (record.is_finished) {
+  require_distinct_names(options.callbacks);
+  const std::size_t call = join_call("fit", data, options.epochs);
+  if (record_of(call).is_finished) {
     if (place_->rank == 0) log(LogLevel::info, "this run's fit() had finished at step " + std::to_string(state_.step));
     trainable_.on_fit_end();
-    return {record.results, record.history};
+    return {record_of(call).results, record_of(call).history};
   }
 
-  FitContext context(*this, record, data);
-  begin_fit(record, context, options);
+  FitContext context(*this, call, data);
+  begin_fit(context, options);
+  const CallRecord begun = record_of(call);
+  while (!record_of(call).is_finished) {
+    try {
+      continue_fit(call, context, data, options);
+    } catch (const GenerationEnded&) {
+      enter_generation();
+      rejoin_call(begun);
+      if (has_taken_state_) restore_callbacks(options);
+    }
+  }
+  running_fit_ = nullptr;
+  if (place_->rank == 0) act_and_tell(options, [&] { flush_savepoints(); });
+  trainable_.on_fit_end();
+  return {record_of(call).results, record_of(call).history};
+}
+
+void Trainer::Session::begin_fit(FitContext& context, const FitOptions& options) {
+  running_fit_ = &options;
+  const bool is_at_start = state_.epoch == 0 && state_.batch == 0;
+  restore_callbacks(options);
+  for (const CallbackHandle& callback : options.callbacks) {
+    if (is_at_start && !state_.callbacks.contains(callback_key(*callback))) callback->on_fit_begin(context);
+  }
+}
+
+void Trainer::Session::restore_callbacks(const FitOptions& options) {
+  for (const CallbackHandle& callback : options.callbacks) {
+    const auto saved = state_.callbacks.find(callback_key(*callback));
+    if (saved != state_.callbacks.end()) callback->restore(saved->second);
+  }
+  has_taken_state_ = false;
+}
+
+// From wherever the state is, until the end or GenerationEnded: everything that it has to know lies in the state.
+void Trainer::Session::continue_fit(std::size_t call, FitContext& context, const Dataset& data,
+                                    const FitOptions& options) {
+  CallRecord& record = record_of(call);
   const bool is_between_epochs = state_.batch == data.batches();
   const auto loader = open_loader(data, state_.epoch + (is_between_epochs ? 1 : 0),
                                   is_between_epochs ? 0 : state_.batch, record.epochs);
   while (!record.is_finished) {
     if (state_.batch < data.batches()) {
-      if (state_.batch == 0) {
+      if (state_.batch == 0 && !is_epoch_begun_) {
+        is_epoch_begun_ = true;
         for (const CallbackHandle& callback : options.callbacks) callback->on_epoch_begin(context);
       }
       const std::optional<Batch> batch = loader->next();
@@ -108,32 +151,20 @@ FitResult Trainer::Session::fit(const Dataset& data, const FitOptions& options) 
       end_fit(record, context, options);
     }
     save_pending(context, options);
+    keep_in_memory(options);
     if (is_stop_requested_) stop();
-  }
-  running_fit_ = nullptr;
-  if (place_->rank == 0) act_and_tell(options, [&] { flush_savepoints(); });
-  trainable_.on_fit_end();
-  return {record.results, record.history};
-}
-
-void Trainer::Session::begin_fit(CallRecord& record, FitContext& context, const FitOptions& options) {
-  require_distinct_names(options.callbacks);
-  running_fit_ = &options;
-  const bool is_at_start = state_.epoch == 0 && state_.batch == 0 && record.history.empty();
-  for (const CallbackHandle& callback : options.callbacks) {
-    const auto saved = state_.callbacks.find(callback_key(*callback));
-    if (saved != state_.callbacks.end()) callback->restore(saved->second);
-    if (is_at_start) callback->on_fit_begin(context);
+    if (is_regroup_requested_) throw GenerationEnded("the replicas regroup, as the watchdog asked");
   }
 }
 
 Logs Trainer::Session::train_step(CallRecord& record, const Batch& batch) {
-  const StepRunner::Outcome outcome = runner_.train(batch, state_.step);
+  const StepRunner::Outcome outcome = runner_->train(batch, state_.step);
   ++state_.step;
   ++state_.batch;
   add(record.epoch_sums, outcome.sums);
   record.epoch_samples += batch.samples;
   is_stop_requested_ = is_stop_requested_ || outcome.is_stop_requested;
+  is_regroup_requested_ = is_regroup_requested_ || outcome.is_regroup_requested;
   return means(trainable_.sum_names(), record.epoch_sums, record.epoch_samples);
 }
 
@@ -150,12 +181,19 @@ void Trainer::Session::end_epoch(CallRecord& record, FitContext& context, const 
   record.epoch_samples = 0;
   ++state_.epoch;
   state_.batch = 0;
+  is_epoch_begun_ = false;
   if (context.should_stop() || state_.epoch == record.epochs) end_fit(record, context, options);
 }
 
 void Trainer::Session::end_fit(CallRecord& record, FitContext& context, const FitOptions& options) {
   record.is_finished = true;
   for (const CallbackHandle& callback : options.callbacks) callback->on_fit_end(context, record.results);
+  // On every rank, so that whoever saves later saves the same.
+  collect_callback_states(options);
+  if (place_->rank == 0) {
+    supervision_.report_event("fit_finished",
+                              nlohmann::json{{"step", state_.step}, {"weights_digest", weights_digest().hex()}}.dump());
+  }
 }
 
 void Trainer::Session::save_pending(FitContext& context, const FitOptions& options) {
@@ -167,6 +205,16 @@ void Trainer::Session::save_pending(FitContext& context, const FitOptions& optio
     writer_.check();
     for (PendingSave& save : pending) submit_savepoint(save.path, std::move(save.options));
   });
+}
+
+void Trainer::Session::keep_in_memory(const FitOptions& options) {
+  if (place_->rank != 0 || place_->run_directory.empty()) return;
+  const auto begin = MemorySnapshotSchedule::Clock::now();
+  if (!memory_schedule_.is_due(state_.step, begin)) return;
+  supervision_.enter(TrainingPhase::saving, state_.step);
+  collect_callback_states(options);
+  supervision_.keep_in_memory(state_.step, image_of(state_, trainable_)->parts);
+  memory_schedule_.taken(begin, MemorySnapshotSchedule::Clock::now());
 }
 
 void Trainer::Session::act_and_tell(const FitOptions& options, const std::function<void()>& act) {
@@ -188,10 +236,11 @@ Logs Trainer::Session::evaluation_pass(const Dataset& data) {
   std::vector<double> sums;
   std::int64_t samples = 0;
   while (const std::optional<Batch> batch = loader->next()) {
-    const StepRunner::Outcome outcome = runner_.evaluate(*batch, state_.step);
+    const StepRunner::Outcome outcome = runner_->evaluate(*batch, state_.step);
     add(sums, outcome.sums);
     samples += batch->samples;
     if (outcome.is_stop_requested) stop();
+    if (outcome.is_regroup_requested) throw GenerationEnded("the replicas regroup, as the watchdog asked");
   }
   return means(trainable_.sum_names(), sums, samples);
 }

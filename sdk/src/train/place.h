@@ -6,6 +6,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "collective/communicator.h"
@@ -28,6 +29,12 @@ class Supervision {
   // Where an injected fault strikes.
   virtual void reach(FaultPoint point, std::int64_t step) = 0;
   virtual bool is_stop_requested() const = 0;
+  // Whether another generation is to begin at the next step boundary.
+  virtual bool is_regroup_requested() const = 0;
+  // Keeps the state in memory that outlives this process; false where there is none.
+  virtual bool keep_in_memory(std::int64_t step, std::span<const std::span<const std::byte>> parts) = 0;
+  // Calls `read` with the newest state that any process kept so and that is whole; false where there is none.
+  virtual bool read_from_memory(const std::function<void(std::span<const std::byte>)>& read) = 0;
   // A line for the run's journal.
   virtual void report_event(const std::string& event, const std::string& detail) = 0;
 };
@@ -38,6 +45,9 @@ class NoSupervision : public Supervision {
   void enter(TrainingPhase, std::int64_t) override {}
   void reach(FaultPoint, std::int64_t) override {}
   bool is_stop_requested() const override { return false; }
+  bool is_regroup_requested() const override { return false; }
+  bool keep_in_memory(std::int64_t, std::span<const std::span<const std::byte>>) override { return false; }
+  bool read_from_memory(const std::function<void(std::span<const std::byte>)>&) override { return false; }
   void report_event(const std::string&, const std::string&) override {}
 };
 
@@ -45,23 +55,28 @@ class NoSupervision : public Supervision {
 struct StopRequested {};
 
 struct Replica::Place {
+  // Of the generation that this process is part of.
   int rank = 0;
   int size = 1;
-  int shards = 1;
-  int threads_per_shard = 1;
+  int generation = 0;
   int workers = 1;         // shards that this replica computes at once
   int saving_threads = 0;  // this replica's share of the host's cores; 0: all that the process has
-  int generation = 0;
+
+  int shards = 1;
+  int threads_per_shard = 1;
   std::uint64_t seed = 0;
   std::string run_directory;
   std::vector<std::string> savepoint_copies;
   bool accept_other_arithmetic = false;
+  std::int64_t memory_snapshot_every = 0;  // steps; 0: as often as costs next to nothing
   std::chrono::milliseconds collective_timeout = std::chrono::minutes(5);
-  std::vector<RestartRecord> restarts;
+  std::function<std::vector<RestartRecord>()> restarts = [] { return std::vector<RestartRecord>(); };
 
   std::shared_ptr<Supervision> supervision = std::make_shared<NoSupervision>();
   FileSystem* file_system = &posix_file_system();
-  // Blocks until all ranks are there, by collective_timeout.
+  // Blocks until this process is part of a new generation, of which it sets what is above.
+  std::function<void()> enter_generation = [] {};
+  // With the other ranks of the generation. Blocks until all are there, by collective_timeout. Throws GenerationEnded.
   std::function<std::unique_ptr<Communicator>(const MemoryCommunicatorShape&)> connect;
   bool has_trainer = false;
 };

@@ -41,8 +41,8 @@ int Replica::generation() const {
 const std::string& Replica::run_directory() const {
   return place_->run_directory;
 }
-std::span<const RestartRecord> Replica::restarts() const {
-  return place_->restarts;
+std::vector<RestartRecord> Replica::restarts() const {
+  return place_->restarts();
 }
 
 }  // namespace holdfast

@@ -13,6 +13,12 @@ std::string savepoint_name(std::int64_t step) {
   return format::savepoint_name(step);
 }
 
+std::optional<std::int64_t> newest_savepoint_step(FileSystem& files, const std::string& folder) {
+  const std::vector<format::SavepointEntry> savepoints = format::list_savepoints(files, folder);
+  if (savepoints.empty()) return std::nullopt;
+  return savepoints.back().step;
+}
+
 std::optional<FoundSavepoint> find_newest_savepoint(FileSystem& files, std::span<const std::string> folders,
                                                     const SavepointProblem& report) {
   Snapshot snapshot;

@@ -18,6 +18,9 @@ namespace holdfast {
 // "savepoint-0000000120.h5".
 std::string savepoint_name(std::int64_t step);
 
+// By the names of the folder's files; none where there are none.
+std::optional<std::int64_t> newest_savepoint_step(FileSystem& files, const std::string& folder);
+
 struct FoundSavepoint {
   std::string path;
   Snapshot snapshot;

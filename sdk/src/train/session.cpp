@@ -39,40 +39,124 @@ Trainer::Session::Session(Replica& replica, std::unique_ptr<Trainable> owned, Tr
       owned_(std::move(owned)),
       trainable_(trainable),
       supervision_(*place_->supervision),
-      runner_(claim(*place_), trainable),
+      memory_schedule_(claim(*place_).memory_snapshot_every),
       files_(with_fault_point(*place_->file_system, supervision_, written_step_)),
       savepoint_journal_(supervision_),
       writer_(*files_, [this](const SavepointEvent& event) { savepoint_journal_.note(event); }) {
   supervision_.enter(TrainingPhase::starting, 0);
+  // Before it waits for its turn: a spare has all this behind it.
+  prepare_workers();
   state_.seed = place_->seed;
   state_.shards = place_->shards;
   state_.threads_per_shard = place_->threads_per_shard;
   state_.graph = nlohmann::json::parse(trainable_.graph()).dump();
   state_.configuration = nlohmann::json::parse(trainable_.configuration()).dump();
   trainable_.initialize(place_->seed);
-  if (!place_->run_directory.empty()) join_run();
+  enter_generation();
 }
 
 Trainer::Session::~Session() {
   place_->has_trainer = false;
 }
 
-void Trainer::Session::join_run() {
+void Trainer::Session::enter_generation() {
+  is_stop_requested_ = false;
+  is_regroup_requested_ = false;
+  for (;;) {
+    try {
+      runner_.reset();
+      place_->enter_generation();
+      prepare_workers();
+      runner_.emplace(*place_, trainable_);
+      return settle_state();
+    } catch (const GenerationEnded& ended) {
+      log(LogLevel::info, std::string("replica: ") + ended.what() + "; it waits for the next");
+    }
+  }
+}
+
+void Trainer::Session::prepare_workers() {
+  const int workers = StepRunner::workers_of(*place_);
+  if (workers == prepared_workers_) return;
+  trainable_.prepare({.count = workers, .threads_per_shard = place_->threads_per_shard});
+  prepared_workers_ = workers;
+}
+
+Trainer::Session::Position Trainer::Session::position() const {
+  if (!has_state_) return {};
+  const auto finished =
+      std::count_if(state_.calls.begin(), state_.calls.end(), [](const auto& call) { return call.is_finished; });
+  return {.has_state = 1,
+          .calls = static_cast<std::int64_t>(state_.calls.size()),
+          .finished_calls = finished,
+          .epoch = state_.epoch,
+          .batch = state_.batch,
+          .step = state_.step,
+          .is_epoch_begun = is_epoch_begun_ ? 1 : 0};
+}
+
+void Trainer::Session::settle_state() {
+  if (place_->run_directory.empty()) {
+    has_state_ = true;
+    return;
+  }
+  supervision_.enter(TrainingPhase::waiting_for_peers, state_.step);
+  const Position own = position();
+  std::vector<Position> all(static_cast<std::size_t>(place_->size));
+  runner_->communicator().gather_all(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)),
+                                     runner_->deadline());
+  const auto newest = std::max_element(all.begin(), all.end());
+  if (newest->has_state != 0) return share_state(static_cast<int>(newest - all.begin()), own < *newest);
   std::string text;
   if (place_->rank == 0) {
     check_arithmetic();
     text = find_state();
   }
-  broadcast_text(text);
-  if (text.empty()) return;
-  state_ = train_state_from_json(text, "the savepoint that rank 0 found");
-  for (const StateSpan& span : trainable_.state()) {
-    runner_.communicator().broadcast(std::as_writable_bytes(span.values), 0, runner_.deadline());
+  text = share_text(std::move(text), 0);
+  if (text.empty()) {
+    has_state_ = true;
+    return;
   }
+  share_arrays(0, true);
+  take_state(text, false);
+}
+
+// What a survivor brings along: the arrays, and the rest as JSON.
+void Trainer::Session::share_state(int root, bool takes) {
+  if (!takes && running_fit_ != nullptr) collect_callback_states(*running_fit_);
+  std::string text;
+  if (place_->rank == root) text = (is_epoch_begun_ ? "1" : "0") + to_json(state_);
+  text = share_text(std::move(text), root);
+  has_state_ = has_state_ && !takes;
+  share_arrays(root, takes);
+  if (takes) take_state(text.substr(1), text.front() == '1');
+}
+
+void Trainer::Session::share_arrays(int root, bool takes) {
+  for (const StateSpan& span : trainable_.state()) {
+    runner_->communicator().broadcast(std::as_writable_bytes(span.values), root, takes, runner_->deadline());
+  }
+}
+
+void Trainer::Session::take_state(const std::string& text, bool is_epoch_begun) {
+  state_ = train_state_from_json(text, "the state that another replica sent");
+  is_epoch_begun_ = is_epoch_begun;
+  has_state_ = true;
+  has_taken_state_ = true;
+}
+
+std::vector<std::string> Trainer::Session::savepoint_folders() const {
+  std::vector<std::string> folders = {place_->run_directory};
+  folders.insert(folders.end(), place_->savepoint_copies.begin(), place_->savepoint_copies.end());
+  return folders;
 }
 
 // Returns the state's JSON, its arrays being in the Trainable; nothing when the run begins at step 0.
 std::string Trainer::Session::find_state() {
+  if (const std::optional<Snapshot> kept = find_in_memory()) {
+    restore(*kept, "the snapshot in the watchdog's memory");
+    return to_json(kept->state);
+  }
   const auto report = [&](const std::string& path, const std::string& why, const std::string& set_aside_as) {
     const bool is_set_aside = !set_aside_as.empty();
     log(LogLevel::warning,
@@ -80,23 +164,41 @@ std::string Trainer::Session::find_state() {
     supervision_.report_event(is_set_aside ? "savepoint_set_aside" : "savepoint_passed_over",
                               nlohmann::json{{"path", path}, {"why", why}}.dump());
   };
-  std::vector<std::string> folders = {place_->run_directory};
-  folders.insert(folders.end(), place_->savepoint_copies.begin(), place_->savepoint_copies.end());
-  const std::optional<FoundSavepoint> found = find_newest_savepoint(*place_->file_system, folders, report);
+  const std::optional<FoundSavepoint> found = find_newest_savepoint(*place_->file_system, savepoint_folders(), report);
   if (!found) return "";
-  require_same_choices(found->snapshot.state, state_, found->path);
-  restore_arrays(found->snapshot, trainable_, found->path);
-  supervision_.report_event("resumed",
-                            nlohmann::json{{"path", found->path}, {"step", found->snapshot.state.step}}.dump());
-  log(LogLevel::info, "continuing from " + found->path + " at step " + std::to_string(found->snapshot.state.step));
+  restore(found->snapshot, found->path);
   return to_json(found->snapshot.state);
 }
 
-void Trainer::Session::broadcast_text(std::string& text) {
+void Trainer::Session::restore(const Snapshot& snapshot, const std::string& origin) {
+  require_same_choices(snapshot.state, state_, origin);
+  restore_arrays(snapshot, trainable_, origin);
+  supervision_.report_event("resumed", nlohmann::json{{"path", origin}, {"step", snapshot.state.step}}.dump());
+  log(LogLevel::info, "continuing from " + origin + " at step " + std::to_string(snapshot.state.step));
+}
+
+// None where a savepoint is newer: one that was made on demand, or by an earlier watchdog.
+std::optional<Snapshot> Trainer::Session::find_in_memory() const {
+  std::optional<Snapshot> snapshot;
+  supervision_.read_from_memory([&](std::span<const std::byte> image) { snapshot = snapshot_from_image(image); });
+  if (snapshot && newest_savepoint_step().value_or(-1) > snapshot->state.step) return std::nullopt;
+  return snapshot;
+}
+
+std::optional<std::int64_t> Trainer::Session::newest_savepoint_step() const {
+  std::optional<std::int64_t> newest;
+  for (const std::string& folder : savepoint_folders()) {
+    newest = std::max(newest, holdfast::newest_savepoint_step(*place_->file_system, folder));
+  }
+  return newest;
+}
+
+std::string Trainer::Session::share_text(std::string text, int root) {
   std::uint64_t bytes = text.size();
-  runner_.communicator().broadcast(std::as_writable_bytes(std::span(&bytes, 1)), 0, runner_.deadline());
+  runner_->communicator().broadcast(std::as_writable_bytes(std::span(&bytes, 1)), root, true, runner_->deadline());
   text.resize(bytes);
-  runner_.communicator().broadcast(std::as_writable_bytes(std::span(text)), 0, runner_.deadline());
+  runner_->communicator().broadcast(std::as_writable_bytes(std::span(text)), root, true, runner_->deadline());
+  return text;
 }
 
 // What the bits depend on beside the options belongs to the machine, so it is kept beside the savepoints, not in them.
@@ -133,41 +235,60 @@ void Trainer::Session::check_data(const Dataset& data, const char* purpose) cons
                                                                 trainable_.target_shape().to_string());
 }
 
-CallRecord& Trainer::Session::join_call(const std::string& kind, const Dataset& data, std::int64_t epochs) {
-  const std::size_t index = calls_made_++;
+std::size_t Trainer::Session::join_call(const std::string& kind, const Dataset& data, std::int64_t epochs) {
+  ++calls_made_;
   CallRecord record;
   record.kind = kind;
   record.data = nlohmann::json::parse(data.description()).dump();
   record.epochs = epochs;
+  rejoin_call(record);
+  return calls_made_ - 1;
+}
+
+void Trainer::Session::rejoin_call(const CallRecord& call) {
+  const std::size_t index = calls_made_ - 1;
+  const auto is_open = [](const CallRecord& record) { return !record.is_finished; };
+  if (std::any_of(state_.calls.begin(),
+                  state_.calls.begin() + static_cast<std::ptrdiff_t>(std::min(index, state_.calls.size())), is_open) ||
+      index > state_.calls.size()) {
+    // The program cannot go back to an earlier call; a process that begins anew can.
+    throw Error(ErrorCode::cancelled, "the run went back to a call before the one that this replica is in");
+  }
   if (index == state_.calls.size()) {
-    state_.calls.push_back(std::move(record));
+    state_.calls.push_back(call);
     state_.epoch = 0;
     state_.batch = 0;
-    return state_.calls.back();
+    is_epoch_begun_ = false;
+    return;
   }
-  HOLDFAST_ASSERT(index < state_.calls.size());
   TrainState now = state_;
-  now.calls[index].kind = record.kind;
-  now.calls[index].data = record.data;
-  now.calls[index].epochs = record.epochs;
+  now.calls[index].kind = call.kind;
+  now.calls[index].data = call.data;
+  now.calls[index].epochs = call.epochs;
   require_same_choices(state_, now, "its savepoint");
-  return state_.calls[index];
 }
 
 std::unique_ptr<BatchLoader> Trainer::Session::open_loader(const Dataset& data, std::int64_t epoch, std::int64_t batch,
                                                            std::int64_t end_epoch) const {
-  return std::make_unique<BatchLoader>(data, place_->seed, place_->shards, runner_.shards().begin, runner_.shards().end,
-                                       epoch, batch, end_epoch);
+  return std::make_unique<BatchLoader>(data, place_->seed, place_->shards, runner_->shards().begin,
+                                       runner_->shards().end, epoch, batch, end_epoch);
 }
 
 Logs Trainer::Session::evaluate(const Dataset& data) {
   check_data(data, "evaluate()");
-  CallRecord& record = join_call("evaluate", data, 1);
-  if (!record.is_finished) {
-    record.results = evaluation_pass(data);
-    record.is_finished = true;
+  const std::size_t call = join_call("evaluate", data, 1);
+  const CallRecord begun = record_of(call);
+  while (!record_of(call).is_finished) {
+    try {
+      const Logs results = evaluation_pass(data);
+      record_of(call).results = results;
+      record_of(call).is_finished = true;
+    } catch (const GenerationEnded&) {
+      enter_generation();
+      rejoin_call(begun);
+    }
   }
-  return record.results;
+  return record_of(call).results;
 }
 
 Tensor Trainer::Session::predict(const Tensor& features, std::int64_t batch_size) {
@@ -255,7 +376,7 @@ void Trainer::Session::stop() {
       }
     }
     supervision_.enter(TrainingPhase::waiting_for_peers, state_.step);
-    runner_.communicator().barrier(Deadline::after(kSaveTimeout));
+    runner_->communicator().barrier(Deadline::after(kSaveTimeout));
   }
   throw StopRequested{};
 }

@@ -4,15 +4,19 @@
 // and the numbered fit() and evaluate() calls.
 
 #include <atomic>
+#include <compare>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "holdfast/train/trainer.h"
+#include "train/memory_snapshot_schedule.h"
 #include "train/place.h"
 #include "train/savepoint_journal.h"
 #include "train/savepoint_writer.h"
+#include "train/snapshot.h"
 #include "train/step_runner.h"
 #include "train/train_state.h"
 
@@ -34,20 +38,49 @@ class Trainer::Session {
  private:
   class FitContext;
 
-  // Joining a run: rank 0 looks for a savepoint, all ranks get what it found.
-  void join_run();
+  // How far a rank has come, compared in the order of the fields; all zero without a state.
+  struct Position {
+    std::int64_t has_state = 0;
+    std::int64_t calls = 0;
+    std::int64_t finished_calls = 0;
+    std::int64_t epoch = 0;
+    std::int64_t batch = 0;
+    std::int64_t step = 0;
+    std::int64_t is_epoch_begun = 0;
+
+    auto operator<=>(const Position&) const = default;
+  };
+
+  // Blocks until this process is part of a new generation and all its ranks stand at the same state: the newest that
+  // any of them has, or the one that rank 0 finds. Again and again, where generations end meanwhile.
+  void enter_generation();
+  void prepare_workers();
+  void settle_state();
+  Position position() const;
+  void share_state(int root, bool takes);
+  void share_arrays(int root, bool takes);
+  void take_state(const std::string& text, bool is_epoch_begun);
   std::string find_state();
-  void broadcast_text(std::string& text);
+  std::optional<Snapshot> find_in_memory() const;
+  std::optional<std::int64_t> newest_savepoint_step() const;
+  std::vector<std::string> savepoint_folders() const;
+  void restore(const Snapshot& snapshot, const std::string& origin);
+  std::string share_text(std::string text, int root);
   void check_arithmetic();
 
-  // The record of the next call: the recorded one where the run had come that far, else a new one.
-  CallRecord& join_call(const std::string& kind, const Dataset& data, std::int64_t epochs);
+  // The index of the next call's record: the recorded one where the run had come that far, else a new one.
+  std::size_t join_call(const std::string& kind, const Dataset& data, std::int64_t epochs);
+  CallRecord& record_of(std::size_t call) { return state_.calls.at(call); }
+  // After a generation: the state is at this call, too.
+  void rejoin_call(const CallRecord& call);
   void check_data(const Dataset& data, const char* purpose) const;
   std::unique_ptr<BatchLoader> open_loader(const Dataset& data, std::int64_t epoch, std::int64_t batch,
                                            std::int64_t end_epoch) const;
 
   // fit.cpp
-  void begin_fit(CallRecord& record, FitContext& context, const FitOptions& options);
+  void begin_fit(FitContext& context, const FitOptions& options);
+  void continue_fit(std::size_t call, FitContext& context, const Dataset& data, const FitOptions& options);
+  void restore_callbacks(const FitOptions& options);
   Logs train_step(CallRecord& record, const Batch& batch);
   void end_epoch(CallRecord& record, FitContext& context, const FitOptions& options);
   void end_fit(CallRecord& record, FitContext& context, const FitOptions& options);
@@ -55,6 +88,7 @@ class Trainer::Session {
   std::string callback_key(const Callback& callback) const;
   void collect_callback_states(const FitOptions& options);
 
+  void keep_in_memory(const FitOptions& options);
   void save_pending(FitContext& context, const FitOptions& options);
   void submit_savepoint(const std::string& path, SaveOptions options);
   void flush_savepoints();
@@ -71,10 +105,16 @@ class Trainer::Session {
 
   TrainState state_;
   std::size_t calls_made_ = 0;
+  bool has_state_ = false;        // false also while another rank's is being taken
+  bool has_taken_state_ = false;  // since the callbacks were given theirs
+  bool is_epoch_begun_ = false;   // on_epoch_begin() was called for the epoch that is under way
   bool is_stop_requested_ = false;
+  bool is_regroup_requested_ = false;
   const FitOptions* running_fit_ = nullptr;  // whose callbacks' state belongs into a savepoint
 
-  StepRunner runner_;
+  int prepared_workers_ = 0;
+  std::optional<StepRunner> runner_;  // of the newest generation
+  MemorySnapshotSchedule memory_schedule_;
   std::atomic<std::int64_t> written_step_{0};  // of the savepoint that the writer thread is at
   std::unique_ptr<FileSystem> files_;
   SavepointJournal savepoint_journal_;

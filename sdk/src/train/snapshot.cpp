@@ -1,6 +1,7 @@
 #include "train/snapshot.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -95,6 +96,57 @@ Snapshot take_snapshot(const TrainState& state, Trainable& trainable) {
   Snapshot snapshot{.state = state, .arrays = {}};
   for (const StateSpan& span : trainable.state()) {
     snapshot.arrays.push_back({span.name, span.shape, std::vector<float>(span.values.begin(), span.values.end())});
+  }
+  return snapshot;
+}
+
+std::size_t StateImage::size_bytes() const {
+  std::size_t bytes = 0;
+  for (const auto& part : parts) bytes += part.size();
+  return bytes;
+}
+
+// Eight bytes with the length of the JSON, the JSON, blanks up to a multiple of eight.
+std::unique_ptr<StateImage> image_of(const TrainState& state, Trainable& trainable) {
+  const std::vector<StateSpan> spans = trainable.state();
+  nlohmann::json arrays = nlohmann::json::array();
+  for (const StateSpan& span : spans) arrays.push_back({{"name", span.name}, {"shape", span.shape.extents()}});
+  const std::string text = nlohmann::json{{"state", to_json(state)}, {"arrays", arrays}}.dump();
+  auto image = std::make_unique<StateImage>();
+  const std::uint64_t bytes = text.size();
+  image->header.assign(reinterpret_cast<const char*>(&bytes), sizeof bytes);
+  image->header += text + std::string((8 - text.size() % 8) % 8, ' ');
+  image->parts.push_back(std::as_bytes(std::span(image->header)));
+  for (const StateSpan& span : spans) image->parts.push_back(std::as_bytes(span.values));
+  return image;
+}
+
+Snapshot snapshot_from_image(std::span<const std::byte> image) {
+  const auto refuse = [](const std::string& why) {
+    return Error(ErrorCode::invalid_file, "a snapshot in memory cannot be read: " + why);
+  };
+  std::uint64_t bytes = 0;
+  if (image.size() < sizeof bytes) throw refuse("it is too short");
+  std::memcpy(&bytes, image.data(), sizeof bytes);
+  std::span<const std::byte> rest = image.subspan(sizeof bytes);
+  if (bytes > rest.size() || (bytes + 7) / 8 * 8 > rest.size()) throw refuse("its header is cut off");
+  Snapshot snapshot;
+  try {
+    const std::string_view text(reinterpret_cast<const char*>(rest.data()), bytes);
+    const nlohmann::json header = nlohmann::json::parse(text);
+    snapshot.state = train_state_from_json(header.at("state").get<std::string>(), "a snapshot in memory");
+    rest = rest.subspan((bytes + 7) / 8 * 8);
+    for (const nlohmann::json& entry : header.at("arrays")) {
+      const Shape shape(entry.at("shape").get<std::vector<std::int64_t>>());
+      const auto count = static_cast<std::size_t>(shape.element_count());
+      if (count > rest.size() / sizeof(float)) throw refuse("its arrays are cut off");
+      SnapshotArray array{entry.at("name").get<std::string>(), shape, std::vector<float>(count)};
+      if (count > 0) std::memcpy(array.values.data(), rest.data(), count * sizeof(float));
+      rest = rest.subspan(count * sizeof(float));
+      snapshot.arrays.push_back(std::move(array));
+    }
+  } catch (const nlohmann::json::exception& failure) {
+    throw refuse(failure.what());
   }
   return snapshot;
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,18 @@ Snapshot take_snapshot(const TrainState& state, Trainable& trainable);
 // Copies the arrays into the Trainable. Throws Error{incompatible} naming the first array that is missing, unknown or
 // of another shape; nothing has changed then. `origin` names the snapshot in the sentence.
 void restore_arrays(const Snapshot& snapshot, Trainable& trainable, const std::string& origin);
+
+// The state as it lies in memory outside the process: a header, which says what the arrays are, and their bytes. Views
+// are valid while neither the Trainable's state nor the image changes.
+struct StateImage {
+  std::string header;
+  std::vector<std::span<const std::byte>> parts;  // the header's bytes first
+
+  std::size_t size_bytes() const;
+};
+std::unique_ptr<StateImage> image_of(const TrainState& state, Trainable& trainable);
+// Throws Error{invalid_file} for bytes that are no image.
+Snapshot snapshot_from_image(std::span<const std::byte> image);
 
 // Of all arrays, in memory.
 std::uint64_t size_bytes(const Snapshot& snapshot);

@@ -7,6 +7,10 @@
 namespace holdfast {
 namespace {
 
+constexpr std::size_t kStopVote = 0;
+constexpr std::size_t kRegroupVote = 1;
+constexpr std::size_t kVotes = 2;
+
 std::size_t round_up_to_line(std::size_t floats) {
   return (floats + 15) / 16 * 16;
 }
@@ -23,15 +27,18 @@ int slots_of_every_rank(const Replica::Place& place) {
 
 }  // namespace
 
+int StepRunner::workers_of(const Replica::Place& place) {
+  return std::min((place.shards + place.size - 1) / place.size, place.workers);
+}
+
 StepRunner::StepRunner(Replica::Place& place, Trainable& trainable)
     : place_(place),
       trainable_(trainable),
       local_(dealt_shards(place.shards, place.size, place.rank)),
-      workers_(std::min(local_.count(), place.workers)) {
-  trainable_.prepare({.count = workers_.size(), .threads_per_shard = place.threads_per_shard});
+      workers_(workers_of(place)) {
   sum_count_ = trainable_.sum_names().size();
   sums_begin_ = round_up_to_line(trainable_.gradient_count());
-  block_floats_ = round_up_to_line(sums_begin_ + sum_count_ + 1);
+  block_floats_ = round_up_to_line(sums_begin_ + sum_count_ + kVotes);
   communicator_ = place.connect({.rank = place.rank,
                                  .size = place.size,
                                  .shards = place.shards,
@@ -99,15 +106,23 @@ void StepRunner::compute_shard(const Batch& batch, std::int64_t step, Mode mode,
   } else {
     trainable_.compute_sums(shard, sums);
   }
-  // One vote a rank: with its first shard.
-  if (index == 0 && place_.supervision->is_stop_requested()) slot[sums_begin_ + sum_count_] = 1.0F;
+  if (index == 0) vote(slot);
   accumulator_->complete(local_.begin + index, {.begin = mode == Mode::train ? 0 : sums_begin_, .end = block_floats_});
+}
+
+// One vote a rank: with its first shard.
+void StepRunner::vote(std::span<float> slot) const {
+  const std::span<float> votes = slot.subspan(sums_begin_ + sum_count_, kVotes);
+  if (place_.supervision->is_stop_requested()) votes[kStopVote] = 1.0F;
+  if (place_.supervision->is_regroup_requested()) votes[kRegroupVote] = 1.0F;
 }
 
 StepRunner::Outcome StepRunner::outcome_of(std::span<const float> reduced) const {
   const std::span<const float> sums = reduced.subspan(sums_begin_, sum_count_);
+  const std::span<const float> votes = reduced.subspan(sums_begin_ + sum_count_, kVotes);
   return {.sums = std::vector<double>(sums.begin(), sums.end()),
-          .is_stop_requested = reduced[sums_begin_ + sum_count_] > 0.0F};
+          .is_stop_requested = votes[kStopVote] > 0.0F,
+          .is_regroup_requested = votes[kRegroupVote] > 0.0F};
 }
 
 }  // namespace holdfast

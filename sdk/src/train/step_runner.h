@@ -1,7 +1,8 @@
 #pragma once
 
-// One step of one replica: computes this rank's shards, adds all ranks' sums in the shard tree's order, applies the
-// update. Between its steps a replica's state is a function of the step number alone, whatever the number of replicas.
+// The steps of one replica in one generation: computes this rank's shards, adds all ranks' sums in the shard tree's
+// order, applies the update. Between its steps a replica's state is a function of the step number alone, whatever the
+// number of replicas.
 
 #include <memory>
 #include <vector>
@@ -20,11 +21,16 @@ class StepRunner {
   // Over the whole global batch.
   struct Outcome {
     std::vector<double> sums;  // one for each of Trainable::sum_names()
-    // Some rank was asked to stop before this step; every rank sees the same answer at the same step.
+    // Some rank was asked before this step to stop, or to regroup; every rank sees the same answer at the same step.
     bool is_stop_requested = false;
+    bool is_regroup_requested = false;
   };
 
-  // Prepares the Trainable and connects with the other ranks. Both references outlive the runner.
+  // How many shards each rank of the generation computes at once.
+  static int workers_of(const Replica::Place& place);
+
+  // Connects with the other ranks of the place's generation. The Trainable is prepared for as many workers, and
+  // outlives the runner, as the place does.
   StepRunner(Replica::Place& place, Trainable& trainable);
 
   Communicator& communicator() { return *communicator_; }
@@ -42,13 +48,14 @@ class StepRunner {
 
   void compute_shards(const Batch& batch, std::int64_t step, Mode mode);
   void compute_shard(const Batch& batch, std::int64_t step, Mode mode, int worker, int index);
+  void vote(std::span<float> slot) const;
   Outcome outcome_of(std::span<const float> reduced) const;
 
   Replica::Place& place_;
   Trainable& trainable_;
   const ShardRange local_;
   WorkerPool workers_;
-  // A block: gradients, padding to a cache line, sums, the number of ranks that were asked to stop.
+  // A block: gradients, padding to a cache line, sums, the numbers of ranks that were asked to stop and to regroup.
   std::size_t sum_count_ = 0;
   std::size_t sums_begin_ = 0;
   std::size_t block_floats_ = 0;

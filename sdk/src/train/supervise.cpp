@@ -11,14 +11,20 @@
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
 #include "holdfast/recovery/faults.h"
+#include "holdfast/recovery/memory_snapshot.h"
 #include "holdfast/recovery/watchdog.h"
 #include "holdfast/recovery/worker.h"
 #include "train/place.h"
+#include "train/resume.h"
+#include "train/snapshot.h"
 
 namespace holdfast {
 namespace {
 
 using nlohmann::json;
+
+constexpr std::chrono::seconds kMemoryTimeout(30);
+constexpr std::size_t kSpareSnapshotBytes = std::size_t{256} * 1024;
 
 static_assert(kExitStopped == recovery::kExitStopped && kExitFailed == recovery::kExitUnrecoverable);
 
@@ -133,6 +139,27 @@ std::chrono::milliseconds collective_timeout(const SuperviseOptions& options) {
   return 4 * std::max(options.hang_after, options.start_timeout);
 }
 
+recovery::WhenLost to_recovery(WhenLost when_lost) {
+  return when_lost == WhenLost::wait ? recovery::WhenLost::wait : recovery::WhenLost::shrink;
+}
+
+recovery::RecoverFrom to_recovery(RecoverFrom recover_from) {
+  return recover_from == RecoverFrom::survivors ? recovery::RecoverFrom::survivors : recovery::RecoverFrom::savepoint;
+}
+
+// What the replicas could not write any more.
+void save_from_memory(const SuperviseOptions& options, std::int64_t step, std::span<const std::byte> image) {
+  try {
+    const auto newest = newest_savepoint_step(posix_file_system(), options.run_directory);
+    if (newest.value_or(-1) >= step || options.recover_from == RecoverFrom::savepoint) return;
+    const std::string path = options.run_directory + "/" + savepoint_name(step);
+    write_savepoint(posix_file_system(), path, snapshot_from_image(image));
+    log(LogLevel::info, "the newest state in memory was saved as " + path);
+  } catch (const std::exception& failure) {
+    log(LogLevel::error, std::string("the newest state in memory could not be saved: ") + failure.what());
+  }
+}
+
 recovery::RunOutcome watch(int argc, char** argv, const SuperviseOptions& options) {
   const int replicas = replica_count(options);
   const RunChoices choices = settle_choices(options, replicas);
@@ -141,23 +168,30 @@ recovery::RunOutcome watch(int argc, char** argv, const SuperviseOptions& option
   const json config = {{"seed", choices.seed},
                        {"shards", choices.shards},
                        {"threads_per_shard", choices.threads_per_shard},
-                       {"workers", std::max(1, core_count() / replicas / choices.threads_per_shard)},
-                       {"saving_threads", std::max(1, core_count() / replicas)},
+                       {"cores", core_count()},
+                       {"memory_snapshot_every", options.memory_snapshot_every},
                        {"savepoint_copies", options.savepoint_copies},
                        {"accept_other_arithmetic", options.accept_other_arithmetic},
                        {"start_timeout_ms", options.start_timeout.count()},
                        {"collective_timeout_ms", collective_timeout(options).count()}};
-  return recovery::run_watchdog({.replicas = replicas,
-                                 .run_directory = options.run_directory,
-                                 .command = std::vector<std::string>(argv, argv + argc),
-                                 .worker_config = config.dump(),
-                                 .max_restarts = options.max_restarts,
-                                 .restart_window = options.restart_window,
-                                 .hang_after = options.hang_after,
-                                 .start_timeout = options.start_timeout,
-                                 .stop_grace = options.stop_grace,
-                                 .faults = options.faults,
-                                 .when_owned = [&] { record_choices(options, choices); }});
+  return recovery::run_watchdog(
+      {.replicas = replicas,
+       .spares = options.spares,
+       .places = static_cast<int>(options.devices.size()),
+       .when_lost = to_recovery(options.when_lost),
+       .recover_from = to_recovery(options.recover_from),
+       .run_directory = options.run_directory,
+       .command = std::vector<std::string>(argv, argv + argc),
+       .worker_config = config.dump(),
+       .max_restarts = options.max_restarts,
+       .restart_window = options.restart_window,
+       .hang_after = options.hang_after,
+       .start_timeout = options.start_timeout,
+       .stop_grace = options.stop_grace,
+       .faults = options.faults,
+       .when_owned = [&] { record_choices(options, choices); },
+       .when_unfinished = [&](std::int64_t step,
+                              std::span<const std::byte> image) { save_from_memory(options, step, image); }});
 }
 
 recovery::Phase to_recovery(TrainingPhase phase) {
@@ -203,13 +237,40 @@ class WorkerSupervision final : public Supervision {
   void enter(TrainingPhase phase, std::int64_t step) override { worker_.enter(to_recovery(phase), step); }
   void reach(FaultPoint point, std::int64_t step) override { worker_.faults().reach(to_recovery(point), step); }
   bool is_stop_requested() const override { return worker_.stop_requested(); }
+  bool is_regroup_requested() const override { return worker_.regroup_requested(); }
+  bool keep_in_memory(std::int64_t step, std::span<const std::span<const std::byte>> parts) override;
+  bool read_from_memory(const std::function<void(std::span<const std::byte>)>& read) override;
   void report_event(const std::string& event, const std::string& detail) override {
     worker_.report_event(event, detail);
   }
 
  private:
   recovery::Worker& worker_;
+  std::optional<recovery::MemorySnapshots> snapshots_;
 };
+
+bool WorkerSupervision::keep_in_memory(std::int64_t step, std::span<const std::span<const std::byte>> parts) {
+  std::size_t bytes = 0;
+  for (const auto& part : parts) bytes += part.size();
+  // The header grows with the history: not each snapshot should need new memory.
+  if (!snapshots_ || snapshots_->capacity_bytes() < bytes) {
+    snapshots_ =
+        worker_.request_snapshot_memory(bytes + bytes / 8 + kSpareSnapshotBytes, Deadline::after(kMemoryTimeout));
+  }
+  snapshots_->write(worker_.generation(), step, parts);
+  return true;
+}
+
+bool WorkerSupervision::read_from_memory(const std::function<void(std::span<const std::byte>)>& read) {
+  const std::vector<SharedMemory> memories = worker_.take_snapshot_memories();
+  std::optional<recovery::MemorySnapshots::Whole> newest;
+  for (const SharedMemory& memory : memories) {
+    const auto candidate = recovery::MemorySnapshots::newest(memory);
+    if (candidate && (!newest || candidate->step > newest->step)) newest = candidate;
+  }
+  if (newest) read(newest->bytes);
+  return newest.has_value();
+}
 
 std::vector<RestartRecord> restart_records(const recovery::Worker& worker) {
   std::vector<RestartRecord> records;
@@ -222,24 +283,38 @@ std::vector<RestartRecord> restart_records(const recovery::Worker& worker) {
 std::shared_ptr<Replica::Place> place_of(recovery::Worker& worker) {
   const json config = json::parse(worker.config());
   auto place = std::make_shared<Replica::Place>();
-  place->rank = worker.rank();
-  place->size = worker.size();
   place->shards = config.at("shards").get<int>();
   place->threads_per_shard = config.at("threads_per_shard").get<int>();
-  place->workers = config.at("workers").get<int>();
-  place->saving_threads = config.at("saving_threads").get<int>();
-  place->generation = worker.generation();
   place->seed = config.at("seed").get<std::uint64_t>();
   place->run_directory = worker.run_directory();
   place->savepoint_copies = config.at("savepoint_copies").get<std::vector<std::string>>();
   place->accept_other_arithmetic = config.at("accept_other_arithmetic").get<bool>();
+  place->memory_snapshot_every = config.at("memory_snapshot_every").get<std::int64_t>();
   place->collective_timeout = std::chrono::milliseconds(config.at("collective_timeout_ms").get<std::int64_t>());
-  place->restarts = restart_records(worker);
+  place->restarts = [&worker] { return restart_records(worker); };
   place->supervision = std::make_shared<WorkerSupervision>(worker);
   const auto start_timeout = std::chrono::milliseconds(config.at("start_timeout_ms").get<std::int64_t>());
+  const int cores = config.at("cores").get<int>();
+  const auto move = [&worker, cores](Replica::Place& moved) {
+    moved.rank = worker.rank();
+    moved.size = worker.size();
+    moved.generation = worker.generation();
+    moved.saving_threads = std::max(1, cores / moved.size);
+    moved.workers = std::max(1, cores / moved.size / moved.threads_per_shard);
+  };
+  move(*place);
+  place->enter_generation = [&worker, move, &moved = *place] {
+    worker.enter_generation(Deadline::after(moved.collective_timeout));
+    move(moved);
+  };
   place->connect = [&worker, start_timeout](const MemoryCommunicatorShape& shape) -> std::unique_ptr<Communicator> {
-    recovery::Worker::Arena arena = worker.exchange_arenas(shape.arena_bytes(), Deadline::after(start_timeout));
-    return std::make_unique<MemoryCommunicator>(shape, std::move(arena.own), std::move(arena.all));
+    try {
+      recovery::Worker::Arena arena = worker.exchange_arenas(shape.arena_bytes(), Deadline::after(start_timeout));
+      return std::make_unique<MemoryCommunicator>(shape, std::move(arena.own), std::move(arena.all));
+    } catch (const Error& failure) {
+      if (failure.code() == ErrorCode::cancelled) throw GenerationEnded(failure.what());
+      throw;
+    }
   };
   return place;
 }
@@ -272,9 +347,7 @@ int train_as_worker(const std::function<void(Replica&)>& train) {
   } catch (const StopRequested&) {
     return kExitStopped;
   } catch (const Error& failure) {
-    // Who was cancelled is a victim of another replica's failure, and has nothing to report.
-    if (worker && failure.code() != ErrorCode::cancelled)
-      worker->report_failure(failure.what(), is_unrecoverable(failure.code()));
+    if (worker) worker->report_failure(failure.what(), is_unrecoverable(failure.code()));
   } catch (const std::exception& failure) {
     if (worker) worker->report_failure(failure.what(), false);
   } catch (...) {

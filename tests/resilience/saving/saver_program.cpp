@@ -5,9 +5,11 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 
+#include "holdfast/base/temporary_files.h"
 #include "holdfast/format/catalogue.h"
 #include "holdfast/format/savepoint_keeper.h"
 #include "resilience/saving/support/known_savepoints.h"
@@ -20,10 +22,8 @@ void report(std::int64_t step) {
 }
 
 bool has_leftovers(FileSystem& files, const std::string& folder) {
-  for (const std::string& name : files.list(folder)) {
-    if (name.find(".h5.tmp-") != std::string::npos) return true;
-  }
-  return false;
+  const std::vector<std::string> names = files.list(folder);
+  return std::any_of(names.begin(), names.end(), is_temporary_name);
 }
 
 int save_for_ever(const std::string& folder, const std::string& copy) {

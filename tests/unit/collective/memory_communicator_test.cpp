@@ -94,7 +94,7 @@ TEST(MemoryCommunicator, BroadcastsMoreThanAnArenaHolds) {
     if (rank == 1) {
       for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 7);
     }
-    communicator->broadcast(bytes, 1, soon());
+    communicator->broadcast(bytes, 1, true, soon());
     received[static_cast<std::size_t>(rank)] = bytes;
   });
 
@@ -119,7 +119,7 @@ TEST(MemoryCommunicator, KeepsReductionAndBroadcastApart) {
       if (std::any_of(sum.begin(), sum.end(), [&](float value) { return value != 3.0F * static_cast<float>(round); }))
         ++wrong;
       std::vector<std::byte> bytes(kFloats * 8, static_cast<std::byte>(rank));
-      communicator->broadcast(bytes, round % kRanks, soon());
+      communicator->broadcast(bytes, round % kRanks, true, soon());
       if (bytes.back() != static_cast<std::byte>(round % kRanks)) ++wrong;
     }
   });

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cerrno>
 
+#include "holdfast/base/temporary_files.h"
 #include "support/memory_file_system.h"
 #include "unit/format/support/array_files.h"
 

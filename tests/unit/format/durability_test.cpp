@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "holdfast/base/temporary_files.h"
 #include "holdfast/format/array_file.h"
 #include "unit/format/support/array_files.h"
 

@@ -1,12 +1,4 @@
-// Runs tests/scenarios/*.scenario against the supervisor. A scenario is lines of
-//
-//   replicas 2                                    first of all; with policy NAME=SECONDS_OR_COUNT... where it matters
-//   at 1.5 died rank=1 [generation=0] [exit_code=3] [signal=9] [unrecoverable=1] [what=the rest of the line]
-//     expect kill_all                             all actions that the event above leads to, in order;
-//     expect finish 70: gave up...                a trailing "..." stands for any further text
-//     because all processes                       a part of the reason
-//
-// Times are seconds. An event is of the current generation unless it says otherwise. A # starts a comment.
+// Runs tests/scenarios/*.scenario against the supervisor; support/scenario.h says what a scenario is.
 
 #include "supervisor.h"
 
@@ -16,148 +8,23 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <map>
-#include <optional>
+#include <regex>
+#include <set>
 #include <sstream>
-#include <stdexcept>
 #include <string>
 #include <vector>
+
+#include "support/scenario.h"
 
 namespace holdfast::recovery {
 namespace {
 
 using testing::HasSubstr;
-
-struct Step {
-  int line = 0;
-  Moment moment;
-  Event event;
-  bool has_generation = false;
-  std::vector<std::string> expected;
-  std::vector<std::string> reasons;
-};
-
-struct Scenario {
-  int replicas = 1;
-  RestartPolicy policy;
-  std::vector<Step> steps;
-};
-
-std::chrono::milliseconds seconds(const std::string& text) {
-  return std::chrono::round<std::chrono::milliseconds>(std::chrono::duration<double>(std::stod(text)));
-}
-
-EventKind event_kind(const std::string& name) {
-  for (int kind = 0; kind <= static_cast<int>(EventKind::timer); ++kind) {
-    if (to_string(static_cast<EventKind>(kind)) == name) return static_cast<EventKind>(kind);
-  }
-  throw std::runtime_error("unknown event " + name);
-}
-
-// "a=1 b=2 what=the rest"
-std::map<std::string, std::string> parse_fields(std::istringstream& words) {
-  std::map<std::string, std::string> fields;
-  for (std::string word; words >> word;) {
-    const std::size_t equals = word.find('=');
-    if (equals == std::string::npos) throw std::runtime_error("no KEY=VALUE: " + word);
-    std::string& value = fields[word.substr(0, equals)];
-    value = word.substr(equals + 1);
-    if (!word.starts_with("what=")) continue;
-    std::string rest;
-    std::getline(words, rest);
-    value += rest;
-  }
-  return fields;
-}
-
-Step parse_step(std::istringstream& words) {
-  Step step;
-  std::string moment;
-  std::string kind;
-  words >> moment >> kind;
-  step.moment = Moment{} + seconds(moment);
-  step.event.kind = event_kind(kind);
-  for (const auto& [key, value] : parse_fields(words)) {
-    if (key == "rank") {
-      step.event.rank = std::stoi(value);
-    } else if (key == "generation") {
-      step.event.generation = std::stoi(value);
-      step.has_generation = true;
-    } else if (key == "exit_code") {
-      step.event.exit_code = std::stoi(value);
-    } else if (key == "signal") {
-      step.event.signal = std::stoi(value);
-    } else if (key == "unrecoverable") {
-      step.event.is_unrecoverable = value == "1";
-    } else if (key == "what") {
-      step.event.what = value;
-    } else {
-      throw std::runtime_error("unknown field " + key);
-    }
-  }
-  return step;
-}
-
-void parse_policy(std::istringstream& words, RestartPolicy& policy) {
-  for (const auto& [key, value] : parse_fields(words)) {
-    if (key == "max_restarts") {
-      policy.max_restarts = std::stoi(value);
-    } else if (key == "restart_window") {
-      policy.restart_window = seconds(value);
-    } else if (key == "stop_grace") {
-      policy.stop_grace = seconds(value);
-    } else {
-      throw std::runtime_error("unknown policy " + key);
-    }
-  }
-}
-
-void parse_line(const std::string& line, int number, Scenario& scenario) {
-  std::istringstream words(line.substr(0, line.find('#')));
-  std::string word;
-  if (!(words >> word)) return;
-  std::string rest;
-  if (word == "replicas") {
-    words >> scenario.replicas;
-  } else if (word == "policy") {
-    parse_policy(words, scenario.policy);
-  } else if (word == "at") {
-    scenario.steps.push_back(parse_step(words));
-    scenario.steps.back().line = number;
-  } else if (word == "expect" && std::getline(words >> std::ws, rest)) {
-    scenario.steps.at(scenario.steps.size() - 1).expected.push_back(rest);
-  } else if (word == "because" && std::getline(words >> std::ws, rest)) {
-    scenario.steps.at(scenario.steps.size() - 1).reasons.push_back(rest);
-  } else {
-    throw std::runtime_error("line " + std::to_string(number) + " is no line of a scenario: " + line);
-  }
-}
-
-Scenario read_scenario(const std::filesystem::path& path) {
-  Scenario scenario;
-  std::ifstream file(path);
-  int number = 0;
-  for (std::string line; std::getline(file, line);) parse_line(line, ++number, scenario);
-  if (scenario.steps.empty()) throw std::runtime_error("no scenario in " + path.string());
-  return scenario;
-}
+using testing::IsEmpty;
 
 bool is_as_expected(const std::string& actual, const std::string& expected) {
   if (!expected.ends_with("...")) return actual == expected;
   return actual.starts_with(expected.substr(0, expected.size() - 3));
-}
-
-void check_step(const Step& step, const Decision& decision) {
-  std::vector<std::string> actual;
-  for (const Action& action : decision.actions) actual.push_back(describe(action, step.moment));
-
-  EXPECT_TRUE(std::equal(actual.begin(), actual.end(), step.expected.begin(), step.expected.end(), is_as_expected))
-      << "line " << step.line << ": actions are " << testing::PrintToString(actual) << ", expected "
-      << testing::PrintToString(step.expected);
-  EXPECT_FALSE(decision.reason.empty()) << "line " << step.line;
-  for (const std::string& reason : step.reasons) {
-    EXPECT_THAT(decision.reason, HasSubstr(reason)) << "line " << step.line;
-  }
 }
 
 std::vector<std::filesystem::path> scenario_files() {
@@ -173,51 +40,128 @@ class SupervisorScenario : public testing::TestWithParam<std::filesystem::path> 
 
 TEST_P(SupervisorScenario, GoesAsWritten) {
   const Scenario scenario = read_scenario(GetParam());
-  State state = initial_state(scenario.replicas, scenario.policy, 0);
 
-  for (Step step : scenario.steps) {
-    if (!step.has_generation) step.event.generation = state.generation;
-    Decision decision = decide(state, step.event, step.moment);
-    check_step(step, decision);
-    state = std::move(decision.state);
+  const std::vector<ToldStep> told = tell(scenario);
+
+  for (std::size_t i = 0; i < told.size(); ++i) {
+    const ScenarioStep& step = scenario.steps[i];
+    const std::vector<std::string>& actual = told[i].actions;
+    EXPECT_TRUE(std::equal(actual.begin(), actual.end(), step.expected.begin(), step.expected.end(), is_as_expected))
+        << "line " << step.line << ": actions are " << testing::PrintToString(actual) << ", expected "
+        << testing::PrintToString(step.expected);
+    EXPECT_FALSE(told[i].reason.empty()) << "line " << step.line;
+    for (const std::string& reason : step.reasons) EXPECT_THAT(told[i].reason, HasSubstr(reason)) << step.line;
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Files, SupervisorScenario, testing::ValuesIn(scenario_files()),
                          [](const auto& file) { return file.param.stem().string(); });
 
-TEST(Supervisor, HasScenarios) {
-  EXPECT_FALSE(scenario_files().empty());
+// All that the supervisor says in all scenarios.
+std::string everything_said() {
+  std::string text;
+  for (const auto& file : scenario_files()) {
+    for (const ToldStep& step : tell(read_scenario(file))) {
+      text += step.reason + "\n";
+      for (const std::string& action : step.actions) text += action + "\n";
+    }
+  }
+  return text;
+}
+
+// The texts of its decisions, as they stand in the source: each is a branch of its own.
+std::set<std::string> sentences_in_the_source() {
+  std::ifstream file(HOLDFAST_SOURCE_DIR "/recovery/src/supervisor.cpp");
+  std::ostringstream text;
+  text << file.rdbuf();
+  const std::string source = text.str();
+  const std::string decisions = source.substr(0, source.find("State initial_state("));
+  const std::regex literal("\"([^\"\\\\\\n]*)\"");
+  std::set<std::string> sentences;
+  for (std::sregex_iterator match(decisions.begin(), decisions.end(), literal), end; match != end; ++match) {
+    const bool is_include = match->prefix().str().ends_with("#include ");
+    if (!is_include) sentences.insert((*match)[1]);
+  }
+  return sentences;
+}
+
+TEST(Supervisor, SaysEachOfItsSentencesInAScenario) {
+  const std::string said = everything_said();
+  const std::set<std::string> not_in_scenarios{"%.1f s",                        // is filled in
+                                               "signal ",                       // of a signal without a name
+                                               "gave up: no replica is left"};  // has a test of its own below
+
+  std::vector<std::string> missing;
+  for (const std::string& sentence : sentences_in_the_source()) {
+    if (said.find(sentence) == std::string::npos && !not_in_scenarios.contains(sentence)) missing.push_back(sentence);
+  }
+
+  EXPECT_THAT(missing, IsEmpty());
+}
+
+TEST(Supervisor, HasAtLeastSixtyScenarios) {
+  EXPECT_GE(scenario_files().size(), 60U);
 }
 
 TEST(Supervisor, StartsAtTheGenerationThatItIsGiven) {
-  const State state = initial_state(2, {}, 7);
+  State state = initial_state({.replicas = 1}, 7);
+  state = decide(state, {.kind = EventKind::start}, Moment{}).state;
 
-  const Decision decision = decide(state, {.kind = EventKind::start}, Moment{});
+  const Decision decision = decide(state, {.kind = EventKind::ready, .member = 0}, Moment{});
 
   ASSERT_EQ(decision.actions.size(), 1U);
-  EXPECT_EQ(describe(decision.actions[0], Moment{}), "start_generation 7");
+  EXPECT_EQ(describe(decision.actions[0], Moment{}), "open_generation 7 with 0");
 }
 
 TEST(Supervisor, LeavesTheStateThatItWasGivenAsItWas) {
-  const State state = initial_state(2, {}, 0);
+  const State state = initial_state({.replicas = 2}, 0);
 
   static_cast<void>(decide(state, {.kind = EventKind::start}, Moment{}));
 
   EXPECT_EQ(state.phase, RunPhase::idle);
+  EXPECT_THAT(state.members, IsEmpty());
 }
 
 TEST(Supervisor, RecordsWhenAFailureWasDetectedAndNotWhenItsProcessWasGone) {
   const Moment detected = Moment{} + std::chrono::seconds(5);
-  State state = initial_state(1, {}, 0);
+  State state = initial_state({.replicas = 1}, 0);
   state = decide(state, {.kind = EventKind::start}, Moment{}).state;
-  state = decide(state, {.kind = EventKind::died}, detected).state;
+  state = decide(state, {.kind = EventKind::died, .member = 0}, detected).state;
 
-  const Decision decision = decide(state, {.kind = EventKind::exited, .signal = 9}, detected + std::chrono::seconds(1));
+  const Decision decision =
+      decide(state, {.kind = EventKind::exited, .member = 0, .signal = 9}, detected + std::chrono::seconds(1));
 
   ASSERT_FALSE(decision.actions.empty());
-  EXPECT_EQ(decision.actions[0].kind, ActionKind::record_restart);
+  EXPECT_EQ(decision.actions[0].kind, ActionKind::record_failure);
   EXPECT_EQ(decision.actions[0].moment, detected);
+}
+
+TEST(Supervisor, RecordsWhichGenerationEndedAndInWhichStep) {
+  State state = initial_state({.replicas = 1}, 3);
+  state = decide(state, {.kind = EventKind::start}, Moment{}).state;
+  state = decide(state, {.kind = EventKind::ready, .member = 0}, Moment{}).state;
+
+  const Decision decision =
+      decide(state, {.kind = EventKind::failure_reported, .member = 0, .what = "out of memory", .step = 812}, Moment{});
+
+  const auto record = std::find_if(decision.actions.begin(), decision.actions.end(),
+                                   [](const Action& action) { return action.kind == ActionKind::record_failure; });
+  ASSERT_NE(record, decision.actions.end());
+  EXPECT_EQ(record->generation, 3);
+  EXPECT_EQ(record->rank, 0);
+  EXPECT_EQ(record->step, 812);
+}
+
+// No sequence of events is known that leads there; should there be one, the run ends instead of waiting for nobody.
+TEST(Supervisor, EndsARunThatNobodyIsLeftFor) {
+  State state = initial_state({.replicas = 1}, 0);
+  state.phase = RunPhase::gathering;
+  state.members.push_back({.id = 0, .stage = Stage::leaving});
+
+  const Decision decision = decide(state, {.kind = EventKind::exited, .member = 0, .signal = 9}, Moment{});
+
+  ASSERT_FALSE(decision.actions.empty());
+  EXPECT_EQ(describe(decision.actions.back(), Moment{}), "finish 70: gave up: no replica is left");
 }
 
 }  // namespace

@@ -36,6 +36,8 @@ class SharedMemory {
   // than `bytes`.
   static SharedMemory map_writable(FileDescriptor descriptor, std::size_t bytes);
   static SharedMemory map_read_only(FileDescriptor descriptor, std::size_t bytes);
+  // All of it, whatever its size.
+  static SharedMemory map_read_only(FileDescriptor descriptor);
 
   SharedMemory() = default;
   ~SharedMemory();

@@ -66,8 +66,9 @@ struct WriteOptions {
   std::function<void(std::uint64_t done, std::uint64_t total)> progress = {};
 };
 
-// Writes `path` whole or not at all, and makes it durable: a temporary name beside it (temporary_files below), digests,
-// fsync, rename, fsync of the folder. The order of `arrays` does not matter. Returns the file's digest.
+// Writes `path` whole or not at all, and makes it durable: a temporary name beside it
+// (holdfast/base/temporary_files.h), digests, fsync, rename, fsync of the folder. The order of `arrays` does not
+// matter. Returns the file's digest.
 //
 // Blocks until the disk has it. Takes a few MiB of memory a thread. May be called from several threads at once.
 //
@@ -134,9 +135,5 @@ class ArrayFile {
 
   std::unique_ptr<State> state_;
 };
-
-// Removes what writers that died left in `folder`, and only names of exactly their form: NAME.tmp-XXXXXXXXXXXXXXXX,
-// with 16 lower-case hexadecimal digits. Returns the names removed, sorted. Call it only while nobody writes there.
-std::vector<std::string> remove_temporary_files(FileSystem& files, const std::string& folder);
 
 }  // namespace holdfast::format

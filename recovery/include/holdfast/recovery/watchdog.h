@@ -1,20 +1,38 @@
 #pragma once
 
 // The parent of all replicas of a run. It starts one process per replica, notices at once when one dies, fails or
-// hangs, and then starts all of them again as the next generation, as often as the restart budget allows. It trains
-// nothing itself.
+// hangs, lets the others go on from where they are, and brings in a spare or a new process, as often as the restart
+// budget allows. It trains nothing itself.
 //
 // RUN_DIRECTORY/journal.jsonl tells everything that it saw and decided, one JSON object a line.
 
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
 namespace holdfast::recovery {
 
+// What becomes of a run that lost a replica and has no spare ready.
+enum class WhenLost {
+  wait,    // for a new process
+  shrink,  // goes on with fewer at once; the new process joins at a step boundary
+};
+
+enum class RecoverFrom {
+  survivors,  // those that live keep their state; when none does, memory snapshots, then savepoints
+  savepoint,  // after any failure all start again from the newest savepoint
+};
+
 struct WatchdogOptions {
-  int replicas = 1;                           // 1 to kMaxReplicas
+  int replicas = 1;  // 1 to kMaxReplicas
+  int spares = 0;    // initialised processes that wait to take the place of a replica
+  int places = 0;    // devices that replicas are dealt to; 0: one for each replica
+  WhenLost when_lost = WhenLost::shrink;
+  RecoverFrom recover_from = RecoverFrom::survivors;
   std::string run_directory{};                // created when missing
   std::vector<std::string> command{};         // arguments of the program that each replica executes, its name first
   std::string executable = "/proc/self/exe";  // the running program, even when its file was replaced meanwhile
@@ -23,18 +41,20 @@ struct WatchdogOptions {
   std::chrono::milliseconds restart_window = std::chrono::minutes(10);
   std::chrono::milliseconds hang_after = std::chrono::seconds(30);  // without progress, outside of waiting for peers
   std::chrono::milliseconds start_timeout = std::chrono::seconds(120);  // the same, while a worker starts
-  std::chrono::milliseconds stop_grace = std::chrono::seconds(8);       // between a request to stop and a kill
+  std::chrono::milliseconds stop_grace = std::chrono::seconds(25);      // between a request to stop and a kill
   std::vector<std::string> faults{};                                    // see faults.h
   // Called once when the run directory is owned and no replica runs yet. What it throws ends the run before it begins.
   std::function<void()> when_owned{};
+  // Called when the run ended without having finished, all replicas are gone, and a whole memory snapshot is there.
+  std::function<void(std::int64_t step, std::span<const std::byte> snapshot)> when_unfinished{};
 };
 
 inline constexpr int kMaxReplicas = 64;
 
 inline constexpr int kExitFinished = 0;
 inline constexpr int kExitUnrecoverable = 1;  // a replica said that restarting cannot help
-inline constexpr int kExitGaveUp = 70;        // the restart budget is spent
-inline constexpr int kExitStopped = 75;       // SIGINT, SIGTERM or SIGHUP; starting again resumes
+inline constexpr int kExitGaveUp = 70;        // the restart budget is spent, or one step fails again and again
+inline constexpr int kExitStopped = 75;       // SIGINT, SIGTERM, SIGUSR1 or SIGHUP; starting again resumes
 
 struct RunOutcome {
   int exit_code = 0;
@@ -42,9 +62,9 @@ struct RunOutcome {
 };
 
 // Blocks until the run has ended; no child process is left then, but for one that the kernel cannot kill within its
-// time, which the sentence names. Owns SIGINT and SIGTERM meanwhile, and SIGHUP unless the program was started with it
-// ignored; a second signal kills the replicas at once. Call it from a thread that lives until it returns: replicas die
-// with that thread.
+// time, which the sentence names. Owns SIGINT, SIGTERM and SIGUSR1 meanwhile, and SIGHUP unless the program was started
+// with it ignored; a second signal kills the replicas at once. Call it from a thread that lives until it returns:
+// replicas die with that thread.
 //
 // Throws Error{invalid_argument} for options, Error{already_running} when another watchdog or its replicas still own
 // the directory, Error{input_output, ...} when the directory cannot be written. No replica is left then either.

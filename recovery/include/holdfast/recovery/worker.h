@@ -1,11 +1,13 @@
 #pragma once
 
-// The watchdog as one replica's process sees it: who am I, how to get memory that peers can read, how to say that I am
-// alive.
+// The watchdog as one replica's process sees it: which generation am I part of, how to get memory that peers can read,
+// how to say that I am alive.
 //
 //   if (is_worker()) {
 //     auto worker = Worker::join(Deadline::after(std::chrono::minutes(2)));
-//     ... worker->enter(Phase::computing, step); ...
+//     ... load data, build the model ...
+//     worker->enter_generation();
+//     ... worker->enter(Phase::computing, step); ...   where a wait for peers is cancelled: enter_generation() again
 //     worker->report_finished();
 //   }
 //
@@ -15,13 +17,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "holdfast/base/deadline.h"
 #include "holdfast/base/shared_memory.h"
 #include "holdfast/recovery/faults.h"
+#include "holdfast/recovery/memory_snapshot.h"
 #include "holdfast/recovery/phase.h"
 
 namespace holdfast::recovery {
@@ -29,10 +31,10 @@ namespace holdfast::recovery {
 // True in a process that a watchdog started, until it joins.
 bool is_worker();
 
-// Why an earlier generation of the run was ended.
+// A failure of a replica of the run, after which it was replaced.
 struct Restart {
-  int generation = 0;  // the one that ended
-  int rank = 0;        // of the replica that caused it
+  int generation = 0;  // that it ended
+  int rank = 0;        // of the replica; -1: of a process that was part of no generation yet
   std::string cause{};
   double detected_unix_seconds = 0;
   std::int64_t step = -1;  // where that replica was; -1 before its first step
@@ -40,28 +42,42 @@ struct Restart {
 
 class Worker {
  public:
-  // Registers with the watchdog and returns when all replicas of the generation have. Throws Error{deadline_exceeded},
-  // or Error{invalid_argument} in a process that no watchdog started.
+  // Says hello to the watchdog. Throws Error{deadline_exceeded}, or Error{invalid_argument} in a process that no
+  // watchdog started.
   static std::unique_ptr<Worker> join(Deadline deadline);
   // Takes leave in order: the watchdog does not mistake it for a death. The process should end soon after.
   ~Worker();
 
+  // Blocks until this process is part of a new generation. The first call says that it is ready to train, and may take
+  // as long as the watchdog lives: a spare waits to be needed. A later call says that it has left its generation, keeps
+  // its state, and waits for the next; Error{deadline_exceeded} when there is none within `deadline`.
+  void enter_generation(Deadline deadline);
+
+  // Before the first generation: the rank that this process was started for (one of a spare is not below size()), how
+  // many replicas there are to be, and -1.
   int rank() const;
   int size() const;
   int generation() const;
   const std::string& run_directory() const;
   const std::string& config() const;
-  // All restarts of the run, oldest first, those under earlier watchdogs too.
-  std::span<const Restart> restarts() const;
+  // All of the run so far, oldest first, those under earlier watchdogs too.
+  std::vector<Restart> restarts() const;
 
   struct Arena {
     SharedMemory own;               // writable; all zero
     std::vector<SharedMemory> all;  // by rank, read-only; the own rank's is empty
   };
-  // Gives each rank a block of `bytes` that its peers can read. The first four bytes are a SignalWord, which the
-  // watchdog cancels when the generation ends. All ranks must call it equally often, with equal sizes; one thread at a
-  // time. Throws Error{incompatible} where sizes differ, Error{out_of_memory}, Error{deadline_exceeded}.
+  // Gives each rank of the generation a block of `bytes` that its peers can read. The first four bytes are a
+  // SignalWord, which the watchdog cancels when the generation ends. All ranks must call it equally often, with equal
+  // sizes; one thread at a time. Throws Error{cancelled} when the generation ends, Error{incompatible} where sizes
+  // differ, Error{out_of_memory}, Error{deadline_exceeded}.
   Arena exchange_arenas(std::size_t bytes, Deadline deadline);
+
+  // Memory of the watchdog for snapshots of up to `capacity_bytes`, of this process alone. Those of other processes go
+  // as soon as this one holds one that is whole.
+  MemorySnapshots request_snapshot_memory(std::size_t capacity_bytes, Deadline deadline);
+  // What is there of earlier writers, read-only, newest writer first; for the generation's rank 0, empty for others.
+  std::vector<SharedMemory> take_snapshot_memories();
 
   // Both tell that there is progress; cheap enough for every layer of a network. Any thread.
   void enter(Phase phase, std::int64_t step);
@@ -69,6 +85,8 @@ class Worker {
 
   // The watchdog wants an orderly end: save, then leave with exit code 0 or 75. Any thread.
   bool stop_requested() const;
+  // Another generation is to begin at a step boundary that all replicas agree on. Any thread.
+  bool regroup_requested() const;
 
   // Any thread. `is_unrecoverable`: it would fail again after every restart, so that the run should end.
   void report_failure(const std::string& what, bool is_unrecoverable) noexcept;

@@ -1,20 +1,21 @@
 #pragma once
 
-// This process's place in a mirrored run: which rank it is, of how many, and what the run was started with. supervise()
+// This process's place in a mirrored run: which rank it is, of how many, and what the run was started with. After a
+// failure of another replica, inside a call of the Trainer, rank and size may be others than before. supervise()
 // hands it to the training function; a Trainer takes it from there. Replica::alone() makes one for a program that
 // trains without a watchdog.
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
+#include <vector>
 
 namespace holdfast {
 
-// One restart of the run's replicas.
+// One failure of a replica of the run, after which it was replaced.
 struct RestartRecord {
   int generation = 0;  // that ended
-  int rank = 0;        // that failed
+  int rank = 0;        // that failed; -1: a process that was part of no generation yet
   std::string cause;
   double detected_unix_seconds = 0;
   std::int64_t step = 0;  // that the failed rank had reached
@@ -39,8 +40,8 @@ class Replica {
   int generation() const;
   // Empty when nobody supervises.
   const std::string& run_directory() const;
-  // All restarts of this run so far, those of earlier starts of the program included.
-  std::span<const RestartRecord> restarts() const;
+  // All of this run so far, those of earlier starts of the program included.
+  std::vector<RestartRecord> restarts() const;
 
   // For Holdfast's own use.
   struct Place;

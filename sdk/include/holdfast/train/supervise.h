@@ -18,6 +18,18 @@ namespace holdfast {
 
 enum class DeviceKind { cpu, cuda };
 
+// What becomes of a run that lost a replica and has no spare ready.
+enum class WhenLost {
+  wait,    // for a new process
+  shrink,  // goes on with fewer at once, with the same bits; a new process joins at a step boundary
+};
+
+// Where the state comes from after a failure.
+enum class RecoverFrom {
+  survivors,  // replicas that live keep it; when none does, from the watchdog's memory, then from the newest savepoint
+  savepoint,  // all start again from the newest savepoint
+};
+
 struct SuperviseOptions {
   // Replicas are made one for each device. `devices` lists them ("cpu:0", "cpu:1", the same one several times where
   // that is wanted); when it is empty there are `replicas` of them, and when that is 0 too, one for every device of
@@ -25,6 +37,15 @@ struct SuperviseOptions {
   DeviceKind kind = DeviceKind::cpu;
   std::vector<std::string> devices{};
   int replicas = 0;
+
+  // Further processes that load data, build the model and then wait to take the place of a replica at once.
+  int spares = 0;
+  WhenLost when_lost = WhenLost::shrink;
+  RecoverFrom recover_from = RecoverFrom::survivors;
+
+  // The state is copied into memory of the watchdog each so many steps: when all replicas die at once, at most as many
+  // are computed again. 0: as often as costs no more than half a percent of the time.
+  std::int64_t memory_snapshot_every = 0;
 
   // Savepoints, journal and lock of the run. One run at a time owns it; starting the program again resumes.
   std::string run_directory = "run";
@@ -51,8 +72,8 @@ struct SuperviseOptions {
   // callback or sample.
   std::chrono::milliseconds hang_after = std::chrono::seconds(30);
   std::chrono::milliseconds start_timeout = std::chrono::seconds(120);
-  // From SIGINT or SIGTERM until replicas that have not left by themselves are killed.
-  std::chrono::milliseconds stop_grace = std::chrono::seconds(8);
+  // From SIGINT, SIGTERM or SIGUSR1 until replicas that have not left by themselves are killed.
+  std::chrono::milliseconds stop_grace = std::chrono::seconds(25);
 
   // Faults to inject, for tests: "rank=1,step=120,fault=kill[,phase=compute]"; each fires once in a run. See
   // holdfast/recovery/faults.h.

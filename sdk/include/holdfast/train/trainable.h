@@ -86,7 +86,7 @@ class Trainable {
   virtual Shape target_shape() const = 0;
   virtual Shape output_shape() const = 0;
 
-  // Called once before any other of the functions below.
+  // Called before any other of the functions below, and again, between steps, when the number of workers changes.
   virtual void prepare(const Workers& workers) = 0;
 
   // Sets the state of step 0, a function of the seed.

@@ -139,7 +139,7 @@ std::span<const float> MemoryCommunicator::reduce(std::span<const int> covering_
   HOLDFAST_ASSERT(range.begin <= range.end && range.end <= shape_.float_count);
   if (shape_.size == 1) {
     HOLDFAST_ASSERT(covering_slots.size() == 1);
-    if (signal(0).is_cancelled()) throw Error(ErrorCode::cancelled, "the generation was ended during an all-reduce");
+    if (signal(0).is_cancelled()) throw GenerationEnded("the generation was ended during an all-reduce");
     return {slot(0, static_cast<std::uint32_t>(covering_slots[0])), shape_.float_count};
   }
   auto* table = own_.writable().data() + kSlotTableOffset;
@@ -163,17 +163,31 @@ void MemoryCommunicator::gather(FloatRange range) {
   }
 }
 
-void MemoryCommunicator::broadcast(std::span<std::byte> bytes, int root, Deadline deadline) {
+std::size_t MemoryCommunicator::slots_bytes() const {
+  return static_cast<std::size_t>(shape_.slots) * shape_.float_count * sizeof(float);
+}
+
+void MemoryCommunicator::broadcast(std::span<std::byte> bytes, int root, bool takes, Deadline deadline) {
   HOLDFAST_ASSERT(root >= 0 && root < shape_.size);
   // Only through the slots: a peer may still be reading this rank's segment of the reduction before.
-  const std::size_t piece_bytes = static_cast<std::size_t>(shape_.slots) * shape_.float_count * sizeof(float);
+  const std::size_t piece_bytes = slots_bytes();
   for (std::size_t begin = 0; begin < bytes.size(); begin += piece_bytes) {
     const std::span<std::byte> piece = bytes.subspan(begin, std::min(piece_bytes, bytes.size() - begin));
     if (shape_.rank == root) std::memcpy(own_.writable().data() + kSlotsOffset, piece.data(), piece.size());
     barrier(deadline);
-    if (shape_.rank != root) std::memcpy(piece.data(), arena(root) + kSlotsOffset, piece.size());
+    if (shape_.rank != root && takes) std::memcpy(piece.data(), arena(root) + kSlotsOffset, piece.size());
     barrier(deadline);
   }
+}
+
+void MemoryCommunicator::gather_all(std::span<const std::byte> own, std::span<std::byte> all, Deadline deadline) {
+  HOLDFAST_ASSERT(all.size() == own.size() * static_cast<std::size_t>(shape_.size) && own.size() <= slots_bytes());
+  std::memcpy(own_.writable().data() + kSlotsOffset, own.data(), own.size());
+  barrier(deadline);
+  for (int rank = 0; rank < shape_.size; ++rank) {
+    std::memcpy(all.data() + static_cast<std::size_t>(rank) * own.size(), arena(rank) + kSlotsOffset, own.size());
+  }
+  barrier(deadline);
 }
 
 void MemoryCommunicator::barrier(Deadline deadline) {
@@ -184,8 +198,8 @@ void MemoryCommunicator::barrier(Deadline deadline) {
       case SignalWord::Outcome::reached:
         break;
       case SignalWord::Outcome::cancelled:
-        throw Error(ErrorCode::cancelled, "the generation was ended while rank " + std::to_string(shape_.rank) +
-                                              " waited for rank " + std::to_string(rank));
+        throw GenerationEnded("the generation was ended while rank " + std::to_string(shape_.rank) +
+                              " waited for rank " + std::to_string(rank));
       case SignalWord::Outcome::deadline_passed:
         throw Error(ErrorCode::deadline_exceeded, "rank " + std::to_string(shape_.rank) + " waited in vain for rank " +
                                                       std::to_string(rank) + ", which reached phase " +

@@ -38,7 +38,8 @@ class MemoryCommunicator final : public Communicator {
   int size() const override { return shape_.size; }
   std::vector<std::span<float>> slots() override;
   std::span<const float> reduce(std::span<const int> covering_slots, FloatRange range, Deadline deadline) override;
-  void broadcast(std::span<std::byte> bytes, int root, Deadline deadline) override;
+  void broadcast(std::span<std::byte> bytes, int root, bool takes, Deadline deadline) override;
+  void gather_all(std::span<const std::byte> own, std::span<std::byte> all, Deadline deadline) override;
   void barrier(Deadline deadline) override;
 
   // Ends every wait of every rank for this one. Any thread.
@@ -51,6 +52,7 @@ class MemoryCommunicator final : public Communicator {
   const float* segment(int rank) const;
   std::vector<const float*> leaves() const;
   FloatRange segment_of(int rank, FloatRange range) const;
+  std::size_t slots_bytes() const;
   void gather(FloatRange range);
 
   const MemoryCommunicatorShape shape_;

@@ -1,15 +1,19 @@
-#include "temporary_files.h"
+#include "holdfast/base/temporary_files.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <fstream>
 #include <set>
 
-#include "unit/format/support/array_files.h"
+#include "holdfast/base/error.h"
+#include "support/temporary_folder.h"
 
-namespace holdfast::format {
+namespace holdfast {
 namespace {
+
+using ::testing::Property;
+using ::testing::Throws;
 
 TEST(TemporaryPath, IsNeverTheSameTwice) {
   std::set<std::string> paths;
@@ -46,9 +50,9 @@ TEST(RemoveTemporaryFiles, LeavesForeignFilesAlone) {
 TEST(RemoveTemporaryFiles, ReportsAFolderThatIsMissing) {
   TemporaryFolder folder;
 
-  EXPECT_EQ(testing::thrown_by([&] { remove_temporary_files(posix_file_system(), folder / "none"); }).code,
-            ErrorCode::not_found);
+  EXPECT_THAT([&] { remove_temporary_files(posix_file_system(), folder / "none"); },
+              Throws<Error>(Property(&Error::code, ErrorCode::not_found)));
 }
 
 }  // namespace
-}  // namespace holdfast::format
+}  // namespace holdfast

@@ -1,11 +1,11 @@
-#include "whole_writer.h"
+#include "holdfast/base/whole_writer.h"
 
 #include <utility>
 
 #include "holdfast/base/error.h"
-#include "temporary_files.h"
+#include "holdfast/base/temporary_files.h"
 
-namespace holdfast::format {
+namespace holdfast {
 
 WholeWriter::WholeWriter(FileSystem& files, std::string path)
     : files_(files), path_(std::move(path)), temporary_(temporary_path(path_)), file_(files.create(temporary_)) {}
@@ -40,10 +40,4 @@ void WholeWriter::commit() {
   files_.sync_folder(parent_folder(path_));
 }
 
-void write_whole(FileSystem& files, const std::string& path, const std::function<void(File&)>& fill) {
-  WholeWriter writer(files, path);
-  fill(*writer.file());
-  writer.commit();
-}
-
-}  // namespace holdfast::format
+}  // namespace holdfast

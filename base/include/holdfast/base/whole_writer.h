@@ -1,18 +1,17 @@
 #pragma once
 
-// A file that stands under its name whole or not at all: written under a temporary name beside it, brought to stable
-// storage, and renamed.
+// A file that stands under its name whole or not at all: written under a temporary name beside it (temporary_files.h),
+// brought to stable storage, and renamed. For content that fits one call, whole_file.h has functions that do it.
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 
 #include "holdfast/base/file_system.h"
 
-namespace holdfast::format {
+namespace holdfast {
 
 // Not for several threads at once.
 class WholeWriter {
@@ -49,9 +48,4 @@ class WholeWriter {
   bool is_renamed_ = false;
 };
 
-// The same in one call: `fill` writes the content. After an exception the temporary file is removed, if that is
-// possible, and what stood at `path` stands there; only when the last act fails does the whole new file stand there
-// already.
-void write_whole(FileSystem& files, const std::string& path, const std::function<void(File&)>& fill);
-
-}  // namespace holdfast::format
+}  // namespace holdfast

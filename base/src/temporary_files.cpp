@@ -1,12 +1,8 @@
-#include "temporary_files.h"
+#include "holdfast/base/temporary_files.h"
 
-#include <algorithm>
 #include <random>
 
-#include "holdfast/base/error.h"
-#include "holdfast/format/array_file.h"
-
-namespace holdfast::format {
+namespace holdfast {
 namespace {
 
 constexpr std::string_view kMark = ".tmp-";
@@ -41,4 +37,4 @@ std::vector<std::string> remove_temporary_files(FileSystem& files, const std::st
   return removed;
 }
 
-}  // namespace holdfast::format
+}  // namespace holdfast

@@ -1,0 +1,95 @@
+#include "holdfast/recovery/memory_snapshot.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <utility>
+
+#include "holdfast/base/digest.h"
+#include "holdfast/base/error.h"
+
+namespace holdfast::recovery {
+namespace {
+
+constexpr std::size_t kPageBytes = 4096;
+constexpr int kSlots = 2;
+// Copied and digested piece by piece, so that the digest finds its bytes in the cache.
+constexpr std::size_t kPieceBytes = DigestBuilder::kLeafBytes;
+
+std::size_t slot_bytes(std::size_t memory_bytes) {
+  return memory_bytes < kPageBytes ? 0 : (memory_bytes - kPageBytes) / kSlots / kPageBytes * kPageBytes;
+}
+
+}  // namespace
+
+// Both lie in the first page; the slots behind it.
+struct MemorySnapshots::Header {
+  std::atomic<std::uint64_t> is_whole;  // last to be written, first to be taken back
+  std::int64_t step;
+  std::uint64_t bytes;
+  std::int64_t generation;
+  Digest digest;
+};
+
+std::size_t MemorySnapshots::memory_bytes(std::size_t capacity_bytes) {
+  return kPageBytes + kSlots * ((capacity_bytes + kPageBytes - 1) / kPageBytes * kPageBytes);
+}
+
+MemorySnapshots::MemorySnapshots(SharedMemory memory) : memory_(std::move(memory)) {
+  static_assert(std::atomic<std::uint64_t>::is_always_lock_free && kSlots * sizeof(Header) <= kPageBytes);
+  HOLDFAST_ASSERT(memory_.size_bytes() >= kPageBytes);
+}
+
+std::size_t MemorySnapshots::capacity_bytes() const {
+  return slot_bytes(memory_.size_bytes());
+}
+
+MemorySnapshots::Header& MemorySnapshots::header(int slot) {
+  return reinterpret_cast<Header*>(memory_.writable().data())[slot];
+}
+
+void MemorySnapshots::write(int generation, std::int64_t step, std::span<const std::span<const std::byte>> parts) {
+  const bool first_is_newer = header(0).is_whole != 0 && (header(1).is_whole == 0 || header(0).step > header(1).step);
+  const int slot = first_is_newer ? 1 : 0;
+  Header& target = header(slot);
+  target.is_whole.store(0, std::memory_order_release);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  std::byte* next = memory_.writable().data() + kPageBytes + static_cast<std::size_t>(slot) * capacity_bytes();
+  std::size_t bytes = 0;
+  DigestBuilder builder;
+  for (std::span<const std::byte> part : parts) {
+    HOLDFAST_ASSERT(bytes + part.size() <= capacity_bytes());
+    bytes += part.size();
+    while (!part.empty()) {
+      const std::span<const std::byte> piece = part.first(std::min(part.size(), kPieceBytes));
+      std::memcpy(next, piece.data(), piece.size());
+      builder.update(piece);
+      next += piece.size();
+      part = part.subspan(piece.size());
+    }
+  }
+  target.step = step;
+  target.bytes = bytes;
+  target.generation = generation;
+  target.digest = builder.finish();
+  target.is_whole.store(1, std::memory_order_release);
+}
+
+std::optional<MemorySnapshots::Whole> MemorySnapshots::newest(const SharedMemory& memory) {
+  if (memory.size_bytes() < kPageBytes) return std::nullopt;
+  const auto* headers = reinterpret_cast<const Header*>(memory.readable().data());
+  std::array<int, kSlots> order{0, 1};
+  if (headers[1].step > headers[0].step) std::swap(order[0], order[1]);
+  for (const int slot : order) {
+    const Header& header = headers[slot];
+    const std::size_t capacity = slot_bytes(memory.size_bytes());
+    const std::uint64_t size = header.bytes;  // once: another process may still be writing
+    if (header.is_whole.load(std::memory_order_acquire) != 1 || size > capacity) continue;
+    const auto bytes = memory.readable().subspan(kPageBytes + static_cast<std::size_t>(slot) * capacity, size);
+    if (digest(bytes) == header.digest) return Whole{static_cast<int>(header.generation), header.step, bytes};
+  }
+  return std::nullopt;
+}
+
+}  // namespace holdfast::recovery

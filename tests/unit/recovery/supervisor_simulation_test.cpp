@@ -1,0 +1,77 @@
+// The supervisor in many whole runs that go wrong in every way at every moment; support/simulated_world.h says how.
+// HOLDFAST_SIMULATION_SEEDS is the number of runs; HOLDFAST_SIMULATION_SEED is the only one, told in full.
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "support/simulation.h"
+
+namespace holdfast::recovery {
+namespace {
+
+constexpr std::uint64_t kSeeds = 20'000;
+constexpr std::size_t kLinesOfAFailure = 40;
+
+std::uint64_t number_from_environment(const char* name, std::uint64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? otherwise : std::stoull(text);
+}
+
+// The same run once more, with its story.
+std::string story_of(std::uint64_t seed, std::size_t most_lines) {
+  std::vector<std::string> log;
+  static_cast<void>(simulate(seed, &log));
+  const std::size_t first = log.size() > most_lines ? log.size() - most_lines : 0;
+  std::string story = "HOLDFAST_SIMULATION_SEED=" + std::to_string(seed) + "\n";
+  for (std::size_t i = first; i < log.size(); ++i) story += log[i] + "\n";
+  return story;
+}
+
+TEST(SupervisorSimulation, KeepsItsPromisesWhateverHappens) {
+  const std::uint64_t seeds = number_from_environment("HOLDFAST_SIMULATION_SEEDS", kSeeds);
+  std::map<Ending, std::uint64_t> endings;
+  std::uint64_t with_survivors = 0;
+  std::uint64_t with_steps_computed_again = 0;
+  std::uint64_t regrouped = 0;
+  std::uint64_t decisions = 0;
+
+  for (std::uint64_t seed = 0; seed < seeds; ++seed) {
+    const SimulatedRun run = simulate(seed);
+    ASSERT_EQ(run.violation, "") << story_of(seed, kLinesOfAFailure);
+    ++endings[run.ending];
+    with_survivors += run.went_on_with_survivors ? 1 : 0;
+    with_steps_computed_again += run.computed_steps_again ? 1 : 0;
+    regrouped += run.regrouped ? 1 : 0;
+    decisions += static_cast<std::uint64_t>(run.decisions);
+  }
+
+  // Runs in which nothing goes wrong would prove nothing.
+  EXPECT_GT(endings[Ending::finished], seeds / 2);
+  EXPECT_GT(with_survivors, seeds / 4);
+  EXPECT_GT(with_steps_computed_again, seeds / 100);
+  EXPECT_GT(regrouped, seeds / 100);
+  for (const Ending ending : {Ending::unrecoverable, Ending::gave_up_on_budget, Ending::gave_up_on_a_step,
+                              Ending::gave_up_on_a_process, Ending::stopped}) {
+    EXPECT_GT(endings[ending], seeds / 2000) << static_cast<int>(ending);
+  }
+  RecordProperty("decisions", std::to_string(decisions));
+}
+
+TEST(SupervisorSimulation, GivesTheSameRunForTheSameSeed) {
+  EXPECT_EQ(story_of(7, 1000), story_of(7, 1000));
+}
+
+TEST(SupervisorSimulation, TellsTheRunThatIsAskedFor) {
+  const char* text = std::getenv("HOLDFAST_SIMULATION_SEED");
+  if (text == nullptr) return;
+  const std::uint64_t seed = std::stoull(text);
+
+  EXPECT_EQ(simulate(seed).violation, "") << story_of(seed, 100'000);
+}
+
+}  // namespace
+}  // namespace holdfast::recovery

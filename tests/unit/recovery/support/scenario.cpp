@@ -1,0 +1,171 @@
+#include "support/scenario.h"
+
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <stdexcept>
+#include <utility>
+
+namespace holdfast::recovery {
+namespace {
+
+using Fields = std::map<std::string, std::string>;
+
+std::chrono::milliseconds seconds(const std::string& text) {
+  return std::chrono::round<std::chrono::milliseconds>(std::chrono::duration<double>(std::stod(text)));
+}
+
+EventKind event_kind(const std::string& name) {
+  for (int kind = 0; kind <= static_cast<int>(EventKind::timer); ++kind) {
+    if (to_string(static_cast<EventKind>(kind)) == name) return static_cast<EventKind>(kind);
+  }
+  throw std::runtime_error("unknown event " + name);
+}
+
+WhenLost when_lost(const std::string& name) {
+  if (name == "wait") return WhenLost::wait;
+  if (name == "shrink") return WhenLost::shrink;
+  throw std::runtime_error("unknown when_lost " + name);
+}
+
+// "a=1 b=2 what=the rest"
+Fields parse_fields(std::istringstream& words) {
+  Fields fields;
+  for (std::string word; words >> word;) {
+    const std::size_t equals = word.find('=');
+    if (equals == std::string::npos) throw std::runtime_error("no KEY=VALUE: " + word);
+    std::string& value = fields[word.substr(0, equals)];
+    value = word.substr(equals + 1);
+    if (!word.starts_with("what=")) continue;
+    std::string rest;
+    std::getline(words, rest);
+    value += rest;
+  }
+  return fields;
+}
+
+bool needs_member(EventKind kind) {
+  switch (kind) {
+    case EventKind::start:
+    case EventKind::progressed:
+    case EventKind::scale_requested:
+    case EventKind::stop_requested:
+    case EventKind::timer:
+      return false;
+    default:
+      return true;
+  }
+}
+
+void set_field(Event& event, const std::string& key, const std::string& value) {
+  if (key == "what") {
+    event.what = value;
+  } else if (key == "unrecoverable") {
+    event.is_unrecoverable = value == "1";
+  } else if (key == "step") {
+    event.step = std::stoll(value);
+  } else {
+    static const std::map<std::string, int Event::*> numbers{{"member", &Event::member},
+                                                             {"generation", &Event::generation},
+                                                             {"count", &Event::count},
+                                                             {"exit_code", &Event::exit_code},
+                                                             {"signal", &Event::signal}};
+    const auto number = numbers.find(key);
+    if (number == numbers.end()) throw std::runtime_error("unknown field " + key);
+    event.*number->second = std::stoi(value);
+  }
+}
+
+ScenarioStep parse_step(std::istringstream& words) {
+  ScenarioStep step;
+  std::string moment;
+  std::string kind;
+  words >> moment >> kind;
+  step.moment = Moment{} + seconds(moment);
+  step.event.kind = event_kind(kind);
+  const Fields fields = parse_fields(words);
+  for (const auto& [key, value] : fields) set_field(step.event, key, value);
+  if (needs_member(step.event.kind) != fields.contains("member")) throw std::runtime_error("member= with " + kind);
+  step.has_generation = fields.contains("generation");
+  return step;
+}
+
+void set_policy(SupervisorPolicy& policy, const std::string& key, const std::string& value) {
+  static const std::map<std::string, int SupervisorPolicy::*> numbers{
+      {"replicas", &SupervisorPolicy::replicas},
+      {"spares", &SupervisorPolicy::spares},
+      {"places", &SupervisorPolicy::places},
+      {"failures_of_a_step", &SupervisorPolicy::failures_of_a_step},
+      {"failures_of_a_place", &SupervisorPolicy::failures_of_a_place}};
+  static const std::map<std::string, std::chrono::milliseconds RestartPolicy::*> durations{
+      {"restart_window", &RestartPolicy::restart_window},
+      {"stop_grace", &RestartPolicy::stop_grace},
+      {"kill_timeout", &RestartPolicy::kill_timeout}};
+  if (const auto number = numbers.find(key); number != numbers.end()) {
+    policy.*number->second = std::stoi(value);
+  } else if (const auto duration = durations.find(key); duration != durations.end()) {
+    policy.restart.*duration->second = seconds(value);
+  } else if (key == "max_restarts") {
+    policy.restart.max_restarts = std::stoi(value);
+  } else if (key == "keep_survivors") {
+    policy.keep_survivors = value == "1";
+  } else if (key == "when_lost") {
+    policy.when_lost = when_lost(value);
+  } else {
+    throw std::runtime_error("unknown policy " + key);
+  }
+}
+
+void parse_line(const std::string& line, int number, Scenario& scenario) {
+  std::istringstream words(line.substr(0, line.find('#')));
+  std::string word;
+  if (!(words >> word)) return;
+  std::string rest;
+  if (word == "policy") {
+    for (const auto& [key, value] : parse_fields(words)) set_policy(scenario.policy, key, value);
+  } else if (word == "at") {
+    scenario.steps.push_back(parse_step(words));
+    scenario.steps.back().line = number;
+  } else if (word == "expect" && !scenario.steps.empty() && std::getline(words >> std::ws, rest)) {
+    scenario.steps.back().expected.push_back(rest);
+  } else if (word == "because" && !scenario.steps.empty() && std::getline(words >> std::ws, rest)) {
+    scenario.steps.back().reasons.push_back(rest);
+  } else {
+    throw std::runtime_error("it is no line of a scenario");
+  }
+}
+
+}  // namespace
+
+Scenario read_scenario(const std::filesystem::path& path) {
+  Scenario scenario;
+  std::ifstream file(path);
+  int number = 0;
+  for (std::string line; std::getline(file, line);) {
+    try {
+      parse_line(line, ++number, scenario);
+    } catch (const std::exception& error) {
+      throw std::runtime_error(path.string() + " line " + std::to_string(number) + ", \"" + line +
+                               "\": " + error.what());
+    }
+  }
+  if (scenario.steps.empty()) throw std::runtime_error("no scenario in " + path.string());
+  return scenario;
+}
+
+std::vector<ToldStep> tell(const Scenario& scenario) {
+  State state = initial_state(scenario.policy, 0);
+  std::vector<ToldStep> told;
+  for (const ScenarioStep& step : scenario.steps) {
+    Event event = step.event;
+    if (!step.has_generation) event.generation = state.generation;
+    Decision decision = decide(state, event, step.moment);
+    ToldStep& of_this = told.emplace_back();
+    of_this.reason = decision.reason;
+    for (const Action& action : decision.actions) of_this.actions.push_back(describe(action, step.moment));
+    state = std::move(decision.state);
+  }
+  return told;
+}
+
+}  // namespace holdfast::recovery

@@ -1,0 +1,45 @@
+#pragma once
+
+// A scenario tells what happens to the processes of a run, and what the supervisor decides each time. It is lines of
+//
+//   policy replicas=2 when_lost=shrink ...      first of all, where the defaults do not do; durations are seconds
+//   at 1.5 died member=1 [generation=0] [step=7] [count=3] [exit_code=3] [signal=9] [unrecoverable=1] [what=the rest]
+//     expect kill_process 1                     all actions that the event above leads to, in order;
+//     expect finish 70: gave up...              a trailing "..." stands for any further text
+//     because died without a report             a part of the reason
+//
+// Times are seconds. An event is of the newest generation unless it says otherwise. A # starts a comment.
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "supervisor.h"
+
+namespace holdfast::recovery {
+
+struct ScenarioStep {
+  int line = 0;
+  Moment moment;
+  Event event;
+  bool has_generation = false;
+  std::vector<std::string> expected;
+  std::vector<std::string> reasons;
+};
+
+struct Scenario {
+  SupervisorPolicy policy;
+  std::vector<ScenarioStep> steps;
+};
+
+struct ToldStep {
+  std::vector<std::string> actions;
+  std::string reason;
+};
+
+// Throws std::runtime_error that names the line where it is no scenario.
+Scenario read_scenario(const std::filesystem::path& path);
+// What the supervisor decides at each of the scenario's steps.
+std::vector<ToldStep> tell(const Scenario& scenario);
+
+}  // namespace holdfast::recovery

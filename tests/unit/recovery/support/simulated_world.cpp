@@ -1,0 +1,500 @@
+#include "support/simulated_world.h"
+
+#include <algorithm>
+#include <csignal>
+#include <set>
+
+namespace holdfast::recovery {
+namespace {
+
+constexpr int kFaultsAtMost = 8;
+constexpr int kFaultsBeginWithinMs = 3000;
+
+}  // namespace
+
+// SplitMix64, as Steele, Lea and Flood give it in "Fast splittable pseudorandom number generators" (2014).
+std::uint64_t Draws::next() {
+  state_ += 0x9E3779B97F4A7C15U;
+  std::uint64_t word = state_;
+  word = (word ^ (word >> 30U)) * 0xBF58476D1CE4E5B9U;
+  word = (word ^ (word >> 27U)) * 0x94D049BB133111EBU;
+  return word ^ (word >> 31U);
+}
+
+SimulatedWorld::SimulatedWorld(std::uint64_t seed)
+    : draws_(seed), steps_(draws_.between(1, 40)), faults_(draws_.below(kFaultsAtMost + 1)) {
+  if (draws_.chance(3)) poison_ = draws_.between(1, static_cast<int>(steps_));
+  const int planned = draws_.below(faults_ + 1);
+  for (int i = 0; i < planned; ++i) schedule(within(0, kFaultsBeginWithinMs), {.happening = Happening::fault});
+}
+
+// --- the queue
+
+Microseconds SimulatedWorld::within(int first_ms, int last_ms) {
+  return Microseconds(draws_.between(first_ms * 1000, last_ms * 1000));
+}
+
+void SimulatedWorld::schedule(Microseconds delay, Item item) {
+  item.at = now_ + delay;
+  item.order = ++order_;
+  items_.push(item);
+}
+
+void SimulatedWorld::note(const std::string& line) const {
+  if (log == nullptr) return;
+  log->push_back(std::to_string(static_cast<double>(now_.count()) / 1e6) + " " + line);
+}
+
+int SimulatedWorld::keep(const Event& event) {
+  events_.push_back(event);
+  return static_cast<int>(events_.size()) - 1;
+}
+
+void SimulatedWorld::send(int member, const Event& event) {
+  Process& process = processes_.at(member);
+  process.last_sent = std::max(process.last_sent, now_ + within(0, 5));
+  schedule(process.last_sent - now_,
+           {.happening = Happening::message, .member = member, .channel = process.channel, .event = keep(event)});
+}
+
+void SimulatedWorld::tell(Microseconds delay, const Event& event) {
+  schedule(delay, {.happening = Happening::notice, .event = keep(event)});
+}
+
+void SimulatedWorld::command(int member, Happening happening, int generation) {
+  Process& process = processes_.at(member);
+  process.last_received = std::max(process.last_received, now_ + within(0, 5));
+  schedule(process.last_received - now_, {.happening = happening, .member = member, .number = generation});
+}
+
+std::optional<Event> SimulatedWorld::next() {
+  while (!items_.empty()) {
+    const Item item = items_.top();
+    items_.pop();
+    now_ = item.at;
+    if (is_prevented(item)) continue;
+    if (std::optional<Event> event = happen(item)) return event;
+  }
+  return std::nullopt;
+}
+
+// What a process was about to do comes later while it is stopped, and never once it is gone or hung.
+bool SimulatedWorld::is_prevented(const Item& item) {
+  static const std::set<Happening> of_a_process{
+      Happening::initialised, Happening::told_to_join, Happening::told_to_stop, Happening::told_to_group,
+      Happening::leaves,      Happening::applied,      Happening::finishes,     Happening::exits};
+  if (item.member < 0 || !of_a_process.contains(item.happening)) return false;
+  const Process& process = processes_.at(item.member);
+  if (process.life == Life::gone) return true;
+  if (!is_hung(process)) return false;
+  if (item.happening == Happening::told_to_join) {
+    schedule(within(1000, 3000), {.happening = Happening::watched, .member = item.member});
+  }
+  if (process.goes_on) schedule(std::max(Microseconds{}, *process.goes_on - now_), item);
+  return true;
+}
+
+std::optional<Event> SimulatedWorld::happen(const Item& item) {
+  switch (item.happening) {
+    case Happening::message:
+      if (item.channel != processes_.at(item.member).channel) break;
+      return events_[static_cast<std::size_t>(item.event)];
+    case Happening::notice:
+      return events_[static_cast<std::size_t>(item.event)];
+    case Happening::timer:
+      if (item.number != timer_number_ && !draws_.chance(10)) break;  // that one was replaced, but may strike even so
+      if (item.number == timer_number_) timer_.reset();
+      return Event{.kind = EventKind::timer};
+    case Happening::initialised:
+      on_initialised(item.member);
+      break;
+    case Happening::told_to_join:
+      on_told_to_join(item.member, item.number);
+      break;
+    case Happening::told_to_stop:
+      if (item.number == generation_.number) generation_.is_stop_asked = true;
+      break;
+    case Happening::told_to_group:
+      if (item.number == generation_.number) generation_.is_regroup_asked = true;
+      break;
+    case Happening::leaves:
+      on_leaves(item.member, item.number);
+      break;
+    case Happening::synchronised:
+      on_synchronised(item.number);
+      break;
+    case Happening::computed:
+      on_computed(item.number);
+      break;
+    case Happening::applied:
+      on_applied(item.member, item.number);
+      break;
+    case Happening::finishes:
+      send(item.member, {.kind = EventKind::finished, .member = item.member});
+      schedule(within(0, 100), {.happening = Happening::exits, .member = item.member});
+      break;
+    case Happening::exits:
+      on_exits(item.member, item.number);
+      break;
+    case Happening::dies:
+      on_dies(item.member, item.number);
+      break;
+    case Happening::watched:
+      return on_watched(item.member);
+    case Happening::fault:
+      on_fault();
+      break;
+  }
+  return std::nullopt;
+}
+
+// --- actions
+
+void SimulatedWorld::start_process(int member, bool is_free_of_faults) {
+  if (!processes_.empty() && member <= processes_.rbegin()->first) {
+    throw Violation{"process " + std::to_string(member) + " was there before"};
+  }
+  Process& process = processes_[member];
+  if (!is_free_of_faults && takes_fault(4)) {
+    process.life = Life::gone;
+    return tell({}, {.kind = EventKind::start_failed, .member = member, .what = "no memory"});
+  }
+  schedule(within(50, 500), {.happening = Happening::initialised, .member = member});
+  if (takes_fault(4)) hang(member);
+  if (takes_fault(4)) schedule(within(0, 500), {.happening = Happening::dies, .member = member, .number = SIGABRT});
+}
+
+void SimulatedWorld::kill_process(int member, bool has_failed) {
+  const auto found = processes_.find(member);
+  if (found == processes_.end()) throw Violation{"process " + std::to_string(member) + " never was"};
+  Process& process = found->second;
+  if (process.life == Life::gone) return;
+  process.is_condemned = true;
+  if (!has_failed) process.dismissed_at = now_;
+  if (takes_fault(2)) make_unkillable(member);
+  const Microseconds delay = std::max(within(0, 5), process.unkillable_until - now_);
+  schedule(delay, {.happening = Happening::dies, .member = member, .number = SIGKILL});
+}
+
+void SimulatedWorld::open_generation(int generation, const std::vector<int>& members) {
+  if (generation <= generation_.number)
+    throw Violation{"generation " + std::to_string(generation) + " was there before"};
+  if (!generation_.is_cancelled && generation_.number >= 0 && are_all_inside(generation_)) {
+    throw Violation{"generation " + std::to_string(generation_.number) + " still lives"};
+  }
+  if (members.empty()) throw Violation{"a generation of nobody"};
+  if (std::set<int>(members.begin(), members.end()).size() != members.size())
+    throw Violation{"a member with two ranks"};
+  generation_ = {.number = generation, .members = members};
+  for (const int member : members) {
+    const Process& process = processes_.at(member);
+    if (process.life != Life::idle && process.life != Life::gone) {
+      throw Violation{"process " + std::to_string(member) + " did not wait for a generation"};
+    }
+    command(member, Happening::told_to_join, generation);
+  }
+  check_start(generation_);
+  if (takes_fault(15)) schedule(within(0, 30), {.happening = Happening::fault});
+}
+
+// Whoever has the newest state, is well and waits, must be of use.
+void SimulatedWorld::check_start(const Generation& generation) const {
+  std::int64_t newest = -1;
+  for (const int member : generation.members) newest = std::max(newest, processes_.at(member).step);
+  if (std::max(newest, saved_) >= line_) return;
+  for (const auto& [member, process] : processes_) {
+    const bool is_of_use = is_well(member) || (process.dismissed_at == now_ && !is_hung(process));
+    if (process.life == Life::idle && process.step >= line_ && is_of_use) {
+      throw Violation{"steps are lost although process " + std::to_string(member) + " has them"};
+    }
+  }
+}
+
+void SimulatedWorld::cancel_generation(int generation) {
+  if (generation != generation_.number) throw Violation{"another generation is cancelled than the newest"};
+  if (generation_.is_cancelled) throw Violation{"a generation is cancelled twice"};
+  generation_.is_cancelled = true;
+  for (const int member : generation_.members) {
+    schedule(within(3, 50), {.happening = Happening::leaves, .member = member, .number = generation});
+  }
+  if (takes_fault(15)) schedule(within(0, 100), {.happening = Happening::fault});
+}
+
+void SimulatedWorld::ask_to_stop() {
+  for (const int member : generation_.members) command(member, Happening::told_to_stop, generation_.number);
+}
+
+void SimulatedWorld::ask_to_regroup() {
+  for (const int member : generation_.members) command(member, Happening::told_to_group, generation_.number);
+}
+
+void SimulatedWorld::set_timer(Moment moment) {
+  timer_ = std::chrono::duration_cast<Microseconds>(moment - Moment{});
+  schedule(std::max(Microseconds{}, *timer_ - now_), {.happening = Happening::timer, .number = ++timer_number_});
+}
+
+// --- what processes do
+
+void SimulatedWorld::on_initialised(int member) {
+  processes_.at(member).life = Life::idle;
+  processes_.at(member).was_ready = true;
+  send(member, {.kind = EventKind::ready, .member = member});
+}
+
+void SimulatedWorld::on_told_to_join(int member, int generation) {
+  if (generation != generation_.number) return;
+  Process& process = processes_.at(member);
+  process.life = Life::inside;
+  process.generation = generation;
+  if (generation_.is_cancelled) {
+    return schedule(within(0, 50), {.happening = Happening::leaves, .member = member, .number = generation});
+  }
+  if (are_all_inside(generation_))
+    schedule(within(1, 20), {.happening = Happening::synchronised, .number = generation});
+}
+
+bool SimulatedWorld::are_all_inside(const Generation& generation) const {
+  return std::all_of(generation.members.begin(), generation.members.end(), [&](int member) {
+    const Process& process = processes_.at(member);
+    return process.life == Life::inside && process.generation == generation.number;
+  });
+}
+
+void SimulatedWorld::on_leaves(int member, int generation) {
+  Process& process = processes_.at(member);
+  if (process.life != Life::inside || process.generation != generation) return;
+  process.life = Life::idle;
+  send(member, {.kind = EventKind::checked_in, .member = member, .generation = generation, .step = process.step});
+}
+
+// The newest state among the members goes to all; without one the files serve.
+void SimulatedWorld::on_synchronised(int number) {
+  if (number != generation_.number || generation_.is_cancelled || !are_all_inside(generation_)) return;
+  std::int64_t newest = -1;
+  for (const int member : generation_.members) newest = std::max(newest, processes_.at(member).step);
+  if (newest < 0) {
+    newest = saved_;
+    computed_again_ += std::max(std::int64_t{0}, line_ - newest);
+    if (line_ - newest > kSnapshotEvery) throw Violation{"more steps are computed again than the files may lack"};
+  } else if (newest < line_) {
+    throw Violation{"survivors go on at step " + std::to_string(newest) + " after step " + std::to_string(line_)};
+  }
+  line_ = newest;
+  generation_.step = newest;
+  committed_ = std::max(committed_, newest);
+  for (const int member : generation_.members) processes_.at(member).step = newest;
+  note("generation " + std::to_string(number) + " starts at step " + std::to_string(newest));
+  if (newest == steps_) return on_committed();
+  schedule(within(5, 30), {.happening = Happening::computed, .number = number});
+}
+
+void SimulatedWorld::on_computed(int number) {
+  if (number != generation_.number || generation_.is_cancelled || !are_all_inside(generation_)) return;
+  const auto hangs = [&](int member) { return is_hung(processes_.at(member)); };
+  if (std::any_of(generation_.members.begin(), generation_.members.end(), hangs)) {
+    return schedule(within(20, 40), {.happening = Happening::computed, .number = number});
+  }
+  generation_.under = generation_.step + 1;
+  if (generation_.under == poison_) {
+    const int victim =
+        generation_.members[static_cast<std::size_t>(draws_.below(static_cast<int>(generation_.members.size())))];
+    return schedule({}, {.happening = Happening::dies, .member = victim, .number = SIGSEGV});
+  }
+  generation_.to_apply = static_cast<int>(generation_.members.size());
+  for (const int member : generation_.members) {
+    const Microseconds lag = draws_.chance(80) ? Microseconds{} : within(0, 3);
+    schedule(lag, {.happening = Happening::applied, .member = member, .number = number});
+  }
+}
+
+// An update that was begun is finished; one that was not begun when the generation was cancelled is left out.
+void SimulatedWorld::on_applied(int member, int number) {
+  Process& process = processes_.at(member);
+  if (process.generation != number || number != generation_.number || process.life != Life::inside) return;
+  if (generation_.is_cancelled && draws_.chance(50)) return;
+  process.step = generation_.under;
+  if (--generation_.to_apply > 0 || generation_.is_cancelled) return;
+  generation_.step = generation_.under;
+  if (generation_.step != line_ + 1) {
+    throw Violation{"step " + std::to_string(generation_.step) + " is committed after step " + std::to_string(line_)};
+  }
+  on_committed();
+}
+
+void SimulatedWorld::on_committed() {
+  const std::int64_t step = generation_.step;
+  line_ = step;
+  committed_ = std::max(committed_, step);
+  note("step " + std::to_string(step) + " of generation " + std::to_string(generation_.number));
+  if (step % kSnapshotEvery == 0 || step == steps_) saved_ = std::max(saved_, step);
+  if (step > furthest_ && draws_.chance(50)) {
+    furthest_ = step;
+    tell(within(0, 10), {.kind = EventKind::progressed, .generation = generation_.number, .step = step});
+  }
+  const int number = generation_.number;
+  for (const int member : generation_.members) {
+    Process& process = processes_.at(member);
+    if (process.life != Life::inside) continue;
+    if (step == steps_) {
+      process.life = Life::finishing;
+      schedule(within(0, 20), {.happening = Happening::finishes, .member = member});
+    } else if (generation_.is_stop_asked) {
+      process.life = Life::saving;
+      schedule(within(0, 300), {.happening = Happening::exits, .member = member, .number = draws_.chance(50) ? 75 : 0});
+    } else if (generation_.is_regroup_asked) {
+      schedule(within(0, 5), {.happening = Happening::leaves, .member = member, .number = number});
+    }
+  }
+  const bool goes_on = step != steps_ && !generation_.is_stop_asked && !generation_.is_regroup_asked;
+  if (goes_on) schedule(within(5, 30), {.happening = Happening::computed, .number = number});
+}
+
+// Of several that save after the same step the first makes the savepoint.
+void SimulatedWorld::on_exits(int member, int code) {
+  Process& process = processes_.at(member);
+  if (process.life == Life::saving) saved_ = std::max(saved_, process.step);
+  process.life = Life::gone;
+  note("process " + std::to_string(member) + " exits with " + std::to_string(code));
+  // The kernel says so only after all that was sent can be read, or much later.
+  const Microseconds at_least = std::max(Microseconds{}, process.last_sent - now_);
+  tell(at_least + within(0, 50), {.kind = EventKind::exited, .member = member, .exit_code = code});
+}
+
+void SimulatedWorld::on_dies(int member, int signal) {
+  Process& process = processes_.at(member);
+  if (process.life == Life::gone) return;
+  if (now_ < process.unkillable_until) {
+    return schedule(process.unkillable_until - now_,
+                    {.happening = Happening::dies, .member = member, .number = signal});
+  }
+  const bool is_in_a_step = process.life == Life::inside && process.step >= 0;
+  const std::int64_t step = is_in_a_step ? process.step + 1 : -1;
+  process.life = Life::gone;
+  note("process " + std::to_string(member) + " dies by signal " + std::to_string(signal));
+  if (draws_.chance(50)) ++process.channel;
+  if (process.was_ready && draws_.chance(80)) {
+    tell(within(0, 3), {.kind = EventKind::died, .member = member, .step = step});
+  }
+  tell(within(0, 100), {.kind = EventKind::exited, .member = member, .signal = signal, .step = step});
+}
+
+std::optional<Event> SimulatedWorld::on_watched(int member) {
+  const Process& process = processes_.at(member);
+  const std::vector<int>& members = generation_.members;
+  const bool is_asked_for = std::find(members.begin(), members.end(), member) != members.end();
+  if (process.life == Life::gone || (process.life == Life::idle && !is_asked_for)) return std::nullopt;
+  if (!is_hung(process)) return std::nullopt;
+  const std::int64_t step = process.life == Life::inside && process.step >= 0 ? process.step + 1 : -1;
+  return Event{.kind = EventKind::hang_detected, .member = member, .what = "no progress", .step = step};
+}
+
+// --- faults
+
+bool SimulatedWorld::takes_fault(int percent) {
+  if (faults_ == 0 || !draws_.chance(percent)) return false;
+  --faults_;
+  return true;
+}
+
+std::vector<int> SimulatedWorld::living() const {
+  std::vector<int> members;
+  for (const auto& [member, process] : processes_) {
+    if (process.life != Life::gone) members.push_back(member);
+  }
+  return members;
+}
+
+std::optional<int> SimulatedWorld::any_living() {
+  const std::vector<int> members = living();
+  if (members.empty()) return std::nullopt;
+  return members[static_cast<std::size_t>(draws_.below(static_cast<int>(members.size())))];
+}
+
+void SimulatedWorld::on_fault() {
+  const int kind = draws_.below(100);
+  if (kind < 5) {
+    for (const int member : living()) schedule({}, {.happening = Happening::dies, .member = member, .number = SIGKILL});
+  } else if (kind < 8) {
+    tell({}, {.kind = EventKind::stop_requested, .signal = SIGTERM});
+    if (draws_.chance(20)) tell(within(0, 1000), {.kind = EventKind::stop_requested, .signal = SIGTERM});
+  } else if (kind < 18) {
+    tell({}, {.kind = EventKind::scale_requested, .count = draws_.below(6)});
+  } else {
+    const int victims = draws_.chance(20) ? 2 : 1;
+    for (int i = 0; i < victims; ++i) {
+      if (const std::optional<int> member = any_living()) disturb(*member);
+    }
+  }
+}
+
+void SimulatedWorld::disturb(int member) {
+  const int kind = draws_.below(100);
+  note("fault " + std::to_string(kind) + " of process " + std::to_string(member));
+  if (kind < 45) {
+    schedule({}, {.happening = Happening::dies, .member = member, .number = SIGKILL});
+  } else if (kind < 65) {
+    hang(member);
+  } else if (kind < 78) {
+    report_failure(member);
+  } else if (kind < 85) {
+    schedule({}, {.happening = Happening::exits, .member = member, .number = draws_.below(2)});
+  } else if (kind < 90) {
+    tell({}, {.kind = EventKind::hang_detected, .member = member, .what = "a false alarm"});
+  } else if (kind < 95) {
+    make_unkillable(member);
+  } else {
+    leave_unasked(member);
+  }
+}
+
+void SimulatedWorld::hang(int member) {
+  Process& process = processes_.at(member);
+  const bool is_for_ever = process.is_hung && !process.goes_on;
+  process.is_hung = true;
+  process.goes_on.reset();
+  if (!is_for_ever && draws_.chance(50)) process.goes_on = now_ + within(1, 4000);
+  schedule(within(1000, 3000), {.happening = Happening::watched, .member = member});
+}
+
+void SimulatedWorld::make_unkillable(int member) {
+  had_unkillable_ = true;
+  processes_.at(member).unkillable_until = now_ + (draws_.chance(80) ? within(1, 5000) : within(1, 100'000));
+  hang(member);
+}
+
+void SimulatedWorld::report_failure(int member) {
+  const bool is_unrecoverable = draws_.chance(10);
+  had_unrecoverable_ = had_unrecoverable_ || is_unrecoverable;
+  const Process& process = processes_.at(member);
+  const bool is_in_a_step = process.life == Life::inside && process.step >= 0;
+  send(member, {.kind = EventKind::failure_reported,
+                .member = member,
+                .what = "an exception",
+                .is_unrecoverable = is_unrecoverable,
+                .step = is_in_a_step ? process.step + 1 : -1});
+  schedule(within(0, 50), {.happening = Happening::exits, .member = member, .number = 1});
+}
+
+void SimulatedWorld::leave_unasked(int member) {
+  const Process& process = processes_.at(member);
+  schedule({}, {.happening = Happening::leaves, .member = member, .number = process.generation});
+}
+
+bool SimulatedWorld::is_alive(int member) const {
+  return processes_.at(member).life != Life::gone;
+}
+
+bool SimulatedWorld::is_well(int member) const {
+  const Process& process = processes_.at(member);
+  return process.life != Life::gone && !is_hung(process) && !process.is_condemned;
+}
+
+bool SimulatedWorld::is_hung(const Process& process) const {
+  return process.is_hung && (!process.goes_on || now_ < *process.goes_on);
+}
+
+std::int64_t SimulatedWorld::step_of(int member) const {
+  return processes_.at(member).step;
+}
+
+}  // namespace holdfast::recovery

@@ -1,0 +1,201 @@
+#pragma once
+
+// The processes of a run and the watchdog's view of them, in virtual time: what a supervisor decides about.
+//
+// A process initialises, gets ready, joins the generations that it is told of, does steps there together with the other
+// members, checks in when its generation is cancelled, and finishes after the last step. Each of these may take its
+// time, and a limited number of times something goes wrong: processes die (alone, two or all at once), hang, are
+// stopped and go on, report failures, cannot be killed for a while, leave their generation unasked; signals and
+// requests for another size come. Two messages of one process arrive in order, those of two processes in any; what is
+// on its way when its sender dies may be lost. Everything follows from the seed.
+//
+// A step is a number: it is committed when each member's state has it. The file of the newest snapshot is a number too.
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <queue>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "supervisor.h"
+
+namespace holdfast::recovery {
+
+// The same on every machine, unlike the distributions of the standard library.
+class Draws {
+ public:
+  explicit Draws(std::uint64_t seed) : state_(seed) {}
+
+  std::uint64_t next();
+  int below(int end) { return static_cast<int>(next() % static_cast<std::uint64_t>(end)); }
+  int between(int first, int last) { return first + below(last - first + 1); }
+  bool chance(int percent) { return below(100) < percent; }
+
+ private:
+  std::uint64_t state_;
+};
+
+using Microseconds = std::chrono::microseconds;
+
+// A promise that the supervisor has to keep was broken; the text says which.
+struct Violation {
+  std::string what;
+};
+
+class SimulatedWorld {
+ public:
+  static constexpr std::int64_t kSnapshotEvery = 5;
+
+  explicit SimulatedWorld(std::uint64_t seed);
+
+  // The next event that the supervisor hears of, at now(); none when nothing will ever happen again.
+  std::optional<Event> next();
+  Moment now() const { return Moment{} + now_; }
+
+  // Actions. They throw Violation where what they ask for may not be.
+  void start_process(int member, bool is_free_of_faults = false);
+  void kill_process(int member, bool has_failed);
+  void open_generation(int generation, const std::vector<int>& members);
+  void cancel_generation(int generation);
+  void ask_to_stop();
+  void ask_to_regroup();
+  void set_timer(Moment moment);
+
+  bool is_alive(int member) const;
+  // Alive, not hung, and nobody asked for its end.
+  bool is_well(int member) const;
+  std::int64_t step_of(int member) const;
+  std::int64_t steps() const { return steps_; }
+  std::int64_t committed() const { return committed_; }
+  // Of the newest state: less than committed() while steps are computed again.
+  std::int64_t newest() const { return line_; }
+  std::int64_t saved() const { return saved_; }
+  std::int64_t steps_computed_again() const { return computed_again_; }
+  bool is_poisoned() const { return poison_ >= 0; }
+  bool had_unrecoverable() const { return had_unrecoverable_; }
+  bool had_unkillable() const { return had_unkillable_; }
+  bool is_timer_set_until(Moment moment) const { return timer_ && *timer_ <= moment - Moment{}; }
+  std::vector<int> living() const;
+
+  // What happens, one line each; empty: is not wanted.
+  std::vector<std::string>* log = nullptr;
+
+ private:
+  enum class Life { initialising, idle, inside, finishing, saving, gone };
+
+  struct Process {
+    Life life = Life::initialising;
+    int generation = -1;     // that it is, or was last, inside of
+    std::int64_t step = -1;  // of its state; -1: it has none
+    bool was_ready = false;
+    bool is_condemned = false;                   // its end was asked for
+    std::optional<Microseconds> dismissed_at{};  // though it had not failed
+    bool is_hung = false;
+    std::optional<Microseconds> goes_on{};  // when it is hung only for a while
+    Microseconds unkillable_until{};
+    Microseconds last_sent{};
+    Microseconds last_received{};
+    int channel = 0;  // what was sent on an earlier one is lost
+  };
+
+  struct Generation {
+    int number = -1;
+    std::vector<int> members{};
+    bool is_cancelled = false;
+    bool is_stop_asked = false;
+    bool is_regroup_asked = false;
+    std::int64_t step = -1;   // that its members have in common; -1: not yet
+    std::int64_t under = -1;  // the step whose updates are being applied
+    int to_apply = 0;
+  };
+
+  enum class Happening {
+    message,        // event, on the channel of the process
+    notice,         // event, by any other way
+    timer,          // number: of the timer
+    initialised,    //
+    told_to_join,   // number: generation
+    told_to_stop,   // number: generation
+    told_to_group,  // number: generation
+    leaves,         // number: generation, since it was cancelled
+    synchronised,   // number: generation
+    computed,       // number: generation
+    applied,        // number: generation
+    finishes,       //
+    exits,          // number: exit code
+    dies,           // number: signal
+    watched,        // the hang detector looks
+    fault,          //
+  };
+
+  struct Item {
+    Microseconds at{};
+    std::uint64_t order = 0;
+    Happening happening = Happening::fault;
+    int member = -1;
+    int number = 0;
+    int channel = 0;
+    int event = -1;  // index
+
+    bool operator<(const Item& other) const { return std::pair(at, order) > std::pair(other.at, other.order); }
+  };
+
+  void schedule(Microseconds delay, Item item);
+  void note(const std::string& line) const;
+  int keep(const Event& event);
+  void send(int member, const Event& event);
+  void tell(Microseconds delay, const Event& event);
+  void command(int member, Happening happening, int generation);
+
+  std::optional<Event> happen(const Item& item);
+  bool is_prevented(const Item& item);
+  void on_initialised(int member);
+  void on_told_to_join(int member, int generation);
+  void on_leaves(int member, int generation);
+  void on_synchronised(int generation);
+  void on_computed(int generation);
+  void on_applied(int member, int generation);
+  void on_committed();
+  void on_exits(int member, int code);
+  void on_dies(int member, int signal);
+  std::optional<Event> on_watched(int member);
+
+  bool takes_fault(int percent);
+  void on_fault();
+  void disturb(int member);
+  void hang(int member);
+  void make_unkillable(int member);
+  void report_failure(int member);
+  void leave_unasked(int member);
+  std::optional<int> any_living();
+
+  bool is_hung(const Process& process) const;
+  bool are_all_inside(const Generation& generation) const;
+  void check_start(const Generation& generation) const;
+  Microseconds within(int first_ms, int last_ms);
+
+  Draws draws_;
+  std::int64_t steps_;
+  std::int64_t poison_ = -1;
+  int faults_;  // that may still come
+  Microseconds now_{};
+  std::uint64_t order_ = 0;
+  std::priority_queue<Item> items_;
+  std::vector<Event> events_;
+  std::map<int, Process> processes_;
+  Generation generation_;
+  std::optional<Microseconds> timer_;
+  int timer_number_ = 0;
+  std::int64_t committed_ = 0;  // the furthest
+  std::int64_t line_ = 0;       // the newest: less than the furthest while steps are computed again
+  std::int64_t saved_ = 0;
+  std::int64_t furthest_ = 0;
+  std::int64_t computed_again_ = 0;
+  bool had_unrecoverable_ = false;
+  bool had_unkillable_ = false;
+};
+
+}  // namespace holdfast::recovery

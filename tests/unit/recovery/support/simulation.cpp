@@ -1,0 +1,305 @@
+#include "support/simulation.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "holdfast/recovery/watchdog.h"
+#include "supervisor.h"
+#include "support/simulated_world.h"
+
+namespace holdfast::recovery {
+namespace {
+
+// Beyond it no wait of the supervisor and no fault of the world lasts; most runs take a few seconds.
+constexpr std::chrono::seconds kLongestRun{900};
+constexpr int kMostDecisions = 3000;
+
+SupervisorPolicy drawn_policy(Draws& draws) {
+  SupervisorPolicy policy;
+  policy.replicas = draws.between(1, 4);
+  policy.spares = draws.chance(50) ? draws.between(1, 2) : 0;
+  policy.places = draws.between(1, 4);
+  policy.when_lost = draws.chance(50) ? WhenLost::wait : WhenLost::shrink;
+  policy.keep_survivors = !draws.chance(15);
+  policy.failures_of_a_step = draws.between(2, 4);
+  policy.failures_of_a_place = draws.between(1, 4);
+  policy.restart.max_restarts = draws.chance(75) ? 20 : draws.between(0, 4);
+  return policy;
+}
+
+void demand(bool is_kept, const std::string& otherwise) {
+  if (!is_kept) throw Violation{otherwise};
+}
+
+bool is_failure(EventKind kind) {
+  return kind == EventKind::failure_reported || kind == EventKind::died || kind == EventKind::exited ||
+         kind == EventKind::hang_detected || kind == EventKind::start_failed;
+}
+
+bool is_in_generation(const Member& member) {
+  return member.stage == Stage::training || member.stage == Stage::waiting;
+}
+
+class Simulation {
+ public:
+  Simulation(std::uint64_t seed, std::vector<std::string>* log) : draws_(~seed), world_(seed), log_(log) {
+    world_.log = log;
+  }
+
+  SimulatedRun run() {
+    try {
+      run_to_the_end();
+    } catch (const Violation& violation) {
+      run_.violation = violation.what;
+    }
+    return run_;
+  }
+
+ private:
+  void run_to_the_end() {
+    state_ = initial_state(drawn_policy(draws_), draws_.below(3));
+    most_processes_ = state_.policy.replicas + state_.policy.spares;
+    decide_on({.kind = EventKind::start});
+    while (state_.phase != RunPhase::over) {
+      const std::optional<Event> event = world_.next();
+      demand(event.has_value(), "the run waits for ever");
+      decide_on(*event);
+      demand(world_.now() - Moment{} < kLongestRun, "the run takes too long");
+      demand(run_.decisions < kMostDecisions, "the run goes round in circles");
+    }
+    check_end();
+  }
+
+  void decide_on(const Event& event) {
+    ++run_.decisions;
+    kind_ = event.kind;
+    note_before(event);
+    Decision decision = decide(state_, event, world_.now());
+    const State before = std::exchange(state_, std::move(decision.state));
+    write_down(event, decision);
+    note_after(before, event);
+    demand(!decision.reason.empty(), "a decision has no reason");
+    check_state();
+    for (const Action& action : decision.actions) carry_out(before, action);
+    check_timer();
+  }
+
+  void write_down(const Event& event, const Decision& decision) const {
+    if (log_ == nullptr) return;
+    const double seconds = std::chrono::duration<double>(world_.now() - Moment{}).count();
+    std::string line = std::to_string(seconds) + " " + std::string(to_string(event.kind));
+    line += " member " + std::to_string(event.member) + " step " + std::to_string(event.step) + ": " + decision.reason;
+    for (const Action& action : decision.actions) line += "\n    " + describe(action, world_.now());
+    log_->push_back(line);
+  }
+
+  // --- what an event may lead to
+
+  void note_before(const Event& event) {
+    if (event.kind == EventKind::stop_requested && !stopped_at_) {
+      stopped_at_ = world_.now();
+      had_something_to_save_ = std::any_of(state_.members.begin(), state_.members.end(), is_in_generation);
+    }
+    if (event.kind == EventKind::scale_requested && event.count > 0) {
+      was_scaled_ = true;
+      most_processes_ = std::max(most_processes_, event.count + state_.policy.spares);
+    }
+  }
+
+  void note_after(const State& before, const Event& event) {
+    const Member* was = find_member(before, event.member);
+    const Member* is = find_member(state_, event.member);
+    if (!is_failure(event.kind) || was == nullptr) return;
+    const bool has_failed = is == nullptr || is->stage == Stage::failed;
+    const bool is_new = was->stage != Stage::failed && was->stage != Stage::finished && was->stage != Stage::leaving;
+    if (!has_failed || !is_new) return;
+    ++run_.failures;
+    if (was->stage == Stage::training && event.step >= 0) failed_steps_[event.step].insert(before.generation);
+  }
+
+  // --- what must always be so
+
+  void check_state() const {
+    std::set<std::pair<int, int>> ranks;
+    int able = static_cast<int>(state_.pending_starts.size());
+    for (const Member& member : state_.members) {
+      if (is_in_generation(member) || member.stage == Stage::starting || member.stage == Stage::ready) ++able;
+      if (member.stage != Stage::training) continue;
+      demand(ranks.emplace(state_.generation, member.rank).second,
+             "two members have rank " + std::to_string(member.rank));
+    }
+    demand(able <= most_processes_, std::to_string(able) + " processes are there or due, " +
+                                        std::to_string(most_processes_) + " were asked for at most");
+    const auto most = static_cast<std::size_t>(state_.policy.restart.max_restarts);
+    demand(state_.history.restarts.size() <= most, "the restart budget is overdrawn");
+    demand(state_.newcomers.restarts.size() <= most, "the restart budget of newcomers is overdrawn");
+  }
+
+  // A deadline that no timer is set for would never pass.
+  void check_timer() const {
+    if (state_.phase == RunPhase::over) return;
+    if (state_.give_up_at) demand(world_.is_timer_set_until(*state_.give_up_at), "no timer for a deadline");
+    for (const PendingStart& pending : state_.pending_starts) {
+      demand(world_.is_timer_set_until(pending.due), "no timer for a start that is due");
+    }
+  }
+
+  // --- actions
+
+  void carry_out(const State& before, const Action& action) {
+    demand(!finish_, "an action after the run has finished");
+    switch (action.kind) {
+      case ActionKind::start_process:
+        return start(action);
+      case ActionKind::kill_process:
+        return kill(before, action.member);
+      case ActionKind::cancel_generation:
+        unexplained_ += kind_ == EventKind::checked_in ? 1 : 0;
+        return world_.cancel_generation(action.generation);
+      case ActionKind::open_generation:
+        return open(before, action);
+      case ActionKind::ask_to_regroup:
+        run_.regrouped = true;
+        return world_.ask_to_regroup();
+      case ActionKind::ask_to_stop:
+        demand(stopped_at_.has_value(), "replicas are asked to stop although nobody asked for it");
+        return world_.ask_to_stop();
+      case ActionKind::set_timer:
+        return world_.set_timer(action.moment);
+      case ActionKind::record_failure:
+        demand(recorded_.insert(action.member).second, "a failure is recorded twice");
+        return demand(!action.text.empty(), "a failure is recorded without a cause");
+      case ActionKind::finish:
+        finish_ = action;
+    }
+  }
+
+  void start(const Action& action) {
+    demand(action.place >= 0 && action.place < state_.policy.places, "a start on a place that is not there");
+    demand(!state_.left_out.at(static_cast<std::size_t>(action.place)), "a start on a place that is left out");
+    demand(!stopped_at_, "a start although the run is to stop");
+    world_.start_process(action.member);
+  }
+
+  void kill(const State& before, int id) {
+    const Member* member = find_member(state_, id);
+    demand(member != nullptr, "a process that is gone is killed");
+    const Member* was = find_member(before, id);
+    const bool has_failed = member->stage == Stage::failed;
+    const bool is_survivor = was != nullptr && is_in_generation(*was) && !has_failed;
+    const bool is_end = state_.phase == RunPhase::ending || state_.phase == RunPhase::finishing;
+    demand(!is_survivor || is_end || was_scaled_ || !state_.policy.keep_survivors,
+           "process " + std::to_string(id) + " is killed although it did nothing wrong");
+    world_.kill_process(id, has_failed);
+  }
+
+  void open(const State& before, const Action& action) {
+    ++run_.generations;
+    demand(action.members.size() <= static_cast<std::size_t>(std::max(1, state_.target)), "a generation is too large");
+    for (std::size_t rank = 0; rank < action.members.size(); ++rank) {
+      const Member* member = find_member(state_, action.members[rank]);
+      demand(member != nullptr && member->rank == static_cast<int>(rank), "a member does not have its rank");
+      const Member* was = find_member(before, action.members[rank]);
+      if (was != nullptr && was->rank >= 0) run_.went_on_with_survivors = true;
+    }
+    world_.open_generation(action.generation, action.members);
+  }
+
+  // --- the end
+
+  void check_end() {
+    demand(finish_.has_value(), "the run is over without a verdict");
+    run_.computed_steps_again = world_.steps_computed_again() > 0;
+    for (const int member : world_.living()) {
+      demand(finish_->text.find("process " + std::to_string(member) + " ") != std::string::npos ||
+                 finish_->text.find("process " + std::to_string(member) + ",") != std::string::npos,
+             "process " + std::to_string(member) + " is left, and the last sentence does not say so");
+    }
+    run_.ending = ending();
+    check_verdict();
+    check_stop();
+  }
+
+  bool says(const std::string& text) const { return finish_->text.find(text) != std::string::npos; }
+
+  Ending ending() const {
+    switch (finish_->exit_code) {
+      case kExitFinished:
+        return Ending::finished;
+      case kExitUnrecoverable:
+        return Ending::unrecoverable;
+      case kExitStopped:
+        return Ending::stopped;
+      default:
+        break;
+    }
+    if (says("did not end within") || says("cannot be killed")) return Ending::gave_up_on_a_process;
+    if (says("gave up at step")) return Ending::gave_up_on_a_step;
+    demand(says("gave up after"), "no reason to give up is known: " + finish_->text);
+    return Ending::gave_up_on_budget;
+  }
+
+  // A run that is not stopped, not poisoned and within its budget finishes.
+  void check_verdict() const {
+    switch (run_.ending) {
+      case Ending::finished:
+        demand(world_.committed() == world_.steps(), "finished before the last step");
+        return demand(!world_.is_poisoned(), "a step that nobody survives was passed");
+      case Ending::unrecoverable:
+        return demand(world_.had_unrecoverable(), "nothing unrecoverable had happened");
+      case Ending::stopped:
+        return demand(stopped_at_.has_value(), "nobody had asked to stop");
+      case Ending::gave_up_on_a_process:
+        return demand(world_.had_unkillable(), "every process could be killed");
+      case Ending::gave_up_on_budget:
+        return demand(run_.failures + unexplained_ > state_.policy.restart.max_restarts, "the budget was not spent");
+      case Ending::gave_up_on_a_step:
+        return check_step();
+    }
+  }
+
+  void check_step() const {
+    const auto most = std::max_element(failed_steps_.begin(), failed_steps_.end(),
+                                       [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+    demand(most != failed_steps_.end() && static_cast<int>(most->second.size()) >= state_.policy.failures_of_a_step,
+           "no step had failed that often");
+  }
+
+  void check_stop() const {
+    if (!stopped_at_) return;
+    const RestartPolicy& policy = state_.policy.restart;
+    demand(world_.now() - *stopped_at_ <= 2 * policy.stop_grace + policy.kill_timeout, "stopping took too long");
+    const bool is_in_order = run_.ending == Ending::stopped && says("start the same command again");
+    if (is_in_order && had_something_to_save_) {
+      demand(world_.saved() >= world_.newest(), "stopped in order, but step " + std::to_string(world_.newest()) +
+                                                    " is not in the newest file, which has step " +
+                                                    std::to_string(world_.saved()));
+    }
+  }
+
+  Draws draws_;
+  SimulatedWorld world_;
+  std::vector<std::string>* log_;
+  State state_;
+  SimulatedRun run_;
+  int most_processes_ = 0;
+  EventKind kind_ = EventKind::start;  // that is decided on
+  int unexplained_ = 0;                // ends of generations
+  bool was_scaled_ = false;
+  bool had_something_to_save_ = false;
+  std::optional<Moment> stopped_at_;
+  std::optional<Action> finish_;
+  std::set<int> recorded_;
+  std::map<std::int64_t, std::set<int>> failed_steps_;  // generations, by the step that they failed in
+};
+
+}  // namespace
+
+SimulatedRun simulate(std::uint64_t seed, std::vector<std::string>* log) {
+  return Simulation(seed, log).run();
+}
+
+}  // namespace holdfast::recovery

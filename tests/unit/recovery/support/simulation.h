@@ -1,0 +1,28 @@
+#pragma once
+
+// A whole run in virtual time: the supervisor decides, the simulated world obeys and goes wrong, and every promise of
+// the supervisor is checked at every step. The same seed gives the same run.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace holdfast::recovery {
+
+enum class Ending { finished, unrecoverable, gave_up_on_budget, gave_up_on_a_step, gave_up_on_a_process, stopped };
+
+struct SimulatedRun {
+  std::string violation{};  // empty: all promises were kept
+  Ending ending = Ending::finished;
+  int decisions = 0;
+  int generations = 0;
+  int failures = 0;
+  bool went_on_with_survivors = false;
+  bool computed_steps_again = false;
+  bool regrouped = false;
+};
+
+// `log`, if there is one, gets a line for each event and decision.
+SimulatedRun simulate(std::uint64_t seed, std::vector<std::string>* log = nullptr);
+
+}  // namespace holdfast::recovery

@@ -40,7 +40,7 @@ constexpr std::array<FaultKindRow, 23> kKinds{{
 
 constexpr std::array<FaultPhaseRow, 17> kPhases{{
     {FaultPhase::start, "start", "", StepUse::none, false},
-    {FaultPhase::load, "load", "", StepUse::possible, false},
+    {FaultPhase::load, "load", "", StepUse::possible, true},
     {FaultPhase::data, "data", "", StepUse::needed, false},
     {FaultPhase::forward, "forward", "compute", StepUse::needed, false},
     {FaultPhase::backward, "backward", "", StepUse::needed, false},
@@ -48,13 +48,13 @@ constexpr std::array<FaultPhaseRow, 17> kPhases{{
     {FaultPhase::before_update, "before-update", "update", StepUse::needed, false},
     {FaultPhase::after_update, "after-update", "", StepUse::needed, false},
     {FaultPhase::callback, "callback", "", StepUse::needed, false},
-    {FaultPhase::snapshot, "snapshot", "", StepUse::needed, false},
+    {FaultPhase::snapshot, "snapshot", "", StepUse::needed, true},
     {FaultPhase::writing, "writing", "", StepUse::needed, true},
     {FaultPhase::before_rename, "before-rename", "save", StepUse::needed, true},
     {FaultPhase::after_rename, "after-rename", "", StepUse::needed, true},
     {FaultPhase::pruning, "pruning", "", StepUse::needed, true},
     {FaultPhase::rendezvous, "rendezvous", "", StepUse::none, false},
-    {FaultPhase::broadcast, "broadcast", "", StepUse::possible, false},
+    {FaultPhase::broadcast, "broadcast", "", StepUse::none, false},
     {FaultPhase::shutdown, "shutdown", "", StepUse::none, false},
 }};
 
@@ -180,8 +180,8 @@ bool may_have_step(FaultPhase phase) {
 bool must_have_step(FaultPhase phase) {
   return row_of(phase).step == StepUse::needed;
 }
-bool is_of_writer(FaultPhase phase) {
-  return row_of(phase).is_of_writer;
+bool is_of_rank_zero(FaultPhase phase) {
+  return row_of(phase).is_of_rank_zero;
 }
 
 FaultPhase default_phase(const Fault& fault) {
@@ -197,6 +197,9 @@ std::string objection_to(const Fault& fault) {
   if (must_have_step(fault.phase) && !fault.step) return "lacks step=, which phase=" + phase + " belongs to";
   if (!may_have_step(fault.phase) && fault.step) {
     return "gives a step, and in phase=" + phase + " none is known; leave step= out";
+  }
+  if (is_of_rank_zero(fault.phase) && fault.rank != 0) {
+    return "is for rank " + std::to_string(fault.rank) + ", and rank 0 alone gets to phase=" + phase;
   }
   if (fault.phase == FaultPhase::start && fault.generation) {
     return "gives a generation, and a process in phase=start is part of none; leave generation= out";

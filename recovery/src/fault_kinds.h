@@ -62,7 +62,7 @@ struct FaultPhaseRow {
   std::string_view name;
   std::string_view other_name;  // empty: none
   StepUse step;
-  bool is_of_writer;
+  bool is_of_rank_zero;
 };
 
 struct CorruptionTargetRow {

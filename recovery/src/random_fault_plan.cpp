@@ -65,7 +65,7 @@ const Value& draw(Draws& draws, const std::vector<Value>& values) {
 Fault draw_fault(const RandomFaultPlan& plan, const std::vector<Choice>& choices, Draws draws) {
   Fault fault = draw(draws, draw(draws, choices).forms);
   fault.rank = static_cast<int>(draws.below(static_cast<std::uint64_t>(plan.replicas)));
-  if (is_of_writer(fault.phase)) fault.rank = 0;
+  if (is_of_rank_zero(fault.phase)) fault.rank = 0;
   if (fault.step) fault.step = static_cast<std::int64_t>(draws.below(static_cast<std::uint64_t>(plan.steps)));
   // All go through it after every generation; each generation may be ended by one fault.
   if (fault.phase == FaultPhase::rendezvous) {

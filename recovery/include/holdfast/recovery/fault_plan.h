@@ -25,21 +25,21 @@ namespace holdfast::recovery {
 
 enum class FaultPhase {
   start,          // the process has joined the run and builds its model; it is part of no generation yet
-  load,           // a savepoint or a snapshot is being restored
+  load,           // a savepoint or a snapshot is about to be restored
   data,           // before the step's batch is taken
   forward,        // before the step's shards are computed; "compute" too
-  backward,       // after a shard was computed, before its sums are final
+  backward,       // after a shard was computed, before its sums count
   reduce,         // before this rank waits for its peers' sums
   before_update,  // the sums of all ranks are there, the state is the old one; "update" too
   after_update,   // the state is the new one
   callback,       // before the callbacks of the step
-  snapshot,       // a snapshot is being written to memory
+  snapshot,       // a snapshot is about to be written to memory
   writing,        // the first bytes of a savepoint are about to be written
   before_rename,  // all bytes of a savepoint are written, none is durable; "save" too
   after_rename,   // a savepoint has its name, which is not durable yet
   pruning,        // an older savepoint is about to be deleted
   rendezvous,     // before it waits to become part of the next generation
-  broadcast,      // the state goes to a replacement
+  broadcast,      // the state goes to replicas that lack it, and has got there in part
   shutdown,       // training is over, which the watchdog does not know yet
   compute = forward,
   update = before_update,
@@ -111,8 +111,8 @@ bool takes_target(FaultKind kind);
 // True for phases in which a step may be named, and for those in which it must be.
 bool may_have_step(FaultPhase phase);
 bool must_have_step(FaultPhase phase);
-// True for phases that only the replica that writes savepoints gets to: rank 0.
-bool is_of_writer(FaultPhase phase);
+// True for phases that rank 0 alone gets to.
+bool is_of_rank_zero(FaultPhase phase);
 
 // Why this fault makes no sense, as the rest of a sentence that begins with the fault; empty when it does.
 std::string objection_to(const Fault& fault);

@@ -21,6 +21,8 @@ struct Arguments {
   std::string report;
   std::string device = "cpu";
   double hang_after_seconds = 30;
+  std::string when_lost = "shrink";
+  std::string recover_from = "survivors";
   holdfast::SuperviseOptions run;
 };
 
@@ -124,6 +126,21 @@ void declare(CLI::App& app, Arguments& arguments) {
   app.add_option("--hang-after", arguments.hang_after_seconds,
                  "seconds without progress after which a replica is replaced")
       ->capture_default_str();
+  app.add_option("--spares", arguments.run.spares, "processes that wait, ready, to take the place of a replica")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--when-lost", arguments.when_lost,
+                 "without a spare: wait for a new process, or shrink and go on at once")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"wait", "shrink"}));
+  app.add_option("--recover-from", arguments.recover_from,
+                 "survivors keep their state; or all start again from the newest savepoint")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"survivors", "savepoint"}));
+  app.add_option("--memory-snapshot-every", arguments.run.memory_snapshot_every,
+                 "steps between copies of the state in the watchdog's memory; 0: as often as costs next to nothing")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--inject", arguments.run.faults,
                  "fault to make, such as rank=1,step=120,fault=kill; may be repeated");
 }
@@ -137,5 +154,8 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   arguments.run.kind = arguments.device == "cuda" ? holdfast::DeviceKind::cuda : holdfast::DeviceKind::cpu;
   arguments.run.hang_after = std::chrono::milliseconds(static_cast<std::int64_t>(arguments.hang_after_seconds * 1000));
+  arguments.run.when_lost = arguments.when_lost == "wait" ? holdfast::WhenLost::wait : holdfast::WhenLost::shrink;
+  arguments.run.recover_from =
+      arguments.recover_from == "savepoint" ? holdfast::RecoverFrom::savepoint : holdfast::RecoverFrom::survivors;
   return holdfast::supervise(argc, argv, arguments.run, [&](holdfast::Replica& replica) { train(replica, arguments); });
 }

@@ -84,6 +84,15 @@ std::vector<ArenaExchange::Reply> ArenaExchange::refuse(int number, ErrorCode co
   return replies;
 }
 
+std::uint64_t ArenaExchange::arrivals(int rank) const {
+  std::uint64_t sum = 0;
+  for (auto arena = static_cast<std::size_t>(rank); arena < arenas_.size();
+       arena += static_cast<std::size_t>(replicas_)) {
+    sum += reinterpret_cast<const SignalWord*>(arenas_[arena].readable().data())->count();
+  }
+  return sum;
+}
+
 ArenaExchange::Reply ArenaExchange::cancelled(int rank, int number) const {
   return {rank,
           {.body = arena_refusal({generation_, number}, ErrorCode::cancelled,

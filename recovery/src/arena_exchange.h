@@ -3,6 +3,7 @@
 // The watchdog's part in shared arenas of one generation: it owns the memory, hands it out, and ends all waits in it.
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <vector>
@@ -26,6 +27,9 @@ class ArenaExchange {
   // error.
   std::vector<Reply> request(int rank, int number, std::size_t bytes);
 
+  // How often `rank` has counted its words up, in all its arenas. A rank that hangs in a collective is behind.
+  std::uint64_t arrivals(int rank) const;
+
   // Ends every wait on the first word of every arena, and returns refusals with Error{cancelled} for the ranks that
   // wait for an exchange. A request that comes later is refused so, too.
   std::vector<Reply> cancel();
@@ -41,7 +45,7 @@ class ArenaExchange {
   int replicas_;
   bool is_cancelled_ = false;
   std::map<int, Sizes> wanted_;
-  std::vector<SharedMemory> arenas_;
+  std::vector<SharedMemory> arenas_;  // one of each rank in turn
 };
 
 }  // namespace holdfast::recovery

@@ -2,55 +2,180 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <tuple>
+#include <utility>
 
 namespace holdfast::recovery {
+namespace {
 
-HangDetector::HangDetector(Limits limits) : limits_(limits) {}
+// Whoever has been silent for less is neither asked about nor guilty, which keeps looks at healthy replicas cheap.
+constexpr std::chrono::milliseconds kShortestSuspicion(300);
+constexpr int kBusyFactor = 10;
+constexpr std::chrono::seconds kShortestBusyLimit(30);
+
+// Less is further behind.
+std::pair<std::int64_t, std::uint64_t> place_of(const Pulse& pulse) {
+  return {pulse.step, pulse.arrivals};
+}
+
+std::string seconds(std::chrono::nanoseconds duration) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f s", std::chrono::duration<double>(duration).count());
+  return text;
+}
+
+}  // namespace
+
+HangDetector::HangDetector(const HangLimits& limits, Questions questions)
+    : limits_(limits), questions_(std::move(questions)) {}
 
 std::optional<Hang> HangDetector::look(std::span<const Pulse> pulses, Moment now) {
-  measure(pulses, now);
-  const Pulse* guilty = nullptr;
-  for (const Pulse& pulse : pulses) {
-    if (is_hung(pulse) && (guilty == nullptr || stall(pulse).duration > stall(*guilty).duration)) guilty = &pulse;
+  const Duration elapsed = time_passed(now);
+  observe(pulses, elapsed);
+  Watch* guilty = nullptr;
+  for (auto& [member, watch] : watches_) {
+    if (watch.stall < kShortestSuspicion) continue;
+    examine(watch, elapsed);
+    if (is_hung(watch) && (guilty == nullptr || watch.stall > guilty->stall)) guilty = &watch;
   }
-  if (guilty == nullptr && all_wait_for_ever(pulses)) {
-    guilty = &*std::min_element(pulses.begin(), pulses.end(),
-                                [](const Pulse& a, const Pulse& b) { return a.step < b.step; });
-  }
+  if (guilty == nullptr) guilty = hung_in_a_collective();
   if (guilty == nullptr) return std::nullopt;
   return hang_of(*guilty);
 }
 
-void HangDetector::measure(std::span<const Pulse> pulses, Moment now) {
-  const Moment::duration elapsed = std::min<Moment::duration>(now - last_look_.value_or(now), kLongestLook);
+HangDetector::Duration HangDetector::time_passed(Moment now) {
+  const Duration elapsed = now - last_look_.value_or(now);
   last_look_ = now;
+  if (elapsed <= kLongestLook) {
+    doubt_ = std::max(doubt_ - elapsed / 2, Duration::zero());
+    return elapsed;
+  }
+  doubt_ = std::min<Duration>(doubt_ + elapsed - kLongestLook, kMostDoubt);
+  return kLongestLook;
+}
+
+void HangDetector::observe(std::span<const Pulse> pulses, Duration elapsed) {
+  std::map<int, Watch> known = std::exchange(watches_, {});
   for (const Pulse& pulse : pulses) {
-    Stall& stall = stalls_[pulse.member];
-    stall.duration = stall.progress == pulse.progress ? stall.duration + elapsed : Moment::duration::zero();
-    stall.progress = pulse.progress;
+    const auto before = known.find(pulse.member);
+    Watch watch(pulse);
+    if (before != known.end()) {
+      const Pulse& last = before->second.last;
+      if (std::tie(last.progress, last.arrivals) == std::tie(pulse.progress, pulse.arrivals)) {
+        watch = before->second;
+        watch.stall += elapsed;
+      }
+      // A process's first step says nothing of the others.
+      if (last.steps > 0 && pulse.steps > last.steps && pulse.step_time >= last.step_time) {
+        const std::uint64_t steps = pulse.steps - last.steps;
+        step_times_.record((pulse.step_time - last.step_time) / static_cast<std::int64_t>(steps), steps);
+      }
+      watch.last = pulse;
+    }
+    watches_.emplace(pulse.member, watch);
   }
 }
 
-bool HangDetector::is_hung(const Pulse& pulse) const {
-  if (pulse.phase == Phase::waiting_for_peers && !pulse.is_stopped) return false;
-  return stall(pulse).duration >= (pulse.phase == Phase::starting ? limits_.start_timeout : limits_.hang_after);
+void HangDetector::examine(Watch& watch, Duration elapsed) const {
+  const bool is_stopped = questions_.is_stopped(watch.last.member);
+  // What came before the first question can only have been the same.
+  const Duration since_question = watch.is_examined ? elapsed : watch.stall;
+  watch.stopped = is_stopped ? watch.stopped + since_question : Duration::zero();
+  watch.is_examined = true;
 }
 
-bool HangDetector::all_wait_for_ever(std::span<const Pulse> pulses) const {
-  return !pulses.empty() && std::all_of(pulses.begin(), pulses.end(), [this](const Pulse& pulse) {
-    return pulse.phase == Phase::waiting_for_peers && stall(pulse).duration >= 2 * limits_.hang_after;
-  });
+bool HangDetector::is_hung(Watch& watch) const {
+  if (watch.stopped > Duration::zero() && watch.stopped >= step_limit()) return true;
+  if (watch.last.phase == Phase::waiting_for_peers) return false;
+  return is_overdue(watch, watch.stall, limit_of(watch.last));
 }
 
-Hang HangDetector::hang_of(const Pulse& pulse) const {
-  char duration[32];
-  std::snprintf(duration, sizeof duration, "%.1f s", std::chrono::duration<double>(stall(pulse).duration).count());
-  std::string what = "no progress for " + std::string(duration) + " in phase " + std::string(to_string(pulse.phase));
+bool HangDetector::is_overdue(Watch& watch, Duration stall, Duration limit) const {
+  judge_demand(watch, stall, limit);
+  if (stall < limit) return false;
+  if (watch.is_busy.value_or(false)) return stall >= limit_if_busy(watch.last, limit);
+  return stall >= limit + doubt_;
+}
+
+// From half the limit on, in stretches of half the limit each: one that falls asleep after it had been busy is noticed
+// too.
+void HangDetector::judge_demand(Watch& watch, Duration stall, Duration limit) const {
+  if (stall < limit / 2) {
+    watch.stretch.reset();
+    watch.is_busy.reset();
+    return;
+  }
+  const Duration demand = questions_.cpu_demand(watch.last.member);
+  if (!watch.stretch) watch.stretch = Watch::Stretch{stall, demand};
+  const Duration length = stall - watch.stretch->stall;
+  if (length <= Duration::zero() || (length < limit / 2 && (watch.is_busy || stall < limit))) return;
+  watch.is_busy = demand - watch.stretch->demand > length / 2;
+  watch.stretch = Watch::Stretch{stall, demand};
+}
+
+// All must have stood still: the one that is furthest behind may be so because the others went on just now.
+HangDetector::Watch* HangDetector::hung_in_a_collective() {
+  if (watches_.empty()) return nullptr;
+  Watch* furthest_behind = nullptr;
+  Duration stall = Duration::max();
+  int equals = 0;
+  for (auto& [member, watch] : watches_) {
+    if (watch.last.phase != Phase::waiting_for_peers) return nullptr;
+    stall = std::min(stall, watch.stall);
+    if (furthest_behind == nullptr || place_of(watch.last) < place_of(furthest_behind->last)) {
+      furthest_behind = &watch;
+      equals = 0;
+    }
+    if (place_of(watch.last) == place_of(furthest_behind->last)) ++equals;
+  }
+  if (equals == 1 && is_overdue(*furthest_behind, stall, limit_of(furthest_behind->last))) return furthest_behind;
+  return stall >= 2 * capped(kShortestBusyLimit) ? furthest_behind : nullptr;
+}
+
+HangDetector::Duration HangDetector::step_limit() const {
+  return capped(limits_.step_margin + 3 * step_times_.p99());
+}
+
+HangDetector::Duration HangDetector::limit_of(const Pulse& pulse) const {
+  switch (pulse.phase) {
+    case Phase::starting:
+      return limits_.starting;
+    case Phase::evaluating:
+      return capped(limits_.evaluating);
+    case Phase::saving:
+      return capped(limits_.saving);
+    case Phase::callbacks:
+      return capped(limits_.callbacks);
+    case Phase::finishing:
+      return capped(limits_.finishing);
+    case Phase::computing:
+    case Phase::waiting_for_peers:
+    case Phase::updating:
+      break;
+  }
+  const bool is_first = pulse.steps == 0 || step_times_.steps() < kEnoughSteps;
+  return is_first ? std::max(capped(limits_.first_step), step_limit()) : step_limit();
+}
+
+HangDetector::Duration HangDetector::limit_if_busy(const Pulse& pulse, Duration limit) const {
+  if (limits_.hang_after && pulse.phase != Phase::starting) return std::max<Duration>(*limits_.hang_after, limit);
+  return std::max<Duration>(kBusyFactor * limit, kShortestBusyLimit);
+}
+
+HangDetector::Duration HangDetector::capped(Duration limit) const {
+  return limits_.hang_after ? std::min<Duration>(limit, *limits_.hang_after) : limit;
+}
+
+Hang HangDetector::hang_of(const Watch& watch) const {
+  const Pulse& pulse = watch.last;
+  std::string what = "no progress for " + seconds(watch.stall) + " in phase " + std::string(to_string(pulse.phase));
   if (pulse.step >= 0) what += " at step " + std::to_string(pulse.step);
-  if (pulse.is_stopped) {
+  if (watch.stopped > Duration::zero()) {
     what += "; the process is stopped by a signal";
   } else if (pulse.phase == Phase::waiting_for_peers) {
-    what += "; all replicas wait for each other, and none is further behind";
+    what += "; all replicas wait for each other";
+  } else if (watch.is_busy.value_or(false)) {
+    what += "; the process runs all the while";
   }
   return {pulse.member, what};
 }

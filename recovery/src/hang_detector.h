@@ -1,28 +1,32 @@
 #pragma once
 
 // Tells which replica has hung, from what each one's life page says. Pure but for its memory of earlier looks: the
-// caller brings the time.
+// caller brings the time, and answers questions about suspects.
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
 #include <string>
-#include <vector>
 
+#include "holdfast/recovery/hang_limits.h"
 #include "holdfast/recovery/phase.h"
 #include "restart_policy.h"
+#include "step_times.h"
 
 namespace holdfast::recovery {
 
-// One replica that should be making progress.
+// One member that should be making progress.
 struct Pulse {
-  int member = 0;
+  int member = 0;  // a process, numbered for the whole run
   std::uint64_t progress = 0;
   Phase phase = Phase::starting;
   std::int64_t step = -1;
-  bool is_stopped = false;  // the process is, by a signal
+  std::uint64_t steps = 0;               // that the process has ended
+  std::chrono::nanoseconds step_time{};  // of all of these, without waits for peers
+  std::uint64_t arrivals = 0;            // how often it told its peers that it has come as far as they, in collectives
 };
 
 struct Hang {
@@ -32,35 +36,70 @@ struct Hang {
 
 class HangDetector {
  public:
-  struct Limits {
-    std::chrono::milliseconds hang_after;
-    std::chrono::milliseconds start_timeout;  // instead of hang_after in Phase::starting
+  // About a member of the pulses. Both cost system calls, and are asked about suspects only.
+  struct Questions {
+    std::function<bool(int member)> is_stopped;  // by a signal
+    std::function<std::chrono::nanoseconds(int member)> cpu_demand;
   };
 
-  explicit HangDetector(Limits limits);
+  // For a whole run.
+  HangDetector(const HangLimits& limits, Questions questions);
 
-  // Names the replica that made no progress for too long; not one that waits for its peers, unless it was stopped.
-  // Where all wait for each other for twice as long, the one that is furthest behind. Time passes at most kLongestLook
-  // a call, so that a machine that was asleep, or too busy to call in time, does not make its replicas look hung.
+  // `pulses` are those of the members that should be making progress: whoever is not among them is forgotten.
+  //
+  // Names the member that made no progress for too long (hang_limits.h); not one that waits for its peers, unless it
+  // is stopped. Where all wait for each other, the one that is furthest behind; at last any of them.
+  //
+  // Time passes at most kLongestLook a call, so that a machine that was asleep, or too busy to call in time, does not
+  // make its replicas look hung; and for a while after such a call the limits are longer by what was lost.
   std::optional<Hang> look(std::span<const Pulse> pulses, Moment now);
 
   static constexpr std::chrono::milliseconds kLongestLook{250};
+  static constexpr std::chrono::seconds kMostDoubt{10};
+  // Before so many steps of the run have been timed, each gets the first one's time.
+  static constexpr std::uint64_t kEnoughSteps = 8;
 
  private:
-  struct Stall {
-    std::uint64_t progress = 0;
-    Moment::duration duration{};
+  using Duration = std::chrono::nanoseconds;
+
+  // What is known of one member.
+  struct Watch {
+    explicit Watch(const Pulse& pulse) : last(pulse) {}
+
+    Pulse last;
+    Duration stall{};    // since its last progress
+    Duration stopped{};  // of that, the latest part in which it was stopped
+    bool is_examined = false;
+    // Its demand of processors is judged over stretches of its stall.
+    struct Stretch {
+      Duration stall{};  // at its begin
+      Duration demand{};
+    };
+    std::optional<Stretch> stretch{};
+    std::optional<bool> is_busy{};  // in the latest whole stretch
   };
 
-  void measure(std::span<const Pulse> pulses, Moment now);
-  bool is_hung(const Pulse& pulse) const;
-  bool all_wait_for_ever(std::span<const Pulse> pulses) const;
-  Hang hang_of(const Pulse& pulse) const;
-  const Stall& stall(const Pulse& pulse) const { return stalls_.at(pulse.member); }
+  Duration time_passed(Moment now);
+  void observe(std::span<const Pulse> pulses, Duration elapsed);
+  void examine(Watch& watch, Duration elapsed) const;
+  void judge_demand(Watch& watch, Duration stall, Duration limit) const;
 
-  Limits limits_;
-  std::map<int, Stall> stalls_;  // by member
+  bool is_hung(Watch& watch) const;
+  bool is_overdue(Watch& watch, Duration stall, Duration limit) const;
+  Watch* hung_in_a_collective();
+
+  Duration step_limit() const;
+  Duration limit_of(const Pulse& pulse) const;
+  Duration limit_if_busy(const Pulse& pulse, Duration limit) const;
+  Duration capped(Duration limit) const;
+  Hang hang_of(const Watch& watch) const;
+
+  const HangLimits limits_;
+  const Questions questions_;
+  std::map<int, Watch> watches_;  // by member
   std::optional<Moment> last_look_;
+  Duration doubt_{};
+  StepTimes step_times_;
 };
 
 }  // namespace holdfast::recovery

@@ -1,5 +1,6 @@
 #include "life_page.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <ctime>
@@ -12,6 +13,15 @@ namespace holdfast::recovery {
 namespace {
 
 constexpr std::chrono::milliseconds kWatchPeriod(100);
+
+// The same clock in all processes of the host.
+std::int64_t nanoseconds_now() {
+  return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+bool belongs_to_a_step(Phase phase) {
+  return phase == Phase::computing || phase == Phase::waiting_for_peers || phase == Phase::updating;
+}
 
 timespec monotonic_after(std::chrono::nanoseconds duration) {
   timespec moment{};
@@ -47,6 +57,7 @@ LifePage& LifePage::make(SharedMemory& memory) {
   auto& page = *new (memory.writable().data()) LifePage();
   page.step = -1;
   page.phase = Phase::starting;
+  page.entered_nanoseconds = nanoseconds_now();
   make_robust(page.held);
   return page;
 }
@@ -56,9 +67,28 @@ LifePage& LifePage::find(SharedMemory& memory) {
 }
 
 void LifePage::enter(Phase next_phase, std::int64_t next_step) {
-  phase.store(next_phase, std::memory_order_relaxed);
-  step.store(next_step, std::memory_order_relaxed);
+  const std::int64_t now = nanoseconds_now();
+  const Phase last_phase = phase.exchange(next_phase, std::memory_order_relaxed);
+  const std::int64_t last_step = step.exchange(next_step, std::memory_order_relaxed);
+  const std::int64_t elapsed = now - entered_nanoseconds.exchange(now, std::memory_order_relaxed);
+  // Two threads that enter at once may have read the clock in the other order.
+  nanoseconds_in[static_cast<std::size_t>(last_phase)].fetch_add(std::max<std::int64_t>(elapsed, 0),
+                                                                 std::memory_order_relaxed);
+  if (belongs_to_a_step(last_phase) && last_step >= 0 && next_step > last_step) {
+    for (std::size_t of = 0; of < nanoseconds_in.size(); ++of) {
+      nanoseconds_in_steps[of].store(nanoseconds_in[of].load(std::memory_order_relaxed), std::memory_order_relaxed);
+    }
+    steps.fetch_add(1, std::memory_order_release);
+  }
   beat();
+}
+
+std::chrono::nanoseconds LifePage::time_in(Phase of) const {
+  return std::chrono::nanoseconds(nanoseconds_in[static_cast<std::size_t>(of)].load(std::memory_order_relaxed));
+}
+
+std::chrono::nanoseconds LifePage::time_in_steps(Phase of) const {
+  return std::chrono::nanoseconds(nanoseconds_in_steps[static_cast<std::size_t>(of)].load(std::memory_order_relaxed));
 }
 
 void LifePage::hold() {

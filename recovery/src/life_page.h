@@ -6,7 +6,9 @@
 
 #include <pthread.h>
 
+#include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <stop_token>
@@ -24,8 +26,14 @@ struct LifePage {
   static LifePage& make(SharedMemory& memory);
   static LifePage& find(SharedMemory& memory);
 
+  // A step has ended when its number grows out of one of a step's phases.
   void enter(Phase next_phase, std::int64_t next_step);
   void beat() { progress.fetch_add(1, std::memory_order_relaxed); }
+
+  // In the phase `of` until the worker last left it.
+  std::chrono::nanoseconds time_in(Phase of) const;
+  // The same as it was when the last step ended, so that it belongs to `steps`.
+  std::chrono::nanoseconds time_in_steps(Phase of) const;
 
   // By the same thread, which must live as long as the process does: it is a thread that owns a mutex.
   void hold();
@@ -35,6 +43,10 @@ struct LifePage {
   std::atomic<std::uint64_t> progress;
   std::atomic<std::int64_t> step;
   std::atomic<Phase> phase;
+  std::atomic<std::uint64_t> steps;  // that ended
+  std::atomic<std::int64_t> entered_nanoseconds;
+  std::array<std::atomic<std::int64_t>, kPhaseCount> nanoseconds_in;  // by phase
+  std::array<std::atomic<std::int64_t>, kPhaseCount> nanoseconds_in_steps;
 };
 
 static_assert(sizeof(LifePage) <= LifePage::kBytes);

@@ -12,6 +12,7 @@
 #include <fstream>
 #include <utility>
 
+#include "cpu_time.h"
 #include "descriptors.h"
 #include "holdfast/base/error.h"
 
@@ -195,6 +196,10 @@ bool Process::is_stopped() const {
   // The state follows the program's name, which stands in brackets and may hold any character.
   const std::size_t bracket = line.rfind(')');
   return bracket != std::string::npos && line.size() > bracket + 2 && line[bracket + 2] == 'T';
+}
+
+std::chrono::nanoseconds Process::cpu_demand() const {
+  return exit_status_ ? std::chrono::nanoseconds::zero() : recovery::cpu_demand(pid_);
 }
 
 }  // namespace holdfast::recovery

@@ -3,6 +3,7 @@
 // A child process that cannot outlive its owner: it is killed and reaped by the destructor, and by the kernel when the
 // thread that spawned it dies.
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -44,6 +45,8 @@ class Process {
   std::optional<ExitStatus> try_reap();
   // By SIGSTOP or a terminal; false once it has ended.
   bool is_stopped() const;
+  // cpu_time.h; zero once it has ended.
+  std::chrono::nanoseconds cpu_demand() const;
 
  private:
   Process(int pid, FileDescriptor descriptor);

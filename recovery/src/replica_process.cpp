@@ -62,12 +62,25 @@ void ReplicaProcess::send(const Message& message) const {
   channel_.send(message, Deadline::after({}));
 }
 
-Pulse ReplicaProcess::pulse(int member) const {
+Pulse ReplicaProcess::pulse(int member, std::uint64_t arrivals) const {
+  const std::uint64_t steps = page_.steps.load(std::memory_order_acquire);
   return {.member = member,
           .progress = page_.progress.load(std::memory_order_relaxed),
           .phase = page_.phase.load(std::memory_order_relaxed),
           .step = step(),
-          .is_stopped = process_.is_stopped()};
+          .steps = steps,
+          .step_time = page_.time_in_steps(Phase::computing) + page_.time_in_steps(Phase::updating),
+          .arrivals = arrivals};
+}
+
+Load ReplicaProcess::load(int member, int shards, int at_once) const {
+  const std::uint64_t steps = page_.steps.load(std::memory_order_acquire);
+  return {.member = member,
+          .shards = shards,
+          .at_once = at_once,
+          .steps = steps,
+          .computing = page_.time_in_steps(Phase::computing),
+          .waiting = page_.time_in_steps(Phase::waiting_for_peers)};
 }
 
 // A completion that is queued already when the replica is dropped still comes: hence the weak pointers.

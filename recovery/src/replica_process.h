@@ -17,6 +17,7 @@
 #include "hang_detector.h"
 #include "life_page.h"
 #include "process.h"
+#include "stragglers.h"
 
 namespace holdfast::recovery {
 
@@ -46,7 +47,12 @@ class ReplicaProcess : public std::enable_shared_from_this<ReplicaProcess> {
 
   int pid() const { return process_.pid(); }
   std::int64_t step() const { return page_.step.load(std::memory_order_relaxed); }
-  Pulse pulse(int member) const;
+  bool is_stopped() const { return process_.is_stopped(); }
+  std::chrono::nanoseconds cpu_demand() const { return process_.cpu_demand(); }
+  // `arrivals` as in Pulse, since the page does not say it.
+  Pulse pulse(int member, std::uint64_t arrivals) const;
+  // Of a replica that computes `shards` in a step, `at_once` of them at a time.
+  Load load(int member, int shards, int at_once) const;
 
  private:
   ReplicaProcess(boost::asio::io_context& io, Handlers handlers, Channel channel, SharedMemory life, Process process);

@@ -60,6 +60,11 @@ bool was_killed(const Member& member) {
   return member.stage == Stage::failed || member.stage == Stage::leaving;
 }
 
+// One that left its generation before the state of the others had reached it has none.
+bool brings_state(const Member& member) {
+  return member.stage == Stage::waiting && member.step >= 0;
+}
+
 // A newcomer has written nothing yet.
 bool could_still_write(const Member& member) {
   return was_killed(member) && member.rank >= 0;
@@ -248,7 +253,8 @@ class Decider {
     subject_->step = event_.step;
     if (state_.phase == RunPhase::running) {
       state_.is_end_unexplained = !state_.is_regroup_asked;
-      if (state_.is_end_unexplained) cancel_generation();
+      // Also when it was asked to regroup: whoever is not at the step boundary yet would wait for this one in vain.
+      cancel_generation();
       state_.phase = RunPhase::gathering;
     }
     open_if_possible();
@@ -373,8 +379,7 @@ class Decider {
   }
 
   void lose_generation() {
-    // After a regroup was asked for, those that have not checked in yet may wait for the failed one.
-    if (state_.phase == RunPhase::running || has_stage(Stage::training)) cancel_generation();
+    if (state_.phase == RunPhase::running) cancel_generation();
     state_.phase = RunPhase::gathering;
     state_.is_end_unexplained = false;
     if (state_.policy.keep_survivors) return;
@@ -382,10 +387,7 @@ class Decider {
     dismiss_those_in({Stage::training, Stage::waiting});
   }
 
-  void cancel_generation() {
-    if (std::exchange(state_.is_cancelled, true)) return;
-    act({.kind = ActionKind::cancel_generation, .generation = state_.generation});
-  }
+  void cancel_generation() { act({.kind = ActionKind::cancel_generation, .generation = state_.generation}); }
 
   void go_on_stopping(const std::string& sentence) {
     if (has_any(is_in_generation)) return open_if_possible();
@@ -495,7 +497,7 @@ class Decider {
     }
     if (waiting.empty() && ready.empty()) return on_nobody_left();
     if (state_.is_end_unexplained && !state_.is_stop_requested && !is_allowed_unexplained()) return;
-    if (waiting.empty() && has_any(could_still_write)) {
+    if (!has_any(brings_state) && has_any(could_still_write)) {
       // They might still write the files that the state is taken from.
       if (!state_.give_up_at) state_.give_up_at = now_ + state_.policy.restart.kill_timeout;
       return because("the next generation waits for the end of killed processes");
@@ -534,7 +536,6 @@ class Decider {
     state_.generation = state_.next_generation++;
     state_.phase = RunPhase::running;
     state_.is_regroup_asked = false;
-    state_.is_cancelled = false;
     state_.is_end_unexplained = false;
     if (size > waiting.size()) state_.newcomers.without_progress = 0;
     if (!state_.is_stop_requested) state_.give_up_at.reset();
@@ -564,7 +565,7 @@ class Decider {
     for (const int id : chosen) {
       const Member& member = *find_member(state_, id);
       const auto rank = static_cast<std::size_t>(member.rank);
-      const bool keeps = member.stage == Stage::waiting && rank < by_rank.size() && by_rank[rank] < 0;
+      const bool keeps = member.stage == Stage::waiting && rank < by_rank.size();
       if (keeps) {
         by_rank[rank] = id;
       } else {
@@ -598,7 +599,7 @@ class Decider {
   void end_run(int exit_code, const std::string& sentence) {
     because(sentence);
     state_.verdict = {exit_code, sentence};
-    if (state_.phase == RunPhase::running || has_stage(Stage::training)) cancel_generation();
+    if (state_.phase == RunPhase::running) cancel_generation();
     state_.phase = RunPhase::ending;
     state_.pending_starts.clear();
     for (const Member& member : state_.members) {

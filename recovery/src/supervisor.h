@@ -89,7 +89,6 @@ struct State {
   int blamed_generation = -1;       // the newest that counts there
   int failed_generation = -1;       // the newest that lost a member: more of them share its pause
   bool is_regroup_asked = false;    // of the running generation
-  bool is_cancelled = false;        // the newest generation
   bool is_end_unexplained = false;  // of the newest generation: a member left it unasked, and none has failed
   bool is_stop_requested = false;
   std::optional<Verdict> verdict;    // what ends the run as soon as all processes are gone

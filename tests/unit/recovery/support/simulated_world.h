@@ -77,6 +77,8 @@ class SimulatedWorld {
   bool is_poisoned() const { return poison_ >= 0; }
   bool had_unrecoverable() const { return had_unrecoverable_; }
   bool had_unkillable() const { return had_unkillable_; }
+  // A program that leaves without having saved cannot be told from one that was asked to stop and has.
+  bool had_early_exit() const { return had_early_exit_; }
   bool is_timer_set_until(Moment moment) const { return timer_ && *timer_ <= moment - Moment{}; }
   std::vector<int> living() const;
 
@@ -159,6 +161,7 @@ class SimulatedWorld {
   void on_computed(int generation);
   void on_applied(int member, int generation);
   void on_committed();
+  void save_if_due(std::int64_t step);
   void on_exits(int member, int code);
   void on_dies(int member, int signal);
   std::optional<Event> on_watched(int member);
@@ -196,6 +199,7 @@ class SimulatedWorld {
   std::int64_t computed_again_ = 0;
   bool had_unrecoverable_ = false;
   bool had_unkillable_ = false;
+  bool had_early_exit_ = false;
 };
 
 }  // namespace holdfast::recovery

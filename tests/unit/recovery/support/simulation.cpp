@@ -1,4 +1,4 @@
-#include "support/simulation.h"
+#include "unit/recovery/support/simulation.h"
 
 #include <algorithm>
 #include <map>
@@ -8,7 +8,7 @@
 
 #include "holdfast/recovery/watchdog.h"
 #include "supervisor.h"
-#include "support/simulated_world.h"
+#include "unit/recovery/support/simulated_world.h"
 
 namespace holdfast::recovery {
 namespace {
@@ -19,7 +19,7 @@ constexpr int kMostDecisions = 3000;
 
 SupervisorPolicy drawn_policy(Draws& draws) {
   SupervisorPolicy policy;
-  policy.replicas = draws.between(1, 4);
+  policy.replicas = draws.between(1, 5);
   policy.spares = draws.chance(50) ? draws.between(1, 2) : 0;
   policy.places = draws.between(1, 4);
   policy.when_lost = draws.chance(50) ? WhenLost::wait : WhenLost::shrink;
@@ -157,7 +157,7 @@ class Simulation {
       case ActionKind::kill_process:
         return kill(before, action.member);
       case ActionKind::cancel_generation:
-        unexplained_ += kind_ == EventKind::checked_in ? 1 : 0;
+        unexplained_ += kind_ == EventKind::checked_in && !before.is_regroup_asked ? 1 : 0;
         return world_.cancel_generation(action.generation);
       case ActionKind::open_generation:
         return open(before, action);
@@ -273,7 +273,7 @@ class Simulation {
     const RestartPolicy& policy = state_.policy.restart;
     demand(world_.now() - *stopped_at_ <= 2 * policy.stop_grace + policy.kill_timeout, "stopping took too long");
     const bool is_in_order = run_.ending == Ending::stopped && says("start the same command again");
-    if (is_in_order && had_something_to_save_) {
+    if (is_in_order && had_something_to_save_ && !world_.had_early_exit()) {
       demand(world_.saved() >= world_.newest(), "stopped in order, but step " + std::to_string(world_.newest()) +
                                                     " is not in the newest file, which has step " +
                                                     std::to_string(world_.saved()));

@@ -1,0 +1,139 @@
+// Who lives keeps its process and its state, and the run goes on with the same bits: with a spare, with a new process,
+// with fewer replicas, from the watchdog's memory when nobody lives, or from a savepoint where that is asked for.
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <set>
+
+#include "resilience/digits_run.h"
+
+namespace holdfast {
+namespace {
+
+using nlohmann::json;
+
+// A run to its end, its journal, and whether its weights are those of an undisturbed one.
+class Survivors : public testing::Test {
+ protected:
+  void run(const DigitsRun& digits) {
+    const ProgramResult result = run_program(built_program("digits"), digits_arguments(digits, folder_));
+    ASSERT_EQ(result.exit_code, 0) << result.output;
+    journal_ = journal_of(folder_);
+    EXPECT_EQ(report_of(folder_).at("weights_digest"), undisturbed_digest());
+    EXPECT_EQ(report_of(folder_).at("steps"), 27);
+  }
+
+  std::vector<json> events(const std::string& name) const {
+    std::vector<json> found;
+    std::copy_if(journal_.begin(), journal_.end(), std::back_inserter(found),
+                 [&](const json& line) { return line.at("event") == name; });
+    return found;
+  }
+
+  // "open_generation 1 with 0 2" and the like.
+  std::vector<std::string> generations() const {
+    std::vector<std::string> opened;
+    for (const json& line : journal_) {
+      for (const json& action : line.value("actions", json::array())) {
+        const auto text = action.get<std::string>();
+        if (text.starts_with("open_generation")) opened.push_back(text);
+      }
+    }
+    return opened;
+  }
+
+  // Where states came from, in order: of those that were not brought along by a survivor.
+  std::vector<std::string> origins() const {
+    std::vector<std::string> paths;
+    for (const json& line : events("resumed")) paths.push_back(line.at("details").at("path"));
+    return paths;
+  }
+
+  TemporaryFolder folder_;
+  std::vector<json> journal_;
+};
+
+std::string kill_of(int rank, int step) {
+  return "rank=" + std::to_string(rank) + ",step=" + std::to_string(step) + ",fault=kill";
+}
+
+}  // namespace
+
+TEST_F(Survivors, ReadNothingBackAndGoOnWithTheSpareThatIsReady) {
+  run({.replicas = 2, .faults = {kill_of(1, 13)}, .options = {{"--spares", "1"}}});
+
+  EXPECT_EQ(origins(), std::vector<std::string>{});
+  ASSERT_GE(generations().size(), 2U);
+  EXPECT_EQ(generations()[0], "open_generation 0 with 0 1");
+  EXPECT_EQ(generations()[1], "open_generation 1 with 0 2");
+}
+
+TEST_F(Survivors, TakeTheFirstRankWhenItsProcessDies) {
+  run({.replicas = 2, .faults = {kill_of(0, 13)}, .options = {{"--spares", "1"}}});
+
+  EXPECT_EQ(origins(), std::vector<std::string>{});
+  EXPECT_EQ(generations().at(1), "open_generation 1 with 2 1");
+}
+
+TEST_F(Survivors, GoOnAloneAndTakeTheNewProcessInLater) {
+  run({.replicas = 2, .faults = {kill_of(1, 4)}, .options = {{"--epochs", "3"}}});
+
+  EXPECT_TRUE(generations().at(1).starts_with("open_generation 1 with 0")) << generations().at(1);
+  EXPECT_EQ(origins(), std::vector<std::string>{});
+}
+
+TEST_F(Survivors, WaitForTheNewProcessWhereThatIsAskedFor) {
+  run({.replicas = 2, .faults = {kill_of(0, 4), kill_of(1, 20)}, .options = {{"--when-lost", "wait"}}});
+
+  EXPECT_EQ(generations(), (std::vector<std::string>{"open_generation 0 with 0 1", "open_generation 1 with 2 1",
+                                                     "open_generation 2 with 2 3"}));
+  EXPECT_EQ(origins(), std::vector<std::string>{});
+}
+
+TEST_F(Survivors, LoseAtMostTheStepsSinceTheSnapshotInMemoryWhenAllDieAtOnce) {
+  run({.replicas = 2,
+       .faults = {kill_of(0, 15), kill_of(1, 15)},
+       .options = {{"--memory-snapshot-every", "2"}, {"--save-every", "0"}}});
+
+  ASSERT_EQ(events("resumed").size(), 1U);
+  EXPECT_EQ(events("resumed")[0].at("details").at("path"), "the snapshot in the watchdog's memory");
+  EXPECT_EQ(events("resumed")[0].at("details").at("step"), 14);
+}
+
+TEST_F(Survivors, TakeTheSavepointWhereItIsNewerThanTheSnapshotInMemory) {
+  run({.replicas = 1,
+       .faults = {kill_of(0, 15)},
+       .options = {{"--memory-snapshot-every", "9"}, {"--save-every", "1"}}});
+
+  ASSERT_EQ(origins().size(), 1U);
+  EXPECT_NE(origins()[0].find("savepoint-"), std::string::npos) << origins()[0];
+}
+
+TEST_F(Survivors, AreEndedWhereTheSavepointIsToServe) {
+  run({.replicas = 2,
+       .faults = {kill_of(1, 15)},
+       .options = {{"--recover-from", "savepoint"}, {"--memory-snapshot-every", "1"}}});
+
+  EXPECT_TRUE(events("checked_in").empty());
+  ASSERT_EQ(origins().size(), 1U);
+  EXPECT_NE(origins()[0].find("savepoint-"), std::string::npos) << origins()[0];
+}
+
+// The state in memory outlives all replicas, and the run with them.
+TEST_F(Survivors, LeaveASavepointOfTheSnapshotInMemoryWhenTheRunGivesUp) {
+  DigitsRun digits{.replicas = 1,
+                   .faults = {kill_of(0, 15), kill_of(0, 15), kill_of(0, 15)},
+                   .options = {{"--memory-snapshot-every", "1"}, {"--save-every", "0"}}};
+  for (std::size_t i = 0; i < digits.faults.size(); ++i) digits.faults[i] += ",generation=" + std::to_string(i);
+
+  const ProgramResult gave_up = run_program(built_program("digits"), digits_arguments(digits, folder_));
+  EXPECT_EQ(gave_up.exit_code, 70) << gave_up.output;
+  EXPECT_NE(gave_up.output.find("gave up at step 15"), std::string::npos) << gave_up.output;
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "run/savepoint-0000000015.h5"));
+
+  run({.replicas = 1, .options = {{"--save-every", "0"}}});
+}
+
+}  // namespace holdfast

@@ -1,0 +1,113 @@
+#include "cpu_time.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <ctime>
+#include <functional>
+
+#include "holdfast/base/deadline.h"
+
+namespace holdfast::recovery {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::chrono::seconds kPatience(30);
+
+// A child process that is killed with its owner.
+class Child {
+ public:
+  explicit Child(const std::function<void()>& act) : pid_(::fork()) {
+    if (pid_ != 0) return;
+    act();
+    ::_exit(0);
+  }
+  ~Child() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  int pid() const { return pid_; }
+
+ private:
+  pid_t pid_;
+};
+
+void run_for_ever() {
+  for (volatile unsigned count = 0;;) count = count + 1;
+}
+
+void run_on_the_first_allowed_processor() {
+  cpu_set_t allowed;
+  ::sched_getaffinity(0, sizeof allowed, &allowed);
+  int first = 0;
+  while (!CPU_ISSET(first, &allowed)) ++first;
+  CPU_ZERO(&allowed);
+  CPU_SET(first, &allowed);
+  ::sched_setaffinity(0, sizeof allowed, &allowed);
+  run_for_ever();
+}
+
+std::chrono::nanoseconds time_running(int pid) {
+  clockid_t clock{};
+  timespec time{};
+  EXPECT_EQ(::clock_getcpuclockid(pid, &clock), 0);
+  EXPECT_EQ(::clock_gettime(clock, &time), 0);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
+
+bool comes_true(const std::function<bool()>& condition) {
+  const Deadline deadline = Deadline::after(kPatience);
+  while (!condition()) {
+    if (deadline.has_passed()) return false;
+    ::sched_yield();
+  }
+  return true;
+}
+
+TEST(CpuDemand, GrowsWhileAProcessRuns) {
+  const Child child(run_for_ever);
+
+  EXPECT_TRUE(comes_true([&] { return cpu_demand(child.pid()) > 50ms; }));
+}
+
+TEST(CpuDemand, StandsStillWhileAProcessIsStopped) {
+  const Child stopped(run_for_ever);
+  const Child running(run_for_ever);
+  ::kill(stopped.pid(), SIGSTOP);
+  int status = 0;
+  ASSERT_EQ(::waitpid(stopped.pid(), &status, WUNTRACED), stopped.pid());
+  ASSERT_TRUE(WIFSTOPPED(status));
+  const std::chrono::nanoseconds before = cpu_demand(stopped.pid());
+  const std::chrono::nanoseconds others_before = cpu_demand(running.pid());
+
+  ASSERT_TRUE(comes_true([&] { return cpu_demand(running.pid()) > others_before + 50ms; }));
+
+  EXPECT_EQ(cpu_demand(stopped.pid()), before);
+}
+
+TEST(CpuDemand, CountsTheTimeInWhichOthersHadTheProcessor) {
+  const Child one(run_on_the_first_allowed_processor);
+  const Child other(run_on_the_first_allowed_processor);
+
+  EXPECT_TRUE(comes_true([&] { return cpu_demand(one.pid()) > time_running(one.pid()) + 50ms; }));
+}
+
+TEST(CpuDemand, IsZeroForAProcessThatIsGone) {
+  int pid = 0;
+  {
+    const Child child(run_for_ever);
+    pid = child.pid();
+  }
+
+  EXPECT_EQ(cpu_demand(pid), 0ns);
+}
+
+}  // namespace
+}  // namespace holdfast::recovery

@@ -65,7 +65,7 @@ void check(const WatchdogOptions& options) {
   }
   check_utf8("run_directory", options.run_directory);
   check_utf8("worker_config", options.worker_config);
-  for (const std::string& fault : options.faults) parse_fault(fault, options.replicas);
+  for (const std::string& fault : options.faults) parse_fault(fault, options.replicas + options.spares);
 }
 
 SupervisorPolicy policy_of(const WatchdogOptions& options) {

@@ -1,6 +1,7 @@
 #include "holdfast/recovery/worker.h"
 
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
@@ -17,6 +18,7 @@
 #include "channel.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
+#include "holdfast/recovery/watchdog.h"
 #include "journal.h"
 #include "life_page.h"
 #include "messages.h"
@@ -130,10 +132,10 @@ struct Worker::Connection {
   void wait_for_peers(const Condition& condition, const std::string& what, Deadline deadline) {
     const Phase phase = page.phase;
     const std::int64_t step = page.step;
-    page.enter(Phase::waiting_for_peers, step);
+    enter(Phase::waiting_for_peers, step);
     std::unique_lock guard(mutex);
     const bool is_met = has_changed.wait_until(guard, deadline.moment(), condition);
-    page.enter(phase, step);
+    enter(phase, step);
     if (!is_met) throw Error(ErrorCode::deadline_exceeded, what + " took longer than it may");
   }
 
@@ -144,11 +146,34 @@ struct Worker::Connection {
     }
     member = {.generation = -1, .rank = hello->intended_rank, .size = hello->replicas};
     std::vector<Fault> parsed;
-    for (const std::string& fault : hello->faults) parsed.push_back(parse_fault(fault, hello->replicas));
+    for (const std::string& fault : hello->faults) parsed.push_back(parse_fault(fault, kMaxReplicas));
     faults.emplace(std::move(parsed), Faults::Place{.rank = hello->intended_rank,
                                                     .generation = -1,
                                                     .watchdog_pid = hello->watchdog_pid,
-                                                    .run_directory = hello->run_directory});
+                                                    .run_directory = hello->run_directory,
+                                                    .hooks = fault_hooks()});
+  }
+
+  Faults::Hooks fault_hooks() {
+    return {.close_channel = [this] { channel.shut_down(); },
+            .send_garbage =
+                [this](std::span<const std::byte> bytes) {
+                  ::send(channel.descriptor(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+                },
+            .stop_beats =
+                [this](std::optional<std::chrono::milliseconds> duration) {
+                  silent_until = duration ? Deadline::Clock::now() + *duration : Deadline::Clock::time_point::max();
+                }};
+  }
+
+  // Where a fault wants no sign of life, there is none.
+  bool is_silent() const {
+    const Deadline::Clock::time_point until = silent_until.load(std::memory_order_relaxed);
+    return until != Deadline::Clock::time_point{} && Deadline::Clock::now() < until;
+  }
+
+  void enter(Phase phase, std::int64_t step) {
+    if (!is_silent()) page.enter(phase, step);
   }
 
   void wait_for_welcome(Deadline deadline) {
@@ -201,6 +226,7 @@ struct Worker::Connection {
   std::atomic<bool> is_stop_requested = false;
   std::atomic<int> regroup_generation = -1;  // the one that is to regroup
   std::atomic<bool> is_leaving = false;
+  std::atomic<Deadline::Clock::time_point> silent_until{};  // zero: never silent
 
   std::mutex mutex;
   std::condition_variable has_changed;
@@ -302,10 +328,10 @@ std::vector<SharedMemory> Worker::take_snapshot_memories() {
 }
 
 void Worker::enter(Phase phase, std::int64_t step) {
-  connection_->page.enter(phase, step);
+  connection_->enter(phase, step);
 }
 void Worker::beat() {
-  connection_->page.beat();
+  if (!connection_->is_silent()) connection_->page.beat();
 }
 bool Worker::stop_requested() const {
   return connection_->is_stop_requested;

@@ -49,6 +49,7 @@ class Trainer::Session::FitContext final : public TrainingContext {
   std::string run_directory() const override { return session_.place_->run_directory; }
   std::vector<std::string> savepoint_copies() const override { return session_.place_->savepoint_copies; }
   int saving_threads() const override { return session_.place_->saving_threads; }
+  FileSystem& file_system() const override { return *session_.place_->file_system; }
   std::int64_t step() const override { return session_.state_.step; }
   std::int64_t epoch() const override { return session_.state_.epoch; }
   std::int64_t epochs() const override { return record().epochs; }
@@ -138,10 +139,12 @@ void Trainer::Session::continue_fit(std::size_t call, FitContext& context, const
         is_epoch_begun_ = true;
         for (const CallbackHandle& callback : options.callbacks) callback->on_epoch_begin(context);
       }
+      runner_->reach_with_state(FaultPoint::data, state_.step);
       const std::optional<Batch> batch = loader->next();
       HOLDFAST_ASSERT(batch.has_value() && batch->epoch == state_.epoch && batch->index == state_.batch);
       const Logs logs = train_step(record, *batch);
       supervision_.enter(TrainingPhase::callbacks, state_.step);
+      runner_->reach_with_state(FaultPoint::callback, state_.step - 1);
       for (const CallbackHandle& callback : options.callbacks) callback->on_step_end(context, logs);
     }
     if (state_.batch == data.batches()) {
@@ -165,6 +168,7 @@ Logs Trainer::Session::train_step(CallRecord& record, const Batch& batch) {
   record.epoch_samples += batch.samples;
   is_stop_requested_ = is_stop_requested_ || outcome.is_stop_requested;
   is_regroup_requested_ = is_regroup_requested_ || outcome.is_regroup_requested;
+  runner_->reach_with_state(FaultPoint::after_update, state_.step - 1);
   return means(trainable_.sum_names(), record.epoch_sums, record.epoch_samples);
 }
 
@@ -212,6 +216,7 @@ void Trainer::Session::keep_in_memory(const FitOptions& options) {
   const auto begin = MemorySnapshotSchedule::Clock::now();
   if (!memory_schedule_.is_due(state_.step, begin)) return;
   supervision_.enter(TrainingPhase::saving, state_.step);
+  runner_->reach_with_state(FaultPoint::snapshot, state_.step);
   collect_callback_states(options);
   supervision_.keep_in_memory(state_.step, image_of(state_, trainable_)->parts);
   memory_schedule_.taken(begin, MemorySnapshotSchedule::Clock::now());

@@ -18,7 +18,22 @@
 namespace holdfast {
 
 enum class TrainingPhase { starting, computing, waiting_for_peers, updating, saving, callbacks, evaluating, finishing };
-enum class FaultPoint { compute, reduce, update, save };
+// Where training gets to; what happens to savepoints is known to their file system.
+enum class FaultPoint {
+  start,
+  load,
+  data,
+  forward,
+  backward,
+  reduce,
+  before_update,
+  after_update,
+  callback,
+  snapshot,
+  rendezvous,
+  broadcast,
+};
+enum class FaultTarget { loss, gradient, weight, slot };
 
 // What training tells, and asks of, whoever supervises this replica. Any thread.
 class Supervision {
@@ -26,8 +41,13 @@ class Supervision {
   virtual ~Supervision() = default;
   // Doubles as a sign of life.
   virtual void enter(TrainingPhase phase, std::int64_t step) = 0;
-  // Where an injected fault strikes.
+  // Where an injected fault strikes; `step` is -1 where there is none.
   virtual void reach(FaultPoint point, std::int64_t step) = 0;
+  // Where one may change numbers: `floats` is called only when that is due, and gives those of the target.
+  using FloatsOf = std::function<std::vector<std::span<float>>(FaultTarget)>;
+  virtual void corrupt(FaultPoint point, std::int64_t step, const FloatsOf& floats) = 0;
+  // How many times as long as it takes this replica shall take to compute the step.
+  virtual double slowdown(std::int64_t step) = 0;
   virtual bool is_stop_requested() const = 0;
   // Whether another generation is to begin at the next step boundary.
   virtual bool is_regroup_requested() const = 0;
@@ -44,6 +64,8 @@ class NoSupervision : public Supervision {
  public:
   void enter(TrainingPhase, std::int64_t) override {}
   void reach(FaultPoint, std::int64_t) override {}
+  void corrupt(FaultPoint, std::int64_t, const FloatsOf&) override {}
+  double slowdown(std::int64_t) override { return 1; }
   bool is_stop_requested() const override { return false; }
   bool is_regroup_requested() const override { return false; }
   bool keep_in_memory(std::int64_t, std::span<const std::span<const std::byte>>) override { return false; }
@@ -74,6 +96,7 @@ struct Replica::Place {
 
   std::shared_ptr<Supervision> supervision = std::make_shared<NoSupervision>();
   FileSystem* file_system = &posix_file_system();
+  std::unique_ptr<FileSystem> own_file_system;  // what file_system points to, where it is no other's
   // Blocks until this process is part of a new generation, of which it sets what is above.
   std::function<void()> enter_generation = [] {};
   // With the other ranks of the generation. Blocks until all are there, by collective_timeout. Throws GenerationEnded.

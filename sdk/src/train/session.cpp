@@ -24,14 +24,6 @@ Replica::Place& claim(Replica::Place& place) {
   return place;
 }
 
-// Faults of phase "save" strike when all bytes are written and none is durable.
-std::unique_ptr<FileSystem> with_fault_point(FileSystem& files, Supervision& supervision,
-                                             const std::atomic<std::int64_t>& step) {
-  return watched_file_system(files, [&](const FileOperation& operation) {
-    if (operation.name == "sync") supervision.reach(FaultPoint::save, step);
-  });
-}
-
 }  // namespace
 
 Trainer::Session::Session(Replica& replica, std::unique_ptr<Trainable> owned, Trainable& trainable)
@@ -40,10 +32,10 @@ Trainer::Session::Session(Replica& replica, std::unique_ptr<Trainable> owned, Tr
       trainable_(trainable),
       supervision_(*place_->supervision),
       memory_schedule_(claim(*place_).memory_snapshot_every),
-      files_(with_fault_point(*place_->file_system, supervision_, written_step_)),
       savepoint_journal_(supervision_),
-      writer_(*files_, [this](const SavepointEvent& event) { savepoint_journal_.note(event); }) {
+      writer_(*place_->file_system, [this](const SavepointEvent& event) { savepoint_journal_.note(event); }) {
   supervision_.enter(TrainingPhase::starting, 0);
+  supervision_.reach(FaultPoint::start, -1);
   // Before it waits for its turn: a spare has all this behind it.
   prepare_workers();
   state_.seed = place_->seed;
@@ -65,6 +57,7 @@ void Trainer::Session::enter_generation() {
   for (;;) {
     try {
       runner_.reset();
+      supervision_.reach(FaultPoint::rendezvous, -1);
       place_->enter_generation();
       prepare_workers();
       runner_.emplace(*place_, trainable_);
@@ -133,8 +126,11 @@ void Trainer::Session::share_state(int root, bool takes) {
 }
 
 void Trainer::Session::share_arrays(int root, bool takes) {
-  for (const StateSpan& span : trainable_.state()) {
-    runner_->communicator().broadcast(std::as_writable_bytes(span.values), root, takes, runner_->deadline());
+  const std::vector<StateSpan> spans = trainable_.state();
+  for (std::size_t i = 0; i < spans.size(); ++i) {
+    // Behind the first one: who fails here leaves replicas behind that have half a state.
+    if (i == 1) supervision_.reach(FaultPoint::broadcast, -1);
+    runner_->communicator().broadcast(std::as_writable_bytes(spans[i].values), root, takes, runner_->deadline());
   }
 }
 
@@ -171,6 +167,7 @@ std::string Trainer::Session::find_state() {
 }
 
 void Trainer::Session::restore(const Snapshot& snapshot, const std::string& origin) {
+  supervision_.reach(FaultPoint::load, snapshot.state.step);
   require_same_choices(snapshot.state, state_, origin);
   restore_arrays(snapshot, trainable_, origin);
   supervision_.report_event("resumed", nlohmann::json{{"path", origin}, {"step", snapshot.state.step}}.dump());
@@ -344,8 +341,7 @@ void Trainer::Session::submit_savepoint(const std::string& path, SaveOptions opt
   writer_.submit({.path = path,
                   .step = step,
                   .take_snapshot = [this] { return take_snapshot(state_, trainable_); },
-                  .options = std::move(options),
-                  .when_started = [this, step] { written_step_ = step; }},
+                  .options = std::move(options)},
                  save_deadline(), [this, step] { supervision_.enter(TrainingPhase::saving, step); });
 }
 

@@ -3,7 +3,6 @@
 // What a Trainer is inside: the state of the run, its way in from the newest savepoint, its way out through the writer,
 // and the numbered fit() and evaluate() calls.
 
-#include <atomic>
 #include <compare>
 #include <cstdint>
 #include <memory>
@@ -115,8 +114,6 @@ class Trainer::Session {
   int prepared_workers_ = 0;
   std::optional<StepRunner> runner_;  // of the newest generation
   MemorySnapshotSchedule memory_schedule_;
-  std::atomic<std::int64_t> written_step_{0};  // of the savepoint that the writer thread is at
-  std::unique_ptr<FileSystem> files_;
   SavepointJournal savepoint_journal_;
   SavepointWriter writer_;
 };

@@ -1,6 +1,8 @@
 #include "train/step_runner.h"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 #include "holdfast/base/error.h"
 
@@ -50,8 +52,8 @@ StepRunner::StepRunner(Replica::Place& place, Trainable& trainable)
 StepRunner::Outcome StepRunner::train(const Batch& batch, std::int64_t step) {
   Supervision& supervision = *place_.supervision;
   supervision.enter(TrainingPhase::computing, step);
-  supervision.reach(FaultPoint::compute, step);
-  compute_shards(batch, step, Mode::train);
+  reach_with_state(FaultPoint::forward, step);
+  compute_at_pace(batch, step);
 
   supervision.enter(TrainingPhase::waiting_for_peers, step);
   supervision.reach(FaultPoint::reduce, step);
@@ -59,10 +61,40 @@ StepRunner::Outcome StepRunner::train(const Batch& batch, std::int64_t step) {
       communicator_->reduce(accumulator_->covering_slots(), {.begin = 0, .end = block_floats_}, deadline());
 
   supervision.enter(TrainingPhase::updating, step);
-  supervision.reach(FaultPoint::update, step);
-  trainable_.apply_update(
-      {.step = step + 1, .batch_samples = batch.samples, .gradients = reduced.first(trainable_.gradient_count())});
+  supervision.reach(FaultPoint::before_update, step);
+  std::span<const float> gradients = reduced.first(trainable_.gradient_count());
+  // In a copy: the reduced sums lie in memory that peers read.
+  std::vector<float> changed;
+  supervision.corrupt(FaultPoint::before_update, step, [&](FaultTarget target) {
+    if (target != FaultTarget::gradient) return floats_of(target);
+    if (changed.empty()) changed.assign(gradients.begin(), gradients.end());
+    gradients = changed;
+    return std::vector<std::span<float>>{changed};
+  });
+  trainable_.apply_update({.step = step + 1, .batch_samples = batch.samples, .gradients = gradients});
   return outcome_of(reduced);
+}
+
+std::vector<std::span<float>> StepRunner::floats_of(FaultTarget target) {
+  const StateKind kind = target == FaultTarget::slot ? StateKind::optimizer_slot : StateKind::parameter;
+  std::vector<std::span<float>> floats;
+  for (const StateSpan& span : trainable_.state()) {
+    if (span.kind == kind) floats.push_back(span.values);
+  }
+  return floats;
+}
+
+void StepRunner::reach_with_state(FaultPoint point, std::int64_t step) {
+  place_.supervision->reach(point, step);
+  place_.supervision->corrupt(point, step, [this](FaultTarget target) { return floats_of(target); });
+}
+
+// An injected fault may make this replica a slow one.
+void StepRunner::compute_at_pace(const Batch& batch, std::int64_t step) {
+  const auto begin = std::chrono::steady_clock::now();
+  compute_shards(batch, step, Mode::train);
+  const double factor = place_.supervision->slowdown(step);
+  if (factor > 1) std::this_thread::sleep_for((std::chrono::steady_clock::now() - begin) * (factor - 1));
 }
 
 StepRunner::Outcome StepRunner::evaluate(const Batch& batch, std::int64_t step) {
@@ -101,6 +133,10 @@ void StepRunner::compute_shard(const Batch& batch, std::int64_t step, Mode mode,
                                                    " of " + std::to_string(gradient_count) +
                                                    " floats ready; each must be, once");
     }
+    place_.supervision->reach(FaultPoint::backward, step);
+    place_.supervision->corrupt(FaultPoint::backward, step, [&](FaultTarget target) {
+      return std::vector<std::span<float>>{target == FaultTarget::loss ? sums.first(1) : slot.first(gradient_count)};
+    });
     std::fill(slot.begin() + static_cast<std::ptrdiff_t>(gradient_count),
               slot.begin() + static_cast<std::ptrdiff_t>(sums_begin_), 0.0F);
   } else {

@@ -38,6 +38,9 @@ class StepRunner {
   // This rank's shards.
   ShardRange shards() const { return local_; }
 
+  // Training gets to `point`, where the whole state is at hand, for faults.
+  void reach_with_state(FaultPoint point, std::int64_t step);
+
   // Computes and applies update number step + 1.
   Outcome train(const Batch& batch, std::int64_t step);
   // Changes nothing.
@@ -45,6 +48,9 @@ class StepRunner {
 
  private:
   enum class Mode { train, evaluate };
+
+  std::vector<std::span<float>> floats_of(FaultTarget target);
+  void compute_at_pace(const Batch& batch, std::int64_t step);
 
   void compute_shards(const Batch& batch, std::int64_t step, Mode mode);
   void compute_shard(const Batch& batch, std::int64_t step, Mode mode, int worker, int index);

@@ -11,6 +11,7 @@
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
 #include "holdfast/recovery/faults.h"
+#include "holdfast/recovery/faulty_file_system.h"
 #include "holdfast/recovery/memory_snapshot.h"
 #include "holdfast/recovery/watchdog.h"
 #include "holdfast/recovery/worker.h"
@@ -164,7 +165,7 @@ recovery::RunOutcome watch(int argc, char** argv, const SuperviseOptions& option
   const int replicas = replica_count(options);
   const RunChoices choices = settle_choices(options, replicas);
   check_numbers(choices, replicas);
-  for (const std::string& fault : options.faults) recovery::parse_fault(fault, replicas);
+  for (const std::string& fault : options.faults) recovery::parse_fault(fault, replicas + options.spares);
   const json config = {{"seed", choices.seed},
                        {"shards", choices.shards},
                        {"threads_per_shard", choices.threads_per_shard},
@@ -218,14 +219,44 @@ recovery::Phase to_recovery(TrainingPhase phase) {
 
 recovery::FaultPhase to_recovery(FaultPoint point) {
   switch (point) {
-    case FaultPoint::compute:
-      return recovery::FaultPhase::compute;
+    case FaultPoint::start:
+      return recovery::FaultPhase::start;
+    case FaultPoint::load:
+      return recovery::FaultPhase::load;
+    case FaultPoint::data:
+      return recovery::FaultPhase::data;
+    case FaultPoint::forward:
+      return recovery::FaultPhase::forward;
+    case FaultPoint::backward:
+      return recovery::FaultPhase::backward;
     case FaultPoint::reduce:
       return recovery::FaultPhase::reduce;
-    case FaultPoint::update:
-      return recovery::FaultPhase::update;
-    case FaultPoint::save:
-      return recovery::FaultPhase::save;
+    case FaultPoint::before_update:
+      return recovery::FaultPhase::before_update;
+    case FaultPoint::after_update:
+      return recovery::FaultPhase::after_update;
+    case FaultPoint::callback:
+      return recovery::FaultPhase::callback;
+    case FaultPoint::snapshot:
+      return recovery::FaultPhase::snapshot;
+    case FaultPoint::rendezvous:
+      return recovery::FaultPhase::rendezvous;
+    case FaultPoint::broadcast:
+      return recovery::FaultPhase::broadcast;
+  }
+  HOLDFAST_ASSERT(false);
+}
+
+FaultTarget from_recovery(recovery::CorruptionTarget target) {
+  switch (target) {
+    case recovery::CorruptionTarget::loss:
+      return FaultTarget::loss;
+    case recovery::CorruptionTarget::gradient:
+      return FaultTarget::gradient;
+    case recovery::CorruptionTarget::weight:
+      return FaultTarget::weight;
+    case recovery::CorruptionTarget::slot:
+      return FaultTarget::slot;
   }
   HOLDFAST_ASSERT(false);
 }
@@ -236,6 +267,8 @@ class WorkerSupervision final : public Supervision {
 
   void enter(TrainingPhase phase, std::int64_t step) override { worker_.enter(to_recovery(phase), step); }
   void reach(FaultPoint point, std::int64_t step) override { worker_.faults().reach(to_recovery(point), step); }
+  void corrupt(FaultPoint point, std::int64_t step, const FloatsOf& floats) override;
+  double slowdown(std::int64_t step) override { return worker_.faults().slowdown(step); }
   bool is_stop_requested() const override { return worker_.stop_requested(); }
   bool is_regroup_requested() const override { return worker_.regroup_requested(); }
   bool keep_in_memory(std::int64_t step, std::span<const std::span<const std::byte>> parts) override;
@@ -248,6 +281,15 @@ class WorkerSupervision final : public Supervision {
   recovery::Worker& worker_;
   std::optional<recovery::MemorySnapshots> snapshots_;
 };
+
+void WorkerSupervision::corrupt(FaultPoint point, std::int64_t step, const FloatsOf& floats) {
+  const recovery::FaultPhase phase = to_recovery(point);
+  while (const std::optional<recovery::Corruption> due = worker_.faults().corruption(phase, step)) {
+    const std::string what = recovery::corrupt(*due, floats(from_recovery(due->target)));
+    worker_.report_event("corruption_injected",
+                         json{{"step", step}, {"target", to_string(due->target)}, {"what", what}}.dump());
+  }
+}
 
 bool WorkerSupervision::keep_in_memory(std::int64_t step, std::span<const std::span<const std::byte>> parts) {
   std::size_t bytes = 0;
@@ -293,6 +335,8 @@ std::shared_ptr<Replica::Place> place_of(recovery::Worker& worker) {
   place->collective_timeout = std::chrono::milliseconds(config.at("collective_timeout_ms").get<std::int64_t>());
   place->restarts = [&worker] { return restart_records(worker); };
   place->supervision = std::make_shared<WorkerSupervision>(worker);
+  place->own_file_system = recovery::faulty_file_system(posix_file_system(), worker.faults());
+  place->file_system = place->own_file_system.get();
   const auto start_timeout = std::chrono::milliseconds(config.at("start_timeout_ms").get<std::int64_t>());
   const int cores = config.at("cores").get<int>();
   const auto move = [&worker, cores](Replica::Place& moved) {
@@ -342,6 +386,7 @@ int train_as_worker(const std::function<void(Replica&)>& train) {
     Replica replica(place_of(*worker));
     train(replica);
     worker->enter(recovery::Phase::finishing, 0);
+    worker->faults().reach(recovery::FaultPhase::shutdown, -1);
     worker->report_finished();
     return 0;
   } catch (const StopRequested&) {

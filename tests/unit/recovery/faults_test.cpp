@@ -3,9 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <csignal>
-#include <filesystem>
+#include <atomic>
+#include <cerrno>
 #include <stdexcept>
+#include <thread>
 
 #include "holdfast/base/error.h"
 #include "support/temporary_folder.h"
@@ -13,67 +14,10 @@
 namespace holdfast::recovery {
 namespace {
 
-using testing::HasSubstr;
-
-std::string complaint(const std::string& specification) {
-  try {
-    parse_fault(specification, 4);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
-    return error.what();
-  }
-  return "no complaint";
-}
-
 Faults faults_of(const std::vector<std::string>& specifications, const Faults::Place& place) {
   std::vector<Fault> faults;
   for (const std::string& specification : specifications) faults.push_back(parse_fault(specification, 4));
   return Faults(std::move(faults), place);
-}
-
-TEST(ParseFault, ReadsAllKeysInAnyOrder) {
-  const Fault fault = parse_fault("phase=save,fault=kill-watchdog,generation=2,step=120,rank=3", 4);
-
-  EXPECT_EQ(fault.rank, 3);
-  EXPECT_EQ(fault.step, 120);
-  EXPECT_EQ(fault.phase, FaultPhase::save);
-  EXPECT_EQ(fault.kind, FaultKind::kill_watchdog);
-  EXPECT_EQ(fault.generation, 2);
-}
-
-TEST(ParseFault, TakesComputeInAnyGenerationWhenNothingIsSaid) {
-  const Fault fault = parse_fault("rank=0,step=0,fault=stop", 4);
-
-  EXPECT_EQ(fault.phase, FaultPhase::compute);
-  EXPECT_FALSE(fault.generation.has_value());
-}
-
-TEST(ParseFault, ReadsEveryKind) {
-  EXPECT_EQ(parse_fault("rank=0,step=1,fault=kill", 1).kind, FaultKind::kill);
-  EXPECT_EQ(parse_fault("rank=0,step=1,fault=stop", 1).kind, FaultKind::stop);
-  EXPECT_EQ(parse_fault("rank=0,step=1,fault=throw", 1).kind, FaultKind::throw_exception);
-  EXPECT_EQ(parse_fault("rank=0,step=1,fault=hang", 1).kind, FaultKind::hang);
-  EXPECT_EQ(parse_fault("rank=0,step=1,fault=exit", 1).kind, FaultKind::exit);
-}
-
-TEST(ParseFault, SaysWhatIsAllowed) {
-  EXPECT_THAT(complaint("rank=0,step=1,fault=explode"), HasSubstr("kill, stop, throw, hang, exit, kill-watchdog"));
-  EXPECT_THAT(complaint("rank=0,step=1,fault=kill,phase=lunch"), HasSubstr("compute, reduce, update, save"));
-  EXPECT_THAT(complaint("rank=0,step=1,fault=kill,when=now"), HasSubstr("rank, step, fault, phase and generation"));
-  EXPECT_THAT(complaint("rank=4,step=1,fault=kill"), HasSubstr("from 0 to 3"));
-}
-
-TEST(ParseFault, RefusesWhatIsIncompleteOrMalformed) {
-  EXPECT_THAT(complaint("rank=0,step=1"), HasSubstr("lacks fault="));
-  EXPECT_THAT(complaint("rank=0,fault=kill"), HasSubstr("lacks step="));
-  EXPECT_THAT(complaint("step=0,fault=kill"), HasSubstr("lacks rank="));
-  EXPECT_THAT(complaint("rank=0,rank=1,step=1,fault=kill"), HasSubstr("rank twice"));
-  EXPECT_THAT(complaint(""), HasSubstr("KEY=VALUE"));
-  EXPECT_THAT(complaint("rank=0,step=1,fault=kill,"), HasSubstr("KEY=VALUE"));
-  EXPECT_THAT(complaint("rank=-1,step=1,fault=kill"), HasSubstr("rank=-1"));
-  EXPECT_THAT(complaint("rank=0,step=1x,fault=kill"), HasSubstr("step=1x"));
-  EXPECT_THAT(complaint("rank=,step=1,fault=kill"), HasSubstr("rank="));
-  EXPECT_THAT(complaint("rank=0,step=99999999999999999999,fault=kill"), HasSubstr("step="));
 }
 
 TEST(Faults, FireAtTheirRankStepAndPhaseOnly) {
@@ -140,13 +84,131 @@ TEST(Faults, DoNotFireWhenTheyCannotBeMarked) {
   EXPECT_THROW(faults.reach(FaultPhase::compute, 5), Error);
 }
 
-TEST(FaultsDeathTest, EndTheProcessAsTheirKindSays) {
+TEST(Faults, FireInAnyStepOfAPhaseThatNamesNone) {
+  const TemporaryFolder directory;
+  const Faults faults = faults_of({"rank=0,phase=load,fault=throw"}, {.run_directory = directory.path()});
+
+  EXPECT_THROW(faults.reach(FaultPhase::load, 812), std::runtime_error);
+}
+
+TEST(Faults, FollowTheProcessToItsNextRank) {
+  const TemporaryFolder directory;
+  Faults faults = faults_of({"rank=1,step=5,fault=throw,generation=2"}, {.rank = 3, .run_directory = directory.path()});
+  EXPECT_NO_THROW(faults.reach(FaultPhase::forward, 5));
+
+  faults.move_to(1, 2);
+
+  EXPECT_THROW(faults.reach(FaultPhase::forward, 5), std::runtime_error);
+}
+
+TEST(Faults, GiveEachCorruptionOnceWhereItIsDue) {
+  const TemporaryFolder directory;
+  const Faults faults = faults_of({"rank=0,step=5,fault=flip,target=gradient,seed=3", "rank=0,step=5,fault=nan"},
+                                  {.run_directory = directory.path()});
+  EXPECT_NO_THROW(faults.reach(FaultPhase::backward, 5));
+  EXPECT_FALSE(faults.corruption(FaultPhase::backward, 4).has_value());
+
+  const std::optional<Corruption> first = faults.corruption(FaultPhase::backward, 5);
+  const std::optional<Corruption> second = faults.corruption(FaultPhase::backward, 5);
+
+  ASSERT_TRUE(first.has_value() && second.has_value());
+  EXPECT_EQ(first->target, CorruptionTarget::gradient);
+  EXPECT_FALSE(first->is_nan);
+  EXPECT_EQ(first->seed, 3U);
+  EXPECT_EQ(second->target, CorruptionTarget::loss);
+  EXPECT_TRUE(second->is_nan);
+  EXPECT_FALSE(faults.corruption(FaultPhase::backward, 5).has_value());
+}
+
+TEST(Faults, SlowAReplicaForItsSteps) {
+  const TemporaryFolder directory;
+  const Faults faults = faults_of({"rank=0,step=5,fault=slow,factor=3,count=2"}, {.run_directory = directory.path()});
+
+  EXPECT_EQ(faults.slowdown(4), 1);
+  EXPECT_EQ(faults.slowdown(5), 3);
+  EXPECT_EQ(faults.slowdown(6), 3);
+  EXPECT_EQ(faults.slowdown(7), 1);
+}
+
+TEST(Faults, SlowAReplicaForEverAndInItsNextGeneration) {
+  const TemporaryFolder directory;
+  Faults faults = faults_of({"rank=1,step=5,fault=slow"}, {.rank = 1, .run_directory = directory.path()});
+  EXPECT_EQ(faults.slowdown(5), 2);
+
+  faults.move_to(0, 1);
+
+  EXPECT_EQ(faults.slowdown(1'000'000), 2);
+}
+
+TEST(Faults, MultiplyWhereTwoSlowAReplica) {
+  const TemporaryFolder directory;
+  const Faults faults = faults_of({"rank=0,step=5,fault=slow,factor=3", "rank=0,step=6,fault=slow,factor=2"},
+                                  {.run_directory = directory.path()});
+
+  EXPECT_EQ(faults.slowdown(5), 3);
+  EXPECT_EQ(faults.slowdown(6), 6);
+}
+
+TEST(Faults, DoNotSlowAProcessThatFollowsTheSlowOne) {
+  const TemporaryFolder directory;
+  const std::vector<std::string> specifications{"rank=0,step=5,fault=slow"};
+  EXPECT_EQ(faults_of(specifications, {.run_directory = directory.path()}).slowdown(5), 2);
+
+  EXPECT_EQ(faults_of(specifications, {.run_directory = directory.path()}).slowdown(5), 1);
+}
+
+TEST(Faults, FailSoManyFileOperationsFromTheirPlaceOn) {
   const TemporaryFolder directory;
   const Faults faults =
-      faults_of({"rank=0,step=1,fault=kill", "rank=0,step=2,fault=exit"}, {.run_directory = directory.path()});
+      faults_of({"rank=0,step=5,fault=full-disk,phase=before-rename,count=2"}, {.run_directory = directory.path()});
 
-  EXPECT_EXIT(faults.reach(FaultPhase::compute, 1), testing::KilledBySignal(SIGKILL), "");
-  EXPECT_EXIT(faults.reach(FaultPhase::compute, 2), testing::ExitedWithCode(3), "");
+  EXPECT_EQ(faults.file_failure(FaultPhase::writing, 5, FileNeed::space), std::nullopt);
+  EXPECT_EQ(faults.file_failure(FaultPhase::before_rename, 5, FileNeed::space), ENOSPC);
+  EXPECT_EQ(faults.file_failure(FaultPhase::pruning, 6, FileNeed::space), ENOSPC);
+  EXPECT_EQ(faults.file_failure(FaultPhase::pruning, 6, FileNeed::space), std::nullopt);
+}
+
+TEST(Faults, FailFileOperationsForEverWhenNoCountIsGiven) {
+  const TemporaryFolder directory;
+  const Faults faults = faults_of({"rank=0,step=5,fault=io-error"}, {.run_directory = directory.path()});
+
+  for (int operation = 0; operation < 1000; ++operation) {
+    ASSERT_EQ(faults.file_failure(FaultPhase::writing, 5 + operation, FileNeed::space), EIO);
+  }
+}
+
+TEST(Faults, FailOnlyWhatNeedsSpaceWhenTheDiskIsFull) {
+  const TemporaryFolder directory;
+  const Faults faults = faults_of({"rank=0,step=5,fault=full-disk"}, {.run_directory = directory.path()});
+  EXPECT_EQ(faults.file_failure(FaultPhase::writing, 5, FileNeed::space), ENOSPC);
+
+  EXPECT_EQ(faults.file_failure(std::nullopt, 5, FileNeed::none), std::nullopt);
+  EXPECT_EQ(faults.file_failure(std::nullopt, 5, FileNeed::space), ENOSPC);
+}
+
+TEST(Faults, StrikeOnceAmongManyThreads) {
+  const TemporaryFolder directory;
+  const Faults faults = faults_of({"rank=0,step=5,fault=throw", "rank=0,step=5,fault=io-error,count=1"},
+                                  {.run_directory = directory.path()});
+  std::atomic<int> thrown = 0;
+  std::atomic<int> failed = 0;
+
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 4; ++i) {
+      threads.emplace_back([&] {
+        if (faults.file_failure(FaultPhase::writing, 5, FileNeed::space)) ++failed;
+        try {
+          faults.reach(FaultPhase::forward, 5);
+        } catch (const std::runtime_error&) {
+          ++thrown;
+        }
+      });
+    }
+  }
+
+  EXPECT_EQ(thrown, 1);
+  EXPECT_EQ(failed, 1);
 }
 
 }  // namespace

@@ -1,73 +1,94 @@
 #pragma once
 
-// Faults made on purpose, to show that recovery works: at a given rank, step and phase a replica kills, stops, hangs or
-// fails itself. Each fires once in the life of a run directory, so that the recovered run passes the same place
+// Faults made on purpose, to show that recovery works: where training gets to the place that a fault names, the replica
+// does it to itself. Each strikes once in the life of a run directory, so that the recovered run passes the same place
 // unharmed.
+//
+// What a process can do to itself strikes in reach(). What needs training's data, files or pace is asked for where
+// training has these at hand: corruption(), file_failure(), slowdown().
 
-#include <atomic>
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
-#include <string_view>
 #include <vector>
+
+#include "holdfast/recovery/fault_plan.h"
 
 namespace holdfast::recovery {
 
-enum class FaultPhase { compute, reduce, update, save };
+// What a file operation needs of the disk: one that may need space fails when it is full.
+enum class FileNeed { space, none };
 
-enum class FaultKind {
-  kill,             // SIGKILL to itself
-  stop,             // SIGSTOP to itself
-  throw_exception,  // std::runtime_error
-  hang,             // sleeps for ever without progress
-  exit,             // leaves with exit code 3, without a report
-  kill_watchdog,    // SIGKILL to the watchdog
+// One float of the state, a gradient or a loss is to become wrong.
+struct Corruption {
+  CorruptionTarget target = CorruptionTarget::weight;
+  bool is_nan = false;  // otherwise one bit is flipped
+  std::uint64_t seed = 0;
 };
 
-struct Fault {
-  int rank = 0;
-  std::int64_t step = 0;
-  FaultPhase phase = FaultPhase::compute;
-  FaultKind kind = FaultKind::kill;
-  std::optional<int> generation{};  // empty: in whichever generation gets there first
-  std::string specification{};      // as the user wrote it
-};
+// Changes one float of `blocks`, taken as one row of floats; which one is a function of the seed and of their number.
+// Returns what was done, for a journal: "bit 30 of float 17 of 5000". Throws Error{invalid_argument} when there is no
+// float.
+std::string corrupt(const Corruption& corruption, std::span<const std::span<float>> blocks);
 
-// Reads "rank=1,step=120,fault=kill[,phase=compute|reduce|update|save][,generation=0]"; kinds are kill, stop, throw,
-// hang, exit and kill-watchdog. Throws Error{invalid_argument} that says what is allowed.
-Fault parse_fault(std::string_view specification, int replicas);
-
-// The faults of a run as one replica meets them. reach() may be called from several threads at once.
+// The faults of a run as one process meets them. Any thread.
 class Faults {
  public:
+  // What the channel's faults need; a fault whose function is missing throws Error{unsupported}.
+  struct Hooks {
+    std::function<void()> close_channel{};
+    std::function<void(std::span<const std::byte>)> send_garbage{};  // these bytes as they are
+    // No sign of life from here on, for this long or, without a duration, for ever.
+    std::function<void(std::optional<std::chrono::milliseconds>)> stop_beats{};
+  };
   struct Place {
     int rank = 0;
-    int generation = 0;
+    int generation = 0;  // -1: none yet
     int watchdog_pid = 0;
     std::string run_directory{};
+    Hooks hooks{};
   };
 
   // `faults` are those of all ranks, in the order in which they were given.
   Faults(std::vector<Fault> faults, Place place);
+  ~Faults();
+  Faults(Faults&&) noexcept;
+  Faults& operator=(Faults&&) noexcept;
 
-  // The process has another rank in another generation.
+  // The process has another rank in another generation. What is going on (slow, full disk) goes on.
   void move_to(int rank, int generation);
 
-  // Called where training gets to `phase` of `step`. Fires what is due there, after
+  // Called where training gets to `phase` of `step`. Strikes with what is due there, after
   // RUN_DIRECTORY/faults/INDEX-HASH.fired is on stable storage. Throws what the fault throws, or Error when that mark
-  // cannot be written.
+  // cannot be written, as the others do.
   void reach(FaultPhase phase, std::int64_t step) const;
 
+  // What is due to become wrong here, behind reach() of the same place; ask until there is no more.
+  std::optional<Corruption> corruption(FaultPhase phase, std::int64_t step) const;
+
+  // How many times as long as it takes this replica shall take to compute this step; 1 where nothing is due.
+  double slowdown(std::int64_t step) const;
+
+  // The errno with which the file operation of a savepoint that is to be done in `phase` of `step` must fail; without a
+  // phase, one that begins no fault but meets those that are going on. Each call stands for one operation.
+  std::optional<int> file_failure(std::optional<FaultPhase> phase, std::int64_t step, FileNeed need) const;
+
  private:
+  struct Course;
+
+  // What was given, constant; and what is going on, with a lock of its own.
   bool is_due(const Fault& fault, FaultPhase phase, std::int64_t step) const;
   // False when the mark was there already.
   bool mark_as_fired(std::size_t index) const;
-  void fire(const Fault& fault) const;
 
-  const std::vector<Fault> faults_;
-  const Place place_;
-  std::atomic<int> rank_;
-  std::atomic<int> generation_;
+  std::vector<Fault> faults_;
+  Place place_;  // but for rank and generation, which change
+  std::unique_ptr<Course> course_;
 };
 
 }  // namespace holdfast::recovery

@@ -15,6 +15,7 @@
 #include <variant>
 #include <vector>
 
+#include "holdfast/base/file_system.h"
 #include "holdfast/train/savepoint.h"
 
 namespace holdfast {
@@ -40,6 +41,8 @@ class TrainingContext {
   virtual std::vector<std::string> savepoint_copies() const { return {}; }
   // This replica's share of the host's cores, for work on savepoints; 0: all that the process has.
   virtual int saving_threads() const { return 0; }
+  // Through which the run's savepoints are written, read and deleted; it lives as long as the Trainer's Replica.
+  virtual FileSystem& file_system() const { return posix_file_system(); }
 
   virtual std::int64_t step() const = 0;            // updates applied since the start of the run
   virtual std::int64_t epoch() const = 0;           // from 0

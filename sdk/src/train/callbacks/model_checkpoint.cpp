@@ -77,11 +77,11 @@ void ModelCheckpoint::save(TrainingContext& context, WhenStorageIsSlow when_stor
   const int threads = options_.threads > 0 ? options_.threads : context.saving_threads();
   const std::string folder = directory(context);
   if (context.is_primary() && !keep_) {
-    posix_file_system().create_folders(folder);
+    context.file_system().create_folders(folder);
     const bool serves_recovery = folder == context.run_directory();
     ModelCheckpointOptions options = options_;
     options.threads = threads;
-    keep_ = make_savepoint_keeper(posix_file_system(), folder,
+    keep_ = make_savepoint_keeper(context.file_system(), folder,
                                   serves_recovery ? context.savepoint_copies() : std::vector<std::string>{}, options);
   }
   const std::string saved = savepoint_name(context.step());

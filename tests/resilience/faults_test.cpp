@@ -1,0 +1,104 @@
+// Every kind of fault and every phase, in a real run: it strikes, and the weights at the end are those of a run that
+// nobody disturbed.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "resilience/digits_run.h"
+
+namespace holdfast {
+namespace {
+
+struct Case {
+  std::string name;
+  std::vector<std::string> faults;
+};
+
+void PrintTo(const Case& value, std::ostream* stream) {
+  *stream << value.name;
+}
+
+std::string name_of(const testing::TestParamInfo<Case>& info) {
+  std::string name = info.param.name;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
+std::size_t marks(const TemporaryFolder& folder) {
+  const std::filesystem::directory_iterator entries(folder / "run/faults");
+  return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
+}
+
+std::string journal_text(const TemporaryFolder& folder) {
+  return read_file(folder / "run/journal.jsonl");
+}
+
+class RunUnder : public testing::TestWithParam<Case> {};
+
+TEST_P(RunUnder, FaultsEndsWithTheSameWeights) {
+  const TemporaryFolder folder;
+  const DigitsRun run{.replicas = 2, .faults = GetParam().faults, .options = {{"--hang-after", "2"}}};
+
+  const ProgramResult result = run_program(built_program("digits"), digits_arguments(run, folder));
+
+  ASSERT_EQ(result.exit_code, 0) << result.output << journal_text(folder);
+  EXPECT_EQ(report_of(folder).at("weights_digest"), undisturbed_digest());
+  EXPECT_EQ(marks(folder), GetParam().faults.size()) << "not every fault struck\n" << journal_text(folder);
+}
+
+Case phase(const std::string& name, const std::string& place) {
+  return {name, {place + ",fault=kill,phase=" + name}};
+}
+
+// Behind a failure that is recovered from.
+Case recovery_phase(const std::string& name, const std::string& place) {
+  return {name, {"rank=1,step=9,fault=kill", place + ",fault=kill,phase=" + name}};
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Phases, RunUnder,
+    testing::Values(phase("start", "rank=1"), phase("data", "rank=1,step=10"), phase("forward", "rank=1,step=10"),
+                    phase("backward", "rank=1,step=10"), phase("reduce", "rank=1,step=10"),
+                    phase("before-update", "rank=1,step=10"), phase("after-update", "rank=1,step=10"),
+                    phase("callback", "rank=1,step=10"), phase("writing", "rank=0,step=12"),
+                    phase("before-rename", "rank=0,step=12"), phase("after-rename", "rank=0,step=12"),
+                    phase("pruning", "rank=0,step=12"), phase("shutdown", "rank=1"),
+                    recovery_phase("rendezvous", "rank=0,generation=0"), recovery_phase("broadcast", "rank=0"),
+                    Case{"load",
+                         {"rank=0,step=9,fault=kill", "rank=1,step=9,fault=kill", "rank=0,fault=kill,phase=load"}}),
+    name_of);
+
+Case kind(const std::string& name, const std::string& more = "") {
+  return {name, {"rank=1,step=10,fault=" + name + more}};
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, RunUnder,
+                         testing::Values(kind("stop"), kind("pause", ",duration_ms=50"), kind("segfault"),
+                                         kind("exit0"), kind("exit1"), kind("throw"), kind("terminate"), kind("loop"),
+                                         kind("hang"), kind("slow", ",factor=3,count=5"), kind("oom"),
+                                         kind("close-channel"), kind("garbage"), kind("lose-beats"),
+                                         kind("delay-beats", ",duration_ms=100"), kind("damage")),
+                         name_of);
+
+// What changes numbers is seen to have changed them, until something notices and undoes it.
+TEST(Corruption, IsInTheJournalWithWhatItChanged) {
+  for (const std::string target : {"loss", "gradient", "weight", "slot"}) {
+    const TemporaryFolder folder;
+    const DigitsRun run{.replicas = 1, .faults = {"rank=0,step=10,fault=flip,seed=5,target=" + target}};
+
+    run_program(built_program("digits"), digits_arguments(run, folder));
+
+    const std::vector<nlohmann::json> lines = journal_of(folder);
+    const auto found = std::find_if(lines.begin(), lines.end(),
+                                    [](const auto& line) { return line.at("event") == "corruption_injected"; });
+    ASSERT_NE(found, lines.end()) << target << "\n" << journal_text(folder);
+    EXPECT_EQ(marks(folder), 1U);
+  }
+}
+
+}  // namespace
+}  // namespace holdfast

@@ -1,0 +1,110 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+#include "holdfast/base/error.h"
+#include "holdfast/recovery/fault_plan.h"
+
+namespace holdfast::recovery {
+namespace {
+
+using testing::HasSubstr;
+
+std::string complaint(const RandomFaultPlan& plan) {
+  try {
+    random_fault_plan(plan);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+    return error.what();
+  }
+  return "no complaint";
+}
+
+TEST(RandomFaultPlan, IsAFunctionOfItsSeed) {
+  const RandomFaultPlan plan{.faults = 50, .seed = 7, .replicas = 4, .steps = 1000};
+  RandomFaultPlan other = plan;
+  other.seed = 8;
+
+  EXPECT_EQ(random_fault_plan(plan), random_fault_plan(plan));
+  EXPECT_NE(random_fault_plan(plan), random_fault_plan(other));
+}
+
+// A finding of one host is replayed on another: this one must stay as it is.
+TEST(RandomFaultPlan, IsTheSameOnEveryHost) {
+  const std::vector<Fault> faults = random_fault_plan({.faults = 3, .seed = 1, .replicas = 4, .steps = 1000});
+
+  ASSERT_EQ(faults.size(), 3U);
+  EXPECT_EQ(faults[0].specification, "rank=2,phase=load,fault=garbage,seed=1442970410223618161");
+  EXPECT_EQ(faults[1].specification, "rank=3,step=303,phase=callback,fault=lose-beats");
+  EXPECT_EQ(faults[2].specification, "rank=0,step=418,phase=after-rename,fault=full-disk,count=9");
+}
+
+TEST(RandomFaultPlan, PrintsEachFaultAsWhatReadsAsTheSame) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    for (const Fault& fault : random_fault_plan({.faults = 100, .seed = seed, .replicas = 4, .steps = 1000})) {
+      EXPECT_EQ(parse_fault(to_string(fault), 4), fault);
+      EXPECT_EQ(to_string(fault), fault.specification);
+    }
+  }
+}
+
+TEST(RandomFaultPlan, HoldsOnlyWhatWasAskedFor) {
+  const std::vector<Fault> faults = random_fault_plan({.faults = 500,
+                                                       .seed = 3,
+                                                       .replicas = 2,
+                                                       .steps = 10,
+                                                       .kinds = {FaultKind::kill, FaultKind::flip},
+                                                       .phases = {FaultPhase::backward, FaultPhase::writing}});
+
+  EXPECT_EQ(faults.size(), 500U);
+  for (const Fault& fault : faults) {
+    EXPECT_TRUE(fault.kind == FaultKind::kill || fault.kind == FaultKind::flip) << fault.specification;
+    EXPECT_TRUE(fault.phase == FaultPhase::backward || fault.phase == FaultPhase::writing) << fault.specification;
+    EXPECT_TRUE(fault.rank == 0 || (fault.rank == 1 && fault.phase == FaultPhase::backward)) << fault.specification;
+    EXPECT_TRUE(fault.step >= 0 && fault.step < 10) << fault.specification;
+  }
+}
+
+TEST(RandomFaultPlan, LeavesNoKindPhaseOrRankOut) {
+  std::map<FaultKind, int> kinds;
+  std::map<FaultPhase, int> phases;
+  std::map<int, int> ranks;
+  for (const Fault& fault : random_fault_plan({.faults = 5000, .seed = 0, .replicas = 4, .steps = 1000})) {
+    ++kinds[fault.kind];
+    ++phases[fault.phase];
+    ++ranks[fault.rank];
+  }
+
+  EXPECT_EQ(kinds.size(), fault_kinds().size() - 1);
+  EXPECT_FALSE(kinds.contains(FaultKind::kill_watchdog));
+  EXPECT_EQ(phases.size(), fault_phases().size());
+  EXPECT_EQ(ranks.size(), 4U);
+}
+
+TEST(RandomFaultPlan, IsOrderedByStep) {
+  const std::vector<Fault> faults = random_fault_plan({.faults = 200, .seed = 5, .replicas = 4, .steps = 1000});
+
+  EXPECT_TRUE(std::is_sorted(faults.begin(), faults.end(),
+                             [](const Fault& a, const Fault& b) { return a.step.value_or(-1) < b.step.value_or(-1); }));
+}
+
+TEST(RandomFaultPlan, TakesTheLargestNumbers) {
+  const std::vector<Fault> faults =
+      random_fault_plan({.faults = 100, .seed = 5, .steps = std::numeric_limits<std::int64_t>::max()});
+
+  EXPECT_TRUE(
+      std::all_of(faults.begin(), faults.end(), [](const Fault& fault) { return fault.step.value_or(0) >= 0; }));
+}
+
+TEST(RandomFaultPlan, SaysWhatCannotBe) {
+  EXPECT_THAT(complaint({.faults = -1}), HasSubstr("-1 faults; from 0 to"));
+  EXPECT_THAT(complaint({.replicas = 0}), HasSubstr("0 replicas; from 1 to"));
+  EXPECT_THAT(complaint({.steps = 0}), HasSubstr("0 steps; from 1 to"));
+  EXPECT_THAT(complaint({.kinds = {FaultKind::slow}, .phases = {FaultPhase::reduce}}), HasSubstr("make no sense in"));
+}
+
+}  // namespace
+}  // namespace holdfast::recovery

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "support/simulation.h"
+#include "unit/recovery/support/simulation.h"
 
 namespace holdfast::recovery {
 namespace {

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "support/scenario.h"
+#include "unit/recovery/support/scenario.h"
 
 namespace holdfast::recovery {
 namespace {

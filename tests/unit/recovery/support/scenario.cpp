@@ -1,4 +1,4 @@
-#include "support/scenario.h"
+#include "unit/recovery/support/scenario.h"
 
 #include <fstream>
 #include <map>

@@ -1,4 +1,4 @@
-#include "support/simulated_world.h"
+#include "unit/recovery/support/simulated_world.h"
 
 #include <algorithm>
 #include <csignal>

@@ -1,4 +1,4 @@
-#include "support/simulation.h"
+#include "unit/recovery/support/simulation.h"
 
 #include <algorithm>
 #include <map>
@@ -8,7 +8,7 @@
 
 #include "holdfast/recovery/watchdog.h"
 #include "supervisor.h"
-#include "support/simulated_world.h"
+#include "unit/recovery/support/simulated_world.h"
 
 namespace holdfast::recovery {
 namespace {

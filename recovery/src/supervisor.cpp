@@ -1,73 +1,21 @@
 #include "supervisor.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <cstring>
 #include <utility>
 
 #include "holdfast/base/error.h"
 #include "holdfast/recovery/watchdog.h"
+#include "membership.h"
+#include "supervisor_text.h"
 
 namespace holdfast::recovery {
 namespace {
 
 constexpr std::string_view kNoPlaceIsFree = "no other place is free, so the run goes on with fewer replicas";
 
-std::string seconds(Moment::duration duration) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f s", std::chrono::duration<double>(duration).count());
-  return text;
-}
-
-// "replica 1", or "process 4" for one that was never part of a generation.
-std::string name_of(const Member& member) {
-  return member.rank < 0 ? "process " + std::to_string(member.id) : "replica " + std::to_string(member.rank);
-}
-
-// A process that cannot be killed may have had the rank that another one has since.
-std::string full_name_of(const Member& member) {
-  const std::string process = "process " + std::to_string(member.id);
-  return member.rank < 0 ? process : process + " (replica " + std::to_string(member.rank) + ")";
-}
-
-std::string signal_name(int signal) {
-  const char* abbreviation = ::sigabbrev_np(signal);
-  return abbreviation == nullptr ? "signal " + std::to_string(signal) : "SIG" + std::string(abbreviation);
-}
-
-std::string describe_exit(const Event& event) {
-  if (event.signal != 0)
-    return "killed by signal " + std::to_string(event.signal) + " (" + signal_name(event.signal) + ")";
-  if (event.exit_code == 0) return "exited with code 0 without having finished";
-  return "exited with code " + std::to_string(event.exit_code);
-}
-
 bool is_of_the_run(EventKind kind) {
   return kind == EventKind::start || kind == EventKind::stop_requested || kind == EventKind::scale_requested ||
          kind == EventKind::progressed || kind == EventKind::timer;
-}
-
-bool is_in_generation(const Member& member) {
-  return member.stage == Stage::training || member.stage == Stage::waiting;
-}
-
-// Could become part of a generation, but has not been in one yet.
-bool is_newcomer(const Member& member) {
-  return member.stage == Stage::starting || member.stage == Stage::ready;
-}
-
-bool was_killed(const Member& member) {
-  return member.stage == Stage::failed || member.stage == Stage::leaving;
-}
-
-// One that left its generation before the state of the others had reached it has none.
-bool brings_state(const Member& member) {
-  return member.stage == Stage::waiting && member.step >= 0;
-}
-
-// A newcomer has written nothing yet.
-bool could_still_write(const Member& member) {
-  return was_killed(member) && member.rank >= 0;
 }
 
 class Decider {
@@ -128,7 +76,7 @@ class Decider {
     if (state_.is_stop_requested) return end_run(kExitStopped, "stopped at once by a second signal");
     state_.is_stop_requested = true;
     state_.pending_starts.clear();
-    if (state_.phase == RunPhase::idle || !has_any(is_in_generation)) {
+    if (state_.phase == RunPhase::idle || !has_any(state_, is_in_generation)) {
       because("no replica has anything to save");
       return end_run(kExitStopped, stopped());
     }
@@ -147,8 +95,8 @@ class Decider {
     because(std::to_string(event_.count) + " replicas were asked for, there were to be " +
             std::to_string(state_.target));
     state_.target = event_.count;
-    for (int missing = wanted() + state_.policy.spares - count_able(); missing > 0; --missing) {
-      const std::optional<int> place = free_place();
+    for (int missing = wanted(state_) + state_.policy.spares - count_able(state_); missing > 0; --missing) {
+      const std::optional<int> place = free_place(state_);
       if (!place) break;
       start_process(*place);
     }
@@ -160,7 +108,8 @@ class Decider {
   // Those that no generation will need; members of the running one have to check in first.
   void dismiss_surplus() {
     const auto is_surplus = [this] {
-      return count_newcomers() > std::max(0, wanted() - count_in_generation()) + state_.policy.spares;
+      return count_able(state_) - count_in_generation(state_) >
+             std::max(0, wanted(state_) - count_in_generation(state_)) + state_.policy.spares;
     };
     while (is_surplus() && !state_.pending_starts.empty()) state_.pending_starts.pop_back();
     for (const Stage stage : {Stage::starting, Stage::ready}) {
@@ -187,7 +136,7 @@ class Decider {
 
   // The place may have been left out during the pause.
   void start_pending(int intended) {
-    const std::optional<int> place = state_.left_out.at(intended) ? free_place() : intended;
+    const std::optional<int> place = state_.left_out.at(intended) ? free_place(state_) : intended;
     if (place) return start_process(*place);
     because(std::string(kNoPlaceIsFree));
   }
@@ -273,7 +222,7 @@ class Decider {
   }
 
   bool nobody_is_left_to_finish() const {
-    if (has_any(is_in_generation)) return false;
+    if (has_any(state_, is_in_generation)) return false;
     return state_.phase == RunPhase::running || state_.finished >= state_.target;
   }
 
@@ -328,7 +277,7 @@ class Decider {
     std::erase_if(state_.members, [id](const Member& member) { return member.id == id; });
     subject_ = nullptr;
     const bool is_gathering = state_.phase == RunPhase::gathering && !state_.is_stop_requested;
-    if (is_gathering && !has_any(could_still_write)) state_.give_up_at.reset();
+    if (is_gathering && !has_any(state_, could_still_write)) state_.give_up_at.reset();
     conclude_if_all_are_gone();
     open_if_possible();
   }
@@ -350,7 +299,7 @@ class Decider {
     if (!is_subject_gone()) act({.kind = ActionKind::kill_process, .member = subject_->id});
     if (is_explained) record(*subject_);
     if (is_ending()) return;
-    const bool others_go_on = !was_in_generation && has_any(is_in_generation);
+    const bool others_go_on = !was_in_generation && has_any(state_, is_in_generation);
     const bool is_a_further_one = was_in_generation && state_.failed_generation == state_.generation;
     if (was_in_generation) state_.failed_generation = state_.generation;
     if (event_.is_unrecoverable && !others_go_on) {
@@ -390,7 +339,7 @@ class Decider {
   void cancel_generation() { act({.kind = ActionKind::cancel_generation, .generation = state_.generation}); }
 
   void go_on_stopping(const std::string& sentence) {
-    if (has_any(is_in_generation)) return open_if_possible();
+    if (has_any(state_, is_in_generation)) return open_if_possible();
     end_run(kExitStopped, "stopped as asked, but not in order: " + sentence);
   }
 
@@ -441,8 +390,8 @@ class Decider {
 
   // One for each that is missing, the failed one's place first.
   void start_what_is_missing(std::chrono::milliseconds pause) {
-    std::optional<int> place = state_.left_out.at(subject_->place) ? free_place() : subject_->place;
-    for (int missing = wanted() + state_.policy.spares - count_able(); missing > 0; --missing) {
+    std::optional<int> place = state_.left_out.at(subject_->place) ? free_place(state_) : subject_->place;
+    for (int missing = wanted(state_) + state_.policy.spares - count_able(state_); missing > 0; --missing) {
       if (!place) return because(std::string(kNoPlaceIsFree));
       if (pause > std::chrono::milliseconds::zero()) {
         because("a new process starts in " + seconds(pause) + ", since there was no progress after the one before");
@@ -450,59 +399,32 @@ class Decider {
       } else {
         start_process(*place);
       }
-      place = free_place();
+      place = free_place(state_);
     }
-  }
-
-  // The usable place with the fewest processes; none where each has its share already.
-  std::optional<int> free_place() const {
-    std::optional<int> best;
-    std::ptrdiff_t fewest = 0;
-    for (int place = 0; place < state_.policy.places; ++place) {
-      const std::ptrdiff_t load = load_of(place);
-      if (state_.left_out.at(place) || load >= share_of_a_place() || (best && load >= fewest)) continue;
-      best = place;
-      fewest = load;
-    }
-    return best;
-  }
-
-  std::ptrdiff_t load_of(int place) const {
-    const auto members = std::count_if(state_.members.begin(), state_.members.end(),
-                                       [&](const Member& member) { return member.place == place && is_able(member); });
-    const auto pending = std::count_if(state_.pending_starts.begin(), state_.pending_starts.end(),
-                                       [&](const PendingStart& start) { return start.place == place; });
-    return members + pending;
-  }
-
-  // The most processes that a place has when all that the run should have are dealt to all places in turn.
-  int share_of_a_place() const {
-    const int all = state_.target + state_.policy.spares;
-    return (all + state_.policy.places - 1) / state_.policy.places;
   }
 
   // --- the next generation
 
-  // Survivors first, in their places; then those that are ready, the oldest first.
   void open_if_possible() {
     if (state_.phase != RunPhase::gathering) return;
-    if (has_stage(Stage::training)) return because("others have not left their generation yet");
-    const std::vector<int> waiting = ids_by_rank(Stage::waiting);
-    const std::vector<int> ready = ids_by_rank(Stage::ready);
-    const bool is_more_expected = has_stage(Stage::starting) || !state_.pending_starts.empty();
-    const bool is_complete = static_cast<int>(waiting.size() + ready.size()) >= wanted();
-    const bool waits_for_more = waiting.empty() || state_.policy.when_lost == WhenLost::wait;
-    if (!is_complete && is_more_expected && waits_for_more && !state_.is_stop_requested) {
-      return because("the next generation waits for new processes");
-    }
-    if (waiting.empty() && ready.empty()) return on_nobody_left();
+    if (has_stage(state_, Stage::training)) return because("others have not left their generation yet");
+    if (waits_for_more()) return because("the next generation waits for new processes");
+    const std::vector<int> members = members_of_the_next(state_);
+    if (members.empty()) return on_nobody_left();
     if (state_.is_end_unexplained && !state_.is_stop_requested && !is_allowed_unexplained()) return;
-    if (!has_any(brings_state) && has_any(could_still_write)) {
+    if (!has_any(state_, brings_state) && has_any(state_, could_still_write)) {
       // They might still write the files that the state is taken from.
       if (!state_.give_up_at) state_.give_up_at = now_ + state_.policy.restart.kill_timeout;
       return because("the next generation waits for the end of killed processes");
     }
-    open(waiting, ready);
+    open(dealt_ranks(state_, members));
+  }
+
+  bool waits_for_more() const {
+    const int there = count_stage(state_, Stage::waiting) + count_stage(state_, Stage::ready);
+    const bool is_more_expected = has_stage(state_, Stage::starting) || !state_.pending_starts.empty();
+    if (there >= wanted(state_) || !is_more_expected || state_.is_stop_requested) return false;
+    return !has_stage(state_, Stage::waiting) || state_.policy.when_lost == WhenLost::wait;
   }
 
   void on_nobody_left() {
@@ -524,73 +446,35 @@ class Decider {
     return false;
   }
 
-  void open(const std::vector<int>& waiting, const std::vector<int>& ready) {
-    std::vector<int> chosen = with_newest_state(waiting);
-    for (const int id : waiting) {
-      if (std::find(chosen.begin(), chosen.end(), id) == chosen.end()) dismiss(*find(id));
-    }
-    chosen.insert(chosen.end(), ready.begin(), ready.end());
-    const auto size = std::min(chosen.size(), static_cast<std::size_t>(wanted()));
-    chosen.resize(size);
-    const std::vector<int> by_rank = dealt_ranks(chosen);
+  void open(const std::vector<int>& by_rank) {
+    if (!state_.is_stop_requested) state_.give_up_at.reset();
     state_.generation = state_.next_generation++;
     state_.phase = RunPhase::running;
     state_.is_regroup_asked = false;
     state_.is_end_unexplained = false;
-    if (size > waiting.size()) state_.newcomers.without_progress = 0;
-    if (!state_.is_stop_requested) state_.give_up_at.reset();
-    for (std::size_t rank = 0; rank < size; ++rank) {
+    for (std::size_t rank = 0; rank < by_rank.size(); ++rank) {
       Member& member = *find(by_rank[rank]);
+      if (is_newcomer(member)) state_.newcomers.without_progress = 0;
       member.rank = static_cast<int>(rank);
       member.stage = Stage::training;
     }
-    because("generation " + std::to_string(state_.generation) + " opens with " + std::to_string(size) + " replicas");
+    dismiss_those_in({Stage::waiting});
+    because("generation " + std::to_string(state_.generation) + " opens with " + std::to_string(by_rank.size()) +
+            " replicas");
     act({.kind = ActionKind::open_generation, .generation = state_.generation, .members = by_rank});
     if (state_.is_stop_requested) act({.kind = ActionKind::ask_to_stop});
-  }
-
-  // As many as are wanted: of those whose state is the same the lowest ranks.
-  std::vector<int> with_newest_state(std::vector<int> waiting) const {
-    if (static_cast<int>(waiting.size()) <= wanted()) return waiting;
-    std::stable_sort(waiting.begin(), waiting.end(),
-                     [this](int a, int b) { return find_member(state_, a)->step > find_member(state_, b)->step; });
-    waiting.resize(static_cast<std::size_t>(wanted()));
-    return waiting;
-  }
-
-  // A survivor keeps its rank where there is such a rank still, so that little changes for its peers.
-  std::vector<int> dealt_ranks(const std::vector<int>& chosen) const {
-    std::vector<int> by_rank(chosen.size(), -1);
-    std::vector<int> others;
-    for (const int id : chosen) {
-      const Member& member = *find_member(state_, id);
-      const auto rank = static_cast<std::size_t>(member.rank);
-      const bool keeps = member.stage == Stage::waiting && rank < by_rank.size();
-      if (keeps) {
-        by_rank[rank] = id;
-      } else {
-        others.push_back(id);
-      }
-    }
-    for (std::size_t rank = 0, next = 0; rank < by_rank.size(); ++rank) {
-      if (by_rank[rank] < 0) by_rank[rank] = others[next++];
-    }
-    return by_rank;
   }
 
   // A generation that lacks replicas regroups when one is ready, and one that has too many when fewer are wanted.
   void regroup_if_that_changes_anything() {
     if (state_.phase != RunPhase::running || state_.is_regroup_asked || state_.is_stop_requested) return;
-    const auto training = static_cast<int>(count_stage(Stage::training));
-    const bool can_grow = training < wanted() && has_stage(Stage::ready);
-    if (training == 0 || (!can_grow && training <= wanted())) return;
+    const auto training = count_stage(state_, Stage::training);
+    const bool can_grow = training < wanted(state_) && has_stage(state_, Stage::ready);
+    if (training == 0 || (!can_grow && training <= wanted(state_))) return;
     because("the generation regroups at its next step");
     state_.is_regroup_asked = true;
     act({.kind = ActionKind::ask_to_regroup});
   }
-
-  // Members that have finished need no successor.
-  int wanted() const { return std::max(1, state_.target - state_.finished); }
 
   // --- the end
 
@@ -681,43 +565,6 @@ class Decider {
     return found == state_.members.end() ? nullptr : &*found;
   }
 
-  // May be, or become, part of a generation.
-  static bool is_able(const Member& member) { return is_newcomer(member) || is_in_generation(member); }
-
-  int count_able() const {
-    return static_cast<int>(std::count_if(state_.members.begin(), state_.members.end(), is_able) +
-                            static_cast<std::ptrdiff_t>(state_.pending_starts.size()));
-  }
-
-  int count_newcomers() const { return count_able() - count_in_generation(); }
-
-  int count_in_generation() const {
-    return static_cast<int>(std::count_if(state_.members.begin(), state_.members.end(), is_in_generation));
-  }
-
-  std::ptrdiff_t count_stage(Stage stage) const {
-    return std::count_if(state_.members.begin(), state_.members.end(),
-                         [stage](const Member& member) { return member.stage == stage; });
-  }
-
-  bool has_stage(Stage stage) const { return count_stage(stage) > 0; }
-
-  template <class Predicate>
-  bool has_any(const Predicate& predicate) const {
-    return std::any_of(state_.members.begin(), state_.members.end(), predicate);
-  }
-
-  std::vector<int> ids_by_rank(Stage stage) const {
-    std::vector<const Member*> found;
-    for (const Member& member : state_.members) {
-      if (member.stage == stage) found.push_back(&member);
-    }
-    std::stable_sort(found.begin(), found.end(), [](const Member* a, const Member* b) { return a->rank < b->rank; });
-    std::vector<int> ids;
-    for (const Member* member : found) ids.push_back(member->id);
-    return ids;
-  }
-
   // --- what is decided
 
   void set_timer() {
@@ -758,109 +605,6 @@ State initial_state(const SupervisorPolicy& policy, int first_generation) {
 
 Decision decide(const State& state, const Event& event, Moment now) {
   return Decider(state, event, now).decide();
-}
-
-const Member* find_member(const State& state, int id) {
-  const auto found =
-      std::find_if(state.members.begin(), state.members.end(), [id](const Member& member) { return member.id == id; });
-  return found == state.members.end() ? nullptr : &*found;
-}
-
-std::string_view to_string(EventKind kind) {
-  switch (kind) {
-    case EventKind::start:
-      return "start";
-    case EventKind::ready:
-      return "ready";
-    case EventKind::checked_in:
-      return "checked_in";
-    case EventKind::progressed:
-      return "progressed";
-    case EventKind::finished:
-      return "finished";
-    case EventKind::failure_reported:
-      return "failure_reported";
-    case EventKind::died:
-      return "died";
-    case EventKind::exited:
-      return "exited";
-    case EventKind::hang_detected:
-      return "hang_detected";
-    case EventKind::start_failed:
-      return "start_failed";
-    case EventKind::scale_requested:
-      return "scale_requested";
-    case EventKind::stop_requested:
-      return "stop_requested";
-    case EventKind::timer:
-      return "timer";
-  }
-  return "unknown";
-}
-
-std::string_view to_string(Stage stage) {
-  switch (stage) {
-    case Stage::starting:
-      return "starting";
-    case Stage::ready:
-      return "ready";
-    case Stage::training:
-      return "training";
-    case Stage::waiting:
-      return "waiting";
-    case Stage::finished:
-      return "finished";
-    case Stage::leaving:
-      return "leaving";
-    case Stage::failed:
-      return "failed";
-  }
-  return "unknown";
-}
-
-std::string_view to_string(RunPhase phase) {
-  switch (phase) {
-    case RunPhase::idle:
-      return "idle";
-    case RunPhase::gathering:
-      return "gathering";
-    case RunPhase::running:
-      return "running";
-    case RunPhase::finishing:
-      return "finishing";
-    case RunPhase::ending:
-      return "ending";
-    case RunPhase::over:
-      return "over";
-  }
-  return "unknown";
-}
-
-std::string describe(const Action& action, Moment now) {
-  switch (action.kind) {
-    case ActionKind::start_process:
-      return "start_process " + std::to_string(action.member) + " on place " + std::to_string(action.place);
-    case ActionKind::cancel_generation:
-      return "cancel_generation " + std::to_string(action.generation);
-    case ActionKind::kill_process:
-      return "kill_process " + std::to_string(action.member);
-    case ActionKind::open_generation: {
-      std::string text = "open_generation " + std::to_string(action.generation) + " with";
-      for (const int member : action.members) text += " " + std::to_string(member);
-      return text;
-    }
-    case ActionKind::ask_to_regroup:
-      return "ask_to_regroup";
-    case ActionKind::ask_to_stop:
-      return "ask_to_stop";
-    case ActionKind::set_timer:
-      return "set_timer in " + seconds(action.moment - now);
-    case ActionKind::record_failure:
-      return "record_failure of process " + std::to_string(action.member) + ": " + action.text;
-    case ActionKind::finish:
-      return "finish " + std::to_string(action.exit_code) + ": " + action.text;
-  }
-  return "unknown";
 }
 
 }  // namespace holdfast::recovery

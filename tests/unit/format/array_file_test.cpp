@@ -22,6 +22,7 @@ using testing::read_bytes;
 using testing::small_arrays;
 using testing::thrown_by;
 using testing::write_arrays;
+using testing::write_bytes;
 
 class ArrayFileTest : public ::testing::Test {
  protected:
@@ -287,6 +288,29 @@ TEST_F(ArrayFileTest, TouchesAFewPagesToSayWhatItHolds) {
 
   EXPECT_EQ(file.arrays().size(), 1U);
   EXPECT_LT(read_bytes, 2048U);
+}
+
+// They are read and checked in parts of 128 KiB.
+TEST_F(ArrayFileTest, ChecksEveryPartOfAPlainArray) {
+  constexpr std::uint64_t kPart = 128 * 1024;
+  for (const std::uint64_t size : {kPart - 1, kPart, kPart + 1, 3 * kPart, 8 * kPart + 1, 9 * kPart + 4096}) {
+    const std::vector<Array> arrays = {make_array("a", DType::u8, {size})};
+    write_array_file(posix_file_system(), path_, "{}", views(arrays), {.compression = Compression::none});
+    const std::vector<std::byte> whole = read_bytes(path_);
+    const auto begin = std::search(whole.begin(), whole.end(), arrays[0].bytes.begin(), arrays[0].bytes.end());
+    ASSERT_NE(begin, whole.end());
+
+    EXPECT_TRUE(open().read("a") == arrays[0].bytes) << size;
+
+    for (std::uint64_t place = size - 1;; place -= kPart) {
+      std::vector<std::byte> damaged = whole;
+      damaged[static_cast<std::size_t>(begin - whole.begin()) + place] ^= std::byte{1};
+      write_bytes(path_, damaged);
+      EXPECT_EQ(thrown_by([&] { static_cast<void>(open().read("a")); }).code, ErrorCode::invalid_file)
+          << place << " of " << size;
+      if (place < kPart) break;
+    }
+  }
 }
 
 TEST_F(ArrayFileTest, AsksTheDiskForEveryLargePieceBeforeItIsRead) {

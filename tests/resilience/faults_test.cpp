@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,8 @@ namespace {
 struct Case {
   std::string name;
   std::vector<std::string> faults;
+  int replicas = 2;
+  std::map<std::string, std::string> options{};
 };
 
 void PrintTo(const Case& value, std::ostream* stream) {
@@ -41,7 +44,8 @@ class RunUnder : public testing::TestWithParam<Case> {};
 
 TEST_P(RunUnder, FaultsEndsWithTheSameWeights) {
   const TemporaryFolder folder;
-  const DigitsRun run{.replicas = 2, .faults = GetParam().faults, .options = {{"--hang-after", "2"}}};
+  DigitsRun run{.replicas = GetParam().replicas, .faults = GetParam().faults, .options = GetParam().options};
+  run.options.insert({"--hang-after", "2"});
 
   const ProgramResult result = run_program(built_program("digits"), digits_arguments(run, folder));
 
@@ -51,29 +55,56 @@ TEST_P(RunUnder, FaultsEndsWithTheSameWeights) {
 }
 
 Case phase(const std::string& name, const std::string& place) {
-  return {name, {place + ",fault=kill,phase=" + name}};
+  return {.name = name, .faults = {place + ",fault=kill,phase=" + name}};
 }
 
 // Behind a failure that is recovered from.
 Case recovery_phase(const std::string& name, const std::string& place) {
-  return {name, {"rank=1,step=9,fault=kill", place + ",fault=kill,phase=" + name}};
+  return {.name = name, .faults = {"rank=1,step=9,fault=kill", place + ",fault=kill,phase=" + name}};
 }
 
+INSTANTIATE_TEST_SUITE_P(Phases, RunUnder,
+                         testing::Values(phase("start", "rank=1"), phase("data", "rank=1,step=10"),
+                                         phase("forward", "rank=1,step=10"), phase("backward", "rank=1,step=10"),
+                                         phase("reduce", "rank=1,step=10"), phase("before-update", "rank=1,step=10"),
+                                         phase("after-update", "rank=1,step=10"), phase("callback", "rank=1,step=10"),
+                                         phase("writing", "rank=0,step=12"), phase("before-rename", "rank=0,step=12"),
+                                         phase("after-rename", "rank=0,step=12"), phase("pruning", "rank=0,step=12"),
+                                         phase("shutdown", "rank=1"),
+                                         recovery_phase("rendezvous", "rank=0,generation=0"),
+                                         recovery_phase("broadcast", "rank=0")),
+                         name_of);
+
+// One replica is all there are, so that its death leaves no survivor.
 INSTANTIATE_TEST_SUITE_P(
-    Phases, RunUnder,
-    testing::Values(phase("start", "rank=1"), phase("data", "rank=1,step=10"), phase("forward", "rank=1,step=10"),
-                    phase("backward", "rank=1,step=10"), phase("reduce", "rank=1,step=10"),
-                    phase("before-update", "rank=1,step=10"), phase("after-update", "rank=1,step=10"),
-                    phase("callback", "rank=1,step=10"), phase("writing", "rank=0,step=12"),
-                    phase("before-rename", "rank=0,step=12"), phase("after-rename", "rank=0,step=12"),
-                    phase("pruning", "rank=0,step=12"), phase("shutdown", "rank=1"),
-                    recovery_phase("rendezvous", "rank=0,generation=0"), recovery_phase("broadcast", "rank=0"),
-                    Case{"load",
-                         {"rank=0,step=9,fault=kill", "rank=1,step=9,fault=kill", "rank=0,fault=kill,phase=load"}}),
+    Loads, RunUnder,
+    testing::Values(
+        Case{"load-of-a-snapshot", {"rank=0,step=14,fault=kill", "rank=0,fault=kill,phase=load"}, 1},
+        Case{"load-of-a-savepoint",
+             {"rank=0,step=14,fault=kill", "rank=0,fault=kill,phase=load"},
+             1,
+             {{"--recover-from", "savepoint"}}},
+        Case{"load-of-a-damaged-savepoint",
+             {"rank=0,step=14,fault=kill", "rank=0,fault=damage,phase=load"},
+             1,
+             {{"--recover-from", "savepoint"}}},
+        Case{"snapshot", {"rank=0,step=10,fault=kill,phase=snapshot"}, 1, {{"--memory-snapshot-every", "5"}}}),
     name_of);
 
+// The survivor waits, so that there is somebody to take the place.
+INSTANTIATE_TEST_SUITE_P(Spares, RunUnder,
+                         testing::Values(Case{"spare-that-waits",
+                                              {"rank=2,fault=kill,phase=rendezvous", "rank=1,step=9,fault=kill"},
+                                              2,
+                                              {{"--spares", "1"}, {"--when-lost", "wait"}}},
+                                         Case{"spare-that-takes-over",
+                                              {"rank=1,step=9,fault=kill", "rank=1,fault=kill,phase=broadcast"},
+                                              2,
+                                              {{"--spares", "1"}, {"--when-lost", "wait"}}}),
+                         name_of);
+
 Case kind(const std::string& name, const std::string& more = "") {
-  return {name, {"rank=1,step=10,fault=" + name + more}};
+  return {.name = name, .faults = {"rank=1,step=10,fault=" + name + more}};
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, RunUnder,
@@ -81,7 +112,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, RunUnder,
                                          kind("exit0"), kind("exit1"), kind("throw"), kind("terminate"), kind("loop"),
                                          kind("hang"), kind("slow", ",factor=3,count=5"), kind("oom"),
                                          kind("close-channel"), kind("garbage"), kind("lose-beats"),
-                                         kind("delay-beats", ",duration_ms=100"), kind("damage")),
+                                         kind("delay-beats", ",duration_ms=100")),
                          name_of);
 
 // What changes numbers is seen to have changed them, until something notices and undoes it.
@@ -97,6 +128,23 @@ TEST(Corruption, IsInTheJournalWithWhatItChanged) {
                                     [](const auto& line) { return line.at("event") == "corruption_injected"; });
     ASSERT_NE(found, lines.end()) << target << "\n" << journal_text(folder);
     EXPECT_EQ(marks(folder), 1U);
+  }
+}
+
+TEST(Disk, ThatFailsAtAnyMomentOfASavepointIsToldInTheJournal) {
+  for (const std::string fault : {"full-disk", "io-error"}) {
+    for (const std::string phase : {"writing", "before-rename", "after-rename"}) {
+      SCOPED_TRACE(fault + " " + phase);
+      const TemporaryFolder folder;
+      const DigitsRun run{.replicas = 1, .faults = {"rank=0,step=12,count=1,fault=" + fault + ",phase=" + phase}};
+
+      run_program(built_program("digits"), digits_arguments(run, folder));
+
+      const std::vector<nlohmann::json> lines = journal_of(folder);
+      EXPECT_TRUE(std::any_of(lines.begin(), lines.end(), [](const auto& line) {
+        return line.at("event") == "savepoint_failed" && line.at("details").at("step") == 12;
+      })) << journal_text(folder);
+    }
   }
 }
 

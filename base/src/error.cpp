@@ -33,6 +33,10 @@ std::string_view to_string(ErrorCode code) {
       return "unavailable";
     case ErrorCode::failed_replica:
       return "failed_replica";
+    case ErrorCode::not_finite:
+      return "not_finite";
+    case ErrorCode::diverged:
+      return "diverged";
     case ErrorCode::unsupported:
       return "unsupported";
   }

@@ -42,6 +42,9 @@ class Communicator {
   // valid until the next call.
   virtual std::span<const float> reduce(std::span<const int> covering_slots, FloatRange range, Deadline deadline) = 0;
 
+  // Whether the whole range of the last reduction is neither NaN nor infinite; the same answer on every rank.
+  virtual bool was_finite() const = 0;
+
   // Rank `root`'s bytes replace those of everyone who takes them. The same number of bytes on each rank, and the same
   // calls, whether a rank takes them or knows them already.
   virtual void broadcast(std::span<std::byte> bytes, int root, bool takes, Deadline deadline) = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <utility>
 
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
@@ -97,11 +98,14 @@ FitResult Trainer::Session::fit(const Dataset& data, const FitOptions& options) 
   while (!record_of(call).is_finished) {
     try {
       continue_fit(call, context, data, options);
+      continue;
     } catch (const GenerationEnded&) {
-      enter_generation();
-      rejoin_call(begun);
-      if (has_taken_state_) restore_callbacks(options);
+    } catch (const RollBack&) {
+      has_state_ = false;
     }
+    enter_generation();
+    rejoin_call(begun);
+    if (has_taken_state_) restore_callbacks(options);
   }
   running_fit_ = nullptr;
   if (place_->rank == 0) act_and_tell(options, [&] { flush_savepoints(); });
@@ -142,11 +146,12 @@ void Trainer::Session::continue_fit(std::size_t call, FitContext& context, const
       runner_->reach_with_state(FaultPoint::data, state_.step);
       const std::optional<Batch> batch = loader->next();
       HOLDFAST_ASSERT(batch.has_value() && batch->epoch == state_.epoch && batch->index == state_.batch);
-      const Logs logs = train_step(record, *batch);
+      const Logs logs = train_step(record, *batch, options);
       supervision_.enter(TrainingPhase::callbacks, state_.step);
       runner_->reach_with_state(FaultPoint::callback, state_.step - 1);
       for (const CallbackHandle& callback : options.callbacks) callback->on_step_end(context, logs);
     }
+    if (state_.batch == data.batches() || context.should_stop()) agree();
     if (state_.batch == data.batches()) {
       end_epoch(record, context, options);
     } else if (context.should_stop()) {
@@ -160,14 +165,22 @@ void Trainer::Session::continue_fit(std::size_t call, FitContext& context, const
   }
 }
 
-Logs Trainer::Session::train_step(CallRecord& record, const Batch& batch) {
-  const StepRunner::Outcome outcome = runner_->train(batch, state_.step);
+Logs Trainer::Session::train_step(CallRecord& record, const Batch& batch, const FitOptions& options) {
+  const bool is_disputed = dispute_ && dispute_->step == state_.step + 1;
+  const bool is_due =
+      place_->rank == 0 && memory_schedule_.is_due(state_.step + 1, MemorySnapshotSchedule::Clock::now());
+  const StepRunner::Outcome outcome =
+      runner_->train(batch, state_.step,
+                     {.requests_comparison = is_due || is_disputed,
+                      .applies_what_is_not_finite = options.when_not_finite == WhenNotFinite::go_on});
+  if (!outcome.not_finite.empty()) on_not_finite(outcome.not_finite, options);
   ++state_.step;
   ++state_.batch;
   add(record.epoch_sums, outcome.sums);
   record.epoch_samples += batch.samples;
   is_stop_requested_ = is_stop_requested_ || outcome.is_stop_requested;
   is_regroup_requested_ = is_regroup_requested_ || outcome.is_regroup_requested;
+  is_comparison_requested_ = is_comparison_requested_ || outcome.is_comparison_requested;
   runner_->reach_with_state(FaultPoint::after_update, state_.step - 1);
   return means(trainable_.sum_names(), record.epoch_sums, record.epoch_samples);
 }
@@ -203,7 +216,10 @@ void Trainer::Session::end_fit(CallRecord& record, FitContext& context, const Fi
 void Trainer::Session::save_pending(FitContext& context, const FitOptions& options) {
   std::vector<PendingSave> pending = context.take_pending();
   // On every rank, and whether or not the storage has a place: what is skipped must leave the same state behind.
-  if (!pending.empty()) collect_callback_states(options);
+  if (!pending.empty()) {
+    agree();
+    collect_callback_states(options);
+  }
   if (place_->rank != 0) return;
   act_and_tell(options, [&] {
     writer_.check();
@@ -212,9 +228,10 @@ void Trainer::Session::save_pending(FitContext& context, const FitOptions& optio
 }
 
 void Trainer::Session::keep_in_memory(const FitOptions& options) {
-  if (place_->rank != 0 || place_->run_directory.empty()) return;
+  if (!std::exchange(is_comparison_requested_, false) || place_->run_directory.empty()) return;
+  agree();
+  if (place_->rank != 0) return;
   const auto begin = MemorySnapshotSchedule::Clock::now();
-  if (!memory_schedule_.is_due(state_.step, begin)) return;
   supervision_.enter(TrainingPhase::saving, state_.step);
   runner_->reach_with_state(FaultPoint::snapshot, state_.step);
   collect_callback_states(options);

@@ -47,6 +47,19 @@ Trainer::Session::Session(Replica& replica, std::unique_ptr<Trainable> owned, Tr
   enter_generation();
 }
 
+// The state of step 0, also where another was given up.
+void Trainer::Session::begin_anew() {
+  state_.step = 0;
+  state_.epoch = 0;
+  state_.batch = 0;
+  state_.calls.clear();
+  state_.callbacks.clear();
+  trainable_.initialize(place_->seed);
+  is_epoch_begun_ = false;
+  has_state_ = true;
+  has_taken_state_ = true;
+}
+
 Trainer::Session::~Session() {
   place_->has_trainer = false;
 }
@@ -54,6 +67,7 @@ Trainer::Session::~Session() {
 void Trainer::Session::enter_generation() {
   is_stop_requested_ = false;
   is_regroup_requested_ = false;
+  is_comparison_requested_ = false;
   for (;;) {
     try {
       runner_.reset();
@@ -106,10 +120,7 @@ void Trainer::Session::settle_state() {
     text = find_state();
   }
   text = share_text(std::move(text), 0);
-  if (text.empty()) {
-    has_state_ = true;
-    return;
-  }
+  if (text.empty()) return begin_anew();
   share_arrays(0, true);
   take_state(text, false);
 }
@@ -232,6 +243,69 @@ void Trainer::Session::check_data(const Dataset& data, const char* purpose) cons
                                                                 trainable_.target_shape().to_string());
 }
 
+Digest Trainer::Session::state_digest() const {
+  DigestBuilder builder;
+  for (const StateSpan& span : trainable_.state()) builder.update(std::as_bytes(span.values));
+  return builder.finish();
+}
+
+void Trainer::Session::agree() {
+  if (place_->size == 1 && !dispute_) return;
+  supervision_.enter(TrainingPhase::waiting_for_peers, state_.step);
+  const Digest own = state_digest();
+  std::vector<Digest> all(static_cast<std::size_t>(place_->size));
+  runner_->communicator().gather_all(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)),
+                                     runner_->deadline());
+  const bool is_agreed =
+      std::all_of(all.begin(), all.end(), [&](const Digest& digest) { return digest == all.front(); });
+  if (is_agreed) return settle_dispute(own);
+  std::string digests;
+  for (const Digest& digest : all) digests += (digests.empty() ? "" : ", ") + digest.hex();
+  if (dispute_ && dispute_->own && dispute_->step == state_.step) {
+    throw Error(ErrorCode::diverged, "the replicas disagree about step " + std::to_string(state_.step) +
+                                         " again, by rank: " + digests +
+                                         "; one of the machine's parts computes wrongly");
+  }
+  dispute_ = Dispute{state_.step, own};
+  roll_back("the replicas hold different states behind step " + std::to_string(state_.step) + ", by rank: " + digests);
+}
+
+// Behind the step that was disputed: whoever had another state than computing it again gives is not to be trusted.
+void Trainer::Session::settle_dispute(const Digest& agreed) {
+  if (!dispute_ || state_.step < dispute_->step) return;
+  const Dispute settled = *std::exchange(dispute_, std::nullopt);
+  if (settled.step != state_.step || !settled.own || *settled.own == agreed) return;
+  throw Error(ErrorCode::diverged, "this replica's state behind step " + std::to_string(settled.step) + " was " +
+                                       settled.own->hex() + ", and " + agreed.hex() + " when all computed it again");
+}
+
+void Trainer::Session::roll_back(const std::string& why) {
+  if (place_->rank == 0) {
+    log(LogLevel::warning, why + "; all go back to the last state that they agreed on");
+    supervision_.report_event("rolled_back", nlohmann::json{{"step", state_.step}, {"why", why}}.dump());
+  }
+  throw RollBack{};
+}
+
+void Trainer::Session::on_not_finite(const std::string& what, const FitOptions& options) {
+  const std::string sentence = "in step " + std::to_string(state_.step) + " (epoch " + std::to_string(state_.epoch) +
+                               ", batch " + std::to_string(state_.batch) + ") " + what;
+  if (options.when_not_finite == WhenNotFinite::skip_step) {
+    if (place_->rank != 0) return;
+    log(LogLevel::warning, sentence + "; the step is skipped");
+    supervision_.report_event("step_skipped", nlohmann::json{{"step", state_.step}, {"why", what}}.dump());
+    return;
+  }
+  const bool is_repeated = dispute_ && !dispute_->own && dispute_->step == state_.step + 1;
+  const bool can_roll_back = !place_->run_directory.empty() && options.when_not_finite == WhenNotFinite::roll_back;
+  if (is_repeated || !can_roll_back) {
+    throw Error(ErrorCode::not_finite, sentence + (is_repeated ? ", again after the replicas went back" : "") +
+                                           "; look at the data of that batch, or lower the learning rate");
+  }
+  dispute_ = Dispute{state_.step + 1, std::nullopt};
+  roll_back(sentence);
+}
+
 std::size_t Trainer::Session::join_call(const std::string& kind, const Dataset& data, std::int64_t epochs) {
   ++calls_made_;
   CallRecord record;
@@ -280,10 +354,13 @@ Logs Trainer::Session::evaluate(const Dataset& data) {
       const Logs results = evaluation_pass(data);
       record_of(call).results = results;
       record_of(call).is_finished = true;
+      continue;
     } catch (const GenerationEnded&) {
-      enter_generation();
-      rejoin_call(begun);
+    } catch (const RollBack&) {
+      has_state_ = false;
     }
+    enter_generation();
+    rejoin_call(begun);
   }
   return record_of(call).results;
 }

@@ -21,6 +21,9 @@
 
 namespace holdfast {
 
+// Thrown to the call that is running: the state is given up for the last one that all replicas agreed on.
+struct RollBack {};
+
 class Trainer::Session {
  public:
   // `owned` may be empty when the application owns the Trainable.
@@ -80,13 +83,21 @@ class Trainer::Session {
   void begin_fit(FitContext& context, const FitOptions& options);
   void continue_fit(std::size_t call, FitContext& context, const Dataset& data, const FitOptions& options);
   void restore_callbacks(const FitOptions& options);
-  Logs train_step(CallRecord& record, const Batch& batch);
+  Logs train_step(CallRecord& record, const Batch& batch, const FitOptions& options);
   void end_epoch(CallRecord& record, FitContext& context, const FitOptions& options);
   void end_fit(CallRecord& record, FitContext& context, const FitOptions& options);
   Logs evaluation_pass(const Dataset& data);
   std::string callback_key(const Callback& callback) const;
   void collect_callback_states(const FitOptions& options);
 
+  // All ranks at the same point: throws RollBack unless all hold the same state, and the Error of a replica that was
+  // wrong before.
+  void agree();
+  Digest state_digest() const;
+  [[noreturn]] void roll_back(const std::string& why);
+  void begin_anew();
+  void on_not_finite(const std::string& what, const FitOptions& options);
+  void settle_dispute(const Digest& agreed);
   void keep_in_memory(const FitOptions& options);
   void save_pending(FitContext& context, const FitOptions& options);
   void submit_savepoint(const std::string& path, SaveOptions options);
@@ -109,7 +120,15 @@ class Trainer::Session {
   bool is_epoch_begun_ = false;   // on_epoch_begin() was called for the epoch that is under way
   bool is_stop_requested_ = false;
   bool is_regroup_requested_ = false;
+  bool is_comparison_requested_ = false;
   const FitOptions* running_fit_ = nullptr;  // whose callbacks' state belongs into a savepoint
+
+  // A disagreement, or a step that was not finite, that is being computed again.
+  struct Dispute {
+    std::int64_t step = 0;
+    std::optional<Digest> own{};  // empty: the step was not finite
+  };
+  std::optional<Dispute> dispute_;
 
   int prepared_workers_ = 0;
   std::optional<StepRunner> runner_;  // of the newest generation

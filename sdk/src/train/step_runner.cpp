@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <thread>
 
 #include "holdfast/base/error.h"
@@ -11,7 +12,8 @@ namespace {
 
 constexpr std::size_t kStopVote = 0;
 constexpr std::size_t kRegroupVote = 1;
-constexpr std::size_t kVotes = 2;
+constexpr std::size_t kComparisonVote = 2;
+constexpr std::size_t kVotes = 3;
 
 std::size_t round_up_to_line(std::size_t floats) {
   return (floats + 15) / 16 * 16;
@@ -49,7 +51,8 @@ StepRunner::StepRunner(Replica::Place& place, Trainable& trainable)
   accumulator_ = std::make_unique<ShardAccumulator>(ShardTree(place.shards), local_, communicator_->slots());
 }
 
-StepRunner::Outcome StepRunner::train(const Batch& batch, std::int64_t step) {
+StepRunner::Outcome StepRunner::train(const Batch& batch, std::int64_t step, const TrainOptions& options) {
+  requests_comparison_ = options.requests_comparison;
   Supervision& supervision = *place_.supervision;
   supervision.enter(TrainingPhase::computing, step);
   reach_with_state(FaultPoint::forward, step);
@@ -59,6 +62,12 @@ StepRunner::Outcome StepRunner::train(const Batch& batch, std::int64_t step) {
   supervision.reach(FaultPoint::reduce, step);
   const std::span<const float> reduced =
       communicator_->reduce(accumulator_->covering_slots(), {.begin = 0, .end = block_floats_}, deadline());
+
+  if (!communicator_->was_finite() && !options.applies_what_is_not_finite) {
+    Outcome outcome = outcome_of(reduced);
+    outcome.not_finite = describe_not_finite(reduced);
+    return outcome;
+  }
 
   supervision.enter(TrainingPhase::updating, step);
   supervision.reach(FaultPoint::before_update, step);
@@ -73,6 +82,19 @@ StepRunner::Outcome StepRunner::train(const Batch& batch, std::int64_t step) {
   });
   trainable_.apply_update({.step = step + 1, .batch_samples = batch.samples, .gradients = gradients});
   return outcome_of(reduced);
+}
+
+std::string StepRunner::describe_not_finite(std::span<const float> reduced) const {
+  const std::vector<std::string> names = trainable_.sum_names();
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (!std::isfinite(reduced[sums_begin_ + i])) return names[i] + " is " + std::to_string(reduced[sums_begin_ + i]);
+  }
+  const std::span<const float> gradients = reduced.first(trainable_.gradient_count());
+  const auto found =
+      std::find_if(gradients.begin(), gradients.end(), [](float value) { return !std::isfinite(value); });
+  if (found == gradients.end()) return "a sum over shards is not finite";
+  return "gradient " + std::to_string(found - gradients.begin()) + " of " + std::to_string(gradients.size()) + " is " +
+         std::to_string(*found);
 }
 
 std::vector<std::span<float>> StepRunner::floats_of(FaultTarget target) {
@@ -151,6 +173,7 @@ void StepRunner::vote(std::span<float> slot) const {
   const std::span<float> votes = slot.subspan(sums_begin_ + sum_count_, kVotes);
   if (place_.supervision->is_stop_requested()) votes[kStopVote] = 1.0F;
   if (place_.supervision->is_regroup_requested()) votes[kRegroupVote] = 1.0F;
+  if (requests_comparison_) votes[kComparisonVote] = 1.0F;
 }
 
 StepRunner::Outcome StepRunner::outcome_of(std::span<const float> reduced) const {
@@ -158,7 +181,8 @@ StepRunner::Outcome StepRunner::outcome_of(std::span<const float> reduced) const
   const std::span<const float> votes = reduced.subspan(sums_begin_ + sum_count_, kVotes);
   return {.sums = std::vector<double>(sums.begin(), sums.end()),
           .is_stop_requested = votes[kStopVote] > 0.0F,
-          .is_regroup_requested = votes[kRegroupVote] > 0.0F};
+          .is_regroup_requested = votes[kRegroupVote] > 0.0F,
+          .is_comparison_requested = votes[kComparisonVote] > 0.0F};
 }
 
 }  // namespace holdfast

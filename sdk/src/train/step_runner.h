@@ -5,6 +5,7 @@
 // number of replicas.
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "collective/communicator.h"
@@ -24,6 +25,10 @@ class StepRunner {
     // Some rank was asked before this step to stop, or to regroup; every rank sees the same answer at the same step.
     bool is_stop_requested = false;
     bool is_regroup_requested = false;
+    // The ranks are to compare their states behind this step.
+    bool is_comparison_requested = false;
+    // A sum or a gradient is NaN or infinite, so that nothing was applied; which one.
+    std::string not_finite{};
   };
 
   // How many shards each rank of the generation computes at once.
@@ -41,8 +46,12 @@ class StepRunner {
   // Training gets to `point`, where the whole state is at hand, for faults.
   void reach_with_state(FaultPoint point, std::int64_t step);
 
+  struct TrainOptions {
+    bool requests_comparison = false;
+    bool applies_what_is_not_finite = false;
+  };
   // Computes and applies update number step + 1.
-  Outcome train(const Batch& batch, std::int64_t step);
+  Outcome train(const Batch& batch, std::int64_t step, const TrainOptions& options);
   // Changes nothing.
   Outcome evaluate(const Batch& batch, std::int64_t step);
 
@@ -52,16 +61,19 @@ class StepRunner {
   std::vector<std::span<float>> floats_of(FaultTarget target);
   void compute_at_pace(const Batch& batch, std::int64_t step);
 
+  std::string describe_not_finite(std::span<const float> reduced) const;
   void compute_shards(const Batch& batch, std::int64_t step, Mode mode);
   void compute_shard(const Batch& batch, std::int64_t step, Mode mode, int worker, int index);
   void vote(std::span<float> slot) const;
   Outcome outcome_of(std::span<const float> reduced) const;
 
+  bool requests_comparison_ = false;  // in the step that is being computed
+
   Replica::Place& place_;
   Trainable& trainable_;
   const ShardRange local_;
   WorkerPool workers_;
-  // A block: gradients, padding to a cache line, sums, the numbers of ranks that were asked to stop and to regroup.
+  // A block: gradients, padding to a cache line, sums, the votes of ranks.
   std::size_t sum_count_ = 0;
   std::size_t sums_begin_ = 0;
   std::size_t block_floats_ = 0;

@@ -371,6 +371,7 @@ bool is_unrecoverable(ErrorCode code) {
     case ErrorCode::not_found:
     case ErrorCode::disk_full:
     case ErrorCode::incompatible:
+    case ErrorCode::not_finite:
     case ErrorCode::unavailable:
     case ErrorCode::unsupported:
       return true;

@@ -23,6 +23,8 @@ enum class ErrorCode {
   already_running,    // the run directory has another owner
   unavailable,        // this build or machine lacks what was asked for
   failed_replica,     // a replica failed more often than the restart budget allows
+  not_finite,         // training gave NaN or infinity, and does so again
+  diverged,           // replicas that should hold the same state do not
   unsupported,        // a shape, type or combination that Holdfast does not implement
 };
 

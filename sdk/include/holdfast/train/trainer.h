@@ -33,10 +33,19 @@ class MetricHandle {
   std::shared_ptr<const Metric> metric_;
 };
 
+// What becomes of a step whose loss, gradients or other sums are NaN or infinite.
+enum class WhenNotFinite {
+  roll_back,  // all replicas go back to the last state that they agreed on; the second time at one step they stop
+  stop,       // Error{not_finite}, which ends the run
+  skip_step,  // nothing is applied; the step counts
+  go_on,      // applied as it is
+};
+
 struct FitOptions {
   std::int64_t epochs = 1;
   std::optional<Dataset> validation{};  // evaluated behind each epoch as "val_..."
   std::vector<CallbackHandle> callbacks{};
+  WhenNotFinite when_not_finite = WhenNotFinite::roll_back;
 };
 
 struct FitResult {

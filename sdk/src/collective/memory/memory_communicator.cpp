@@ -9,6 +9,7 @@
 namespace holdfast {
 namespace {
 
+constexpr std::size_t kFiniteOffset = 32;
 constexpr std::size_t kSlotTableOffset = 64;
 constexpr std::size_t kSlotsOffset = 4096;
 constexpr std::size_t kMaximumCoveringNodes = (kSlotsOffset - kSlotTableOffset) / sizeof(std::uint32_t);
@@ -36,12 +37,24 @@ void add(const float* left, const float* right, float* sum, std::size_t floats) 
   for (std::size_t i = 0; i < floats; ++i) sum[i] = left[i] + right[i];
 }
 
+// The exponent of NaN and infinity is all ones. A maximum over integers vectorises, and does not stop early.
+bool is_finite(const float* values, std::size_t floats) {
+  std::uint32_t largest = 0;
+  for (std::size_t i = 0; i < floats; ++i) {
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, values + i, sizeof bits);
+    largest = std::max(largest, bits & 0x7FFF'FFFFU);
+  }
+  return largest < 0x7F80'0000U;
+}
+
 }  // namespace
 
-void add_in_order(std::span<const SumInstruction> program, std::span<const float* const> leaves, FloatRange range,
+bool add_in_order(std::span<const SumInstruction> program, std::span<const float* const> leaves, FloatRange range,
                   float* sum) {
   std::vector<float> temporaries(leaves.size() * kBlockFloats);
   std::vector<const float*> stack(leaves.size());
+  bool all_finite = true;
   for (std::size_t begin = range.begin; begin < range.end; begin += kBlockFloats) {
     const std::size_t floats = std::min(kBlockFloats, range.end - begin);
     std::size_t depth = 0;
@@ -59,7 +72,9 @@ void add_in_order(std::span<const SumInstruction> program, std::span<const float
     }
     HOLDFAST_ASSERT(depth == 1);
     std::memcpy(sum + (begin - range.begin), stack[0], floats * sizeof(float));
+    all_finite = is_finite(stack[0], floats) && all_finite;
   }
+  return all_finite;
 }
 
 std::size_t MemoryCommunicatorShape::arena_bytes() const {
@@ -140,7 +155,9 @@ std::span<const float> MemoryCommunicator::reduce(std::span<const int> covering_
   if (shape_.size == 1) {
     HOLDFAST_ASSERT(covering_slots.size() == 1);
     if (signal(0).is_cancelled()) throw GenerationEnded("the generation was ended during an all-reduce");
-    return {slot(0, static_cast<std::uint32_t>(covering_slots[0])), shape_.float_count};
+    const float* sum = slot(0, static_cast<std::uint32_t>(covering_slots[0]));
+    was_finite_ = is_finite(sum + range.begin, range.end - range.begin);
+    return {sum, shape_.float_count};
   }
   auto* table = own_.writable().data() + kSlotTableOffset;
   for (std::size_t node = 0; node < covering_slots.size(); ++node) {
@@ -148,11 +165,16 @@ std::span<const float> MemoryCommunicator::reduce(std::span<const int> covering_
     std::memcpy(table + node * sizeof index, &index, sizeof index);
   }
   barrier(deadline);
-  add_in_order(program_, leaves(), segment_of(shape_.rank, range), const_cast<float*>(segment(shape_.rank)));
+  const bool own_is_finite =
+      add_in_order(program_, leaves(), segment_of(shape_.rank, range), const_cast<float*>(segment(shape_.rank)));
+  own_.writable()[kFiniteOffset] = static_cast<std::byte>(own_is_finite);
   // Behind this barrier nobody reads slots any more; segments are written again only behind the next reduction's first
   // barrier.
   barrier(deadline);
   gather(range);
+  was_finite_ = true;
+  for (int rank = 0; rank < shape_.size; ++rank)
+    was_finite_ = was_finite_ && arena(rank)[kFiniteOffset] != std::byte{0};
   return result_;
 }
 

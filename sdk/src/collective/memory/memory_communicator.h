@@ -5,8 +5,8 @@
 // copies the other segments from the ranks that added them. With as many shards as ranks each rank reads and writes
 // about two blocks, whatever the number of ranks.
 //
-// An arena: SignalWord at byte 0, the slot numbers of the covering nodes at byte 64, from byte 4096 on the slots, then
-// the segment.
+// An arena: SignalWord at byte 0, whether the rank's segment is finite at byte 32, the slot numbers of the covering
+// nodes at byte 64, from byte 4096 on the slots, then the segment.
 
 #include <memory>
 #include <vector>
@@ -38,6 +38,7 @@ class MemoryCommunicator final : public Communicator {
   int size() const override { return shape_.size; }
   std::vector<std::span<float>> slots() override;
   std::span<const float> reduce(std::span<const int> covering_slots, FloatRange range, Deadline deadline) override;
+  bool was_finite() const override { return was_finite_; }
   void broadcast(std::span<std::byte> bytes, int root, bool takes, Deadline deadline) override;
   void gather_all(std::span<const std::byte> own, std::span<std::byte> all, Deadline deadline) override;
   void barrier(Deadline deadline) override;
@@ -62,10 +63,12 @@ class MemoryCommunicator final : public Communicator {
   std::vector<SharedMemory> peers_;
   std::vector<float> result_;
   std::uint32_t phase_ = 0;  // barriers passed
+  bool was_finite_ = true;
 };
 
-// Adds leaves[k][range] by `program` into sum[0, range size). The temporaries stay in the first-level cache.
-void add_in_order(std::span<const SumInstruction> program, std::span<const float* const> leaves, FloatRange range,
+// Adds leaves[k][range] by `program` into sum[0, range size). The temporaries stay in the first-level cache. Returns
+// whether every sum is finite.
+bool add_in_order(std::span<const SumInstruction> program, std::span<const float* const> leaves, FloatRange range,
                   float* sum);
 
 }  // namespace holdfast

@@ -42,7 +42,8 @@ ProgramResult train_on(const IdxFiles& files, const TemporaryFolder& folder) {
 
 int count_lines_with(const std::string& text, const std::string& part) {
   int count = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) count += line.find(part) != std::string::npos ? 1 : 0;
   return count;
 }
 

@@ -163,7 +163,6 @@ void SavepointWriter::save(const Work& work) {
 void SavepointWriter::write(const Work& work) {
   const std::string& path = work.request.path;
   const SavepointCompression compression = compression_of(work);
-  if (work.request.when_started) work.request.when_started();
   SavepointEvent event = event_of(SavepointEvent::Kind::started, path, work.request.step);
   tell(event);
   const Clock::time_point begin = Clock::now();

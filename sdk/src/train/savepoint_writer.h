@@ -26,7 +26,6 @@ class SavepointWriter {
     std::int64_t step = 0;
     std::function<Snapshot()> take_snapshot;  // called by submit(), only once there is a place for it
     SaveOptions options{};
-    std::function<void()> when_started{};  // called on the writer's thread
   };
   // Called on whichever thread it happens.
   using Tell = std::function<void(const SavepointEvent&)>;

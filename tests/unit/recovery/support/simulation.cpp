@@ -82,6 +82,7 @@ class Simulation {
     write_down(event, decision);
     note_after(before, event);
     demand(!decision.reason.empty(), "a decision has no reason");
+    check_patience(before, event);
     check_state();
     for (const Action& action : decision.actions) carry_out(before, action);
     check_timer();
@@ -136,6 +137,14 @@ class Simulation {
     const auto most = static_cast<std::size_t>(state_.policy.restart.max_restarts);
     demand(state_.history.restarts.size() <= most, "the restart budget is overdrawn");
     demand(state_.newcomers.restarts.size() <= most, "the restart budget of newcomers is overdrawn");
+  }
+
+  // Whoever leaves when asked to, as all do that never hung and wait for nobody who left early, is not killed.
+  void check_patience(const State& before, const Event& event) const {
+    const bool was_lost =
+        event.kind == EventKind::timer && state_.phase == RunPhase::ending && before.phase != RunPhase::ending;
+    const bool has_a_cause = world_.has_anyone_hung() || world_.had_early_exit();
+    demand(!was_lost || has_a_cause, "patience is lost with processes that did what they were asked");
   }
 
   // A deadline that no timer is set for would never pass.

@@ -496,10 +496,6 @@ void SimulatedWorld::leave_unasked(int member) {
   schedule({}, {.happening = Happening::leaves, .member = member, .number = process.generation});
 }
 
-bool SimulatedWorld::is_alive(int member) const {
-  return processes_.at(member).life != Life::gone;
-}
-
 bool SimulatedWorld::is_well(int member) const {
   const Process& process = processes_.at(member);
   return process.life != Life::gone && !is_hung(process) && !process.is_condemned;
@@ -509,8 +505,9 @@ bool SimulatedWorld::is_hung(const Process& process) const {
   return process.is_hung && (!process.goes_on || now_ < *process.goes_on);
 }
 
-std::int64_t SimulatedWorld::step_of(int member) const {
-  return processes_.at(member).step;
+bool SimulatedWorld::has_anyone_hung() const {
+  return std::any_of(processes_.begin(), processes_.end(),
+                     [](const auto& entry) { return entry.second.is_hung && entry.second.life != Life::gone; });
 }
 
 }  // namespace holdfast::recovery

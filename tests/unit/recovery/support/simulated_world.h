@@ -64,10 +64,10 @@ class SimulatedWorld {
   void ask_to_regroup();
   void set_timer(Moment moment);
 
-  bool is_alive(int member) const;
   // Alive, not hung, and nobody asked for its end.
   bool is_well(int member) const;
-  std::int64_t step_of(int member) const;
+  // Among those that are alive, be it only for a while.
+  bool has_anyone_hung() const;
   std::int64_t steps() const { return steps_; }
   std::int64_t committed() const { return committed_; }
   // Of the newest state: less than committed() while steps are computed again.

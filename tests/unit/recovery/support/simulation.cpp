@@ -82,6 +82,8 @@ class Simulation {
     write_down(event, decision);
     note_after(before, event);
     demand(!decision.reason.empty(), "a decision has no reason");
+    check_patience(before, event);
+    check_size();
     check_state();
     for (const Action& action : decision.actions) carry_out(before, action);
     check_timer();
@@ -136,6 +138,27 @@ class Simulation {
     const auto most = static_cast<std::size_t>(state_.policy.restart.max_restarts);
     demand(state_.history.restarts.size() <= most, "the restart budget is overdrawn");
     demand(state_.newcomers.restarts.size() <= most, "the restart budget of newcomers is overdrawn");
+  }
+
+  // Nobody is kept waiting whom the running generation could use, and none is larger than it should be for long.
+  void check_size() const {
+    if (state_.phase != RunPhase::running || state_.is_regroup_asked || state_.is_stop_requested) return;
+    const auto count = [this](Stage stage) {
+      return std::count_if(state_.members.begin(), state_.members.end(),
+                           [stage](const Member& member) { return member.stage == stage; });
+    };
+    const int wanted = std::max(1, state_.target - state_.finished);
+    demand(count(Stage::training) <= wanted || state_.finished > 0, "a generation stays too large");
+    demand(count(Stage::training) >= wanted || count(Stage::ready) == 0 || state_.finished > 0,
+           "a process is ready, but the generation that lacks one is not asked to regroup");
+  }
+
+  // Whoever leaves when asked to, as all do that never hung and wait for nobody who left early, is not killed.
+  void check_patience(const State& before, const Event& event) const {
+    const bool was_lost =
+        event.kind == EventKind::timer && state_.phase == RunPhase::ending && before.phase != RunPhase::ending;
+    const bool has_a_cause = world_.has_anyone_hung() || world_.had_early_exit();
+    demand(!was_lost || has_a_cause, "patience is lost with processes that did what they were asked");
   }
 
   // A deadline that no timer is set for would never pass.

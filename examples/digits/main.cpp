@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "drawn_digits.h"
 #include "holdfast/holdfast.h"
@@ -20,7 +21,7 @@ struct Arguments {
   float learning_rate = 2e-3F;
   std::string report;
   std::string device = "cpu";
-  double hang_after_seconds = 30;
+  std::optional<double> hang_after_seconds;
   std::string when_lost = "shrink";
   std::string recover_from = "survivors";
   holdfast::SuperviseOptions run;
@@ -124,8 +125,7 @@ void declare(CLI::App& app, Arguments& arguments) {
       ->capture_default_str()
       ->check(CLI::IsMember({"cpu", "cuda"}));
   app.add_option("--hang-after", arguments.hang_after_seconds,
-                 "seconds without progress after which a replica is replaced")
-      ->capture_default_str();
+                 "seconds without progress after which a replica is replaced; by the times of steps when not given");
   app.add_option("--spares", arguments.run.spares, "processes that wait, ready, to take the place of a replica")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
@@ -153,7 +153,10 @@ int main(int argc, char** argv) {
   declare(app, arguments);
   CLI11_PARSE(app, argc, argv);
   arguments.run.kind = arguments.device == "cuda" ? holdfast::DeviceKind::cuda : holdfast::DeviceKind::cpu;
-  arguments.run.hang_after = std::chrono::milliseconds(static_cast<std::int64_t>(arguments.hang_after_seconds * 1000));
+  if (arguments.hang_after_seconds) {
+    arguments.run.hang_after =
+        std::chrono::milliseconds(static_cast<std::int64_t>(*arguments.hang_after_seconds * 1000));
+  }
   arguments.run.when_lost = arguments.when_lost == "wait" ? holdfast::WhenLost::wait : holdfast::WhenLost::shrink;
   arguments.run.recover_from =
       arguments.recover_from == "savepoint" ? holdfast::RecoverFrom::savepoint : holdfast::RecoverFrom::survivors;

@@ -2,7 +2,7 @@
 
 // What watchdog and workers say to each other over their channel: JSON objects with a "kind".
 //
-//   worker to watchdog:  joined | ready | checked_in {generation} | failure {what, is_unrecoverable} | finished |
+//   worker to watchdog:  joined | ready | checked_in {generation, step} | failure {what, is_unrecoverable} | finished |
 //                        event {name, details} | arena_request {generation, number, bytes} | snapshot_request {bytes}
 //   watchdog to worker:  hello {...} | welcome {generation, rank, size; with descriptors of memory snapshots} |
 //                        restart {...} | regroup {generation} | stop | snapshot_memory {; with a descriptor} |

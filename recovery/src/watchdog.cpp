@@ -27,6 +27,7 @@
 #include "messages.h"
 #include "replica_process.h"
 #include "run_lock.h"
+#include "stragglers.h"
 #include "supervisor.h"
 
 namespace holdfast::recovery {
@@ -60,7 +61,8 @@ void check(const WatchdogOptions& options) {
   if (options.run_directory.empty()) refuse("run_directory is empty");
   if (options.command.empty()) refuse("command is empty");
   if (options.max_restarts < 0) refuse("max_restarts is " + std::to_string(options.max_restarts));
-  for (const auto duration : {options.hang_after, options.start_timeout, options.stop_grace, options.restart_window}) {
+  const auto hang_after = options.hang_after.value_or(options.start_timeout);
+  for (const auto duration : {hang_after, options.start_timeout, options.stop_grace, options.restart_window}) {
     if (duration.count() <= 0) refuse("one of its durations is " + std::to_string(duration.count()) + " ms");
   }
   check_utf8("run_directory", options.run_directory);
@@ -133,6 +135,7 @@ class Watchdog {
       if (error) return;
       look_for_progress();
       look_for_hang();
+      look_for_stragglers();
       wait_for_tick();
     });
   }
@@ -161,6 +164,34 @@ class Watchdog {
             .member = hang->member,
             .what = hang->what,
             .step = processes_.at(hang->member)->step()});
+    }
+  }
+
+  // Reports only: who computes more slowly than the others, and who no longer does.
+  void look_for_stragglers() {
+    if (state_.phase != RunPhase::running || options_.shards == 0) return;
+    std::vector<Load> loads;
+    std::int64_t step = -1;
+    const auto size = static_cast<int>(by_rank_.size());
+    for (int rank = 0; rank < size; ++rank) {
+      const int id = by_rank_[static_cast<std::size_t>(rank)];
+      const auto process = processes_.find(id);
+      if (process == processes_.end()) return;
+      const int shards = options_.shards / size + (rank < options_.shards % size ? 1 : 0);
+      loads.push_back(process->second->load(id, shards, 1));
+      step = std::max(step, process->second->step());
+    }
+    if (!stragglers_.look(loads, step)) return;
+    for (const Stragglers::Standing& standing : stragglers_.standings()) {
+      journal_.append({{"event", "straggler"},
+                       {"generation", state_.generation},
+                       {"member", standing.member},
+                       {"rank", rank_of(standing.member)},
+                       {"step", step},
+                       {"is_straggler", standing.is_straggler},
+                       {"score", standing.score},
+                       {"since_step", standing.since_step},
+                       {"waiting_share", standing.waiting_share}});
     }
   }
 
@@ -211,6 +242,7 @@ class Watchdog {
     } else if (kind == kCheckedIn) {
       event.kind = EventKind::checked_in;
       event.generation = body.at("generation").get<int>();
+      event.step = body.at("step").get<std::int64_t>();
     } else if (kind == kFinished) {
       event.kind = EventKind::finished;
     } else if (kind == kFailure) {
@@ -484,6 +516,7 @@ class Watchdog {
   RunOutcome outcome_;
 
   HangDetector hang_detector_;
+  Stragglers stragglers_{Stragglers::Options{}};
   std::map<int, std::shared_ptr<ReplicaProcess>> processes_;  // by member
   std::map<int, int> intended_ranks_;                         // by member
   std::vector<SharedMemory> snapshot_memories_;               // the newest writer's last

@@ -258,14 +258,14 @@ Worker::Worker(std::unique_ptr<Connection> connection) : connection_(std::move(c
 
 Worker::~Worker() = default;
 
-void Worker::enter_generation(Deadline deadline) {
+void Worker::enter_generation(Deadline deadline, std::int64_t state_step) {
   const int left = generation();
   connection_->forget_arenas();
   if (left < 0) {
     connection_->send({{"kind", kReady}});
     deadline = Deadline::after(kAsLongAsTheWatchdogLives);
   } else {
-    connection_->send({{"kind", kCheckedIn}, {"generation", left}});
+    connection_->send({{"kind", kCheckedIn}, {"generation", left}, {"step", state_step}});
   }
   connection_->wait_for_welcome(deadline);
 }

@@ -28,6 +28,11 @@ void add(std::vector<double>& sums, const std::vector<double>& summands) {
   for (std::size_t i = 0; i < summands.size(); ++i) sums[i] += summands[i];
 }
 
+// What may be otherwise the next time, and costs a savepoint, not the training.
+bool is_of_the_storage(ErrorCode code) {
+  return code == ErrorCode::disk_full || code == ErrorCode::input_output || code == ErrorCode::invalid_file;
+}
+
 void require_distinct_names(const std::vector<CallbackHandle>& callbacks) {
   std::set<std::string> names;
   for (const CallbackHandle& callback : callbacks) {
@@ -222,8 +227,14 @@ void Trainer::Session::save_pending(FitContext& context, const FitOptions& optio
   }
   if (place_->rank != 0) return;
   act_and_tell(options, [&] {
-    writer_.check();
-    for (PendingSave& save : pending) submit_savepoint(save.path, std::move(save.options));
+    try {
+      writer_.check();
+      for (PendingSave& save : pending) submit_savepoint(save.path, std::move(save.options));
+    } catch (const Error& failure) {
+      if (!is_of_the_storage(failure.code())) throw;
+      log(LogLevel::error,
+          std::string("a savepoint failed, and training goes on with those that are there: ") + failure.what());
+    }
   });
 }
 

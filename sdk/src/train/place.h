@@ -97,8 +97,9 @@ struct Replica::Place {
   std::shared_ptr<Supervision> supervision = std::make_shared<NoSupervision>();
   FileSystem* file_system = &posix_file_system();
   std::unique_ptr<FileSystem> own_file_system;  // what file_system points to, where it is no other's
-  // Blocks until this process is part of a new generation, of which it sets what is above.
-  std::function<void()> enter_generation = [] {};
+  // Blocks until this process is part of a new generation, of which it sets what is above. `state_step` is the step of
+  // the state that it brings along, -1 without one.
+  std::function<void(std::int64_t state_step)> enter_generation = [](std::int64_t) {};
   // With the other ranks of the generation. Blocks until all are there, by collective_timeout. Throws GenerationEnded.
   std::function<std::unique_ptr<Communicator>(const MemoryCommunicatorShape&)> connect;
   bool has_trainer = false;

@@ -72,7 +72,7 @@ void Trainer::Session::enter_generation() {
     try {
       runner_.reset();
       supervision_.reach(FaultPoint::rendezvous, -1);
-      place_->enter_generation();
+      place_->enter_generation(has_state_ ? state_.step : -1);
       prepare_workers();
       runner_.emplace(*place_, trainable_);
       return settle_state();

@@ -137,7 +137,7 @@ void check_numbers(const RunChoices& choices, int replicas) {
 // Longer than the watchdog needs to find who hangs: a collective's own deadline is the last resort, and names a victim
 // only.
 std::chrono::milliseconds collective_timeout(const SuperviseOptions& options) {
-  return 4 * std::max(options.hang_after, options.start_timeout);
+  return 4 * std::max(options.hang_after.value_or(options.start_timeout), options.start_timeout);
 }
 
 recovery::WhenLost to_recovery(WhenLost when_lost) {
@@ -178,6 +178,7 @@ recovery::RunOutcome watch(int argc, char** argv, const SuperviseOptions& option
   return recovery::run_watchdog(
       {.replicas = replicas,
        .spares = options.spares,
+       .shards = choices.shards,
        .places = static_cast<int>(options.devices.size()),
        .when_lost = to_recovery(options.when_lost),
        .recover_from = to_recovery(options.recover_from),
@@ -347,8 +348,8 @@ std::shared_ptr<Replica::Place> place_of(recovery::Worker& worker) {
     moved.workers = std::max(1, cores / moved.size / moved.threads_per_shard);
   };
   move(*place);
-  place->enter_generation = [&worker, move, &moved = *place] {
-    worker.enter_generation(Deadline::after(moved.collective_timeout));
+  place->enter_generation = [&worker, move, &moved = *place](std::int64_t state_step) {
+    worker.enter_generation(Deadline::after(moved.collective_timeout), state_step);
     move(moved);
   };
   place->connect = [&worker, start_timeout](const MemoryCommunicatorShape& shape) -> std::unique_ptr<Communicator> {

@@ -440,7 +440,26 @@ TEST(Trainer, SkipsSavepointsWithoutAnEffectOnWhatItComputes) {
   }
 }
 
-TEST(Trainer, EndsWithTheErrorOfASavepointAndTellsOfItBefore) {
+TEST(Trainer, TrainsOnWhenASavepointFails) {
+  const TemporaryFolder folder;
+  const Outcome expected = outcome_of({});
+  const auto has_failed = std::make_shared<std::atomic<bool>>(false);
+  const auto files = when_saving("write", [has_failed] {
+    if (!has_failed->exchange(true)) throw Error(ErrorCode::disk_full, "the disk is full");
+  });
+  const auto listener = std::make_shared<Listener>();
+
+  const Outcome outcome = outcome_of({.run_directory = folder.path(), .file_system = files.get()},
+                                     [&]() -> std::vector<CallbackHandle> {
+                                       return {ModelCheckpoint({.every_steps = 1}), listener};
+                                     });
+
+  expect_equal(outcome, expected);
+  EXPECT_EQ(listener->steps(SavepointEvent::Kind::failed).size(), 1U);
+  EXPECT_FALSE(listener->steps(SavepointEvent::Kind::durable).empty());
+}
+
+TEST(Trainer, EndsWithTheErrorOfTheLastSavepointAndTellsOfItBefore) {
   const TemporaryFolder folder;
   const auto files = when_saving("write", [] { throw Error(ErrorCode::disk_full, "the disk is full"); });
   const auto listener = std::make_shared<Listener>();

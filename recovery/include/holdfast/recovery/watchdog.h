@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,7 +31,9 @@ enum class RecoverFrom {
 struct WatchdogOptions {
   int replicas = 1;  // 1 to kMaxReplicas
   int spares = 0;    // initialised processes that wait to take the place of a replica
-  int places = 0;    // devices that replicas are dealt to; 0: one for each replica
+  int shards =
+      0;  // that ranks compute in a step, dealt in equal parts; 0: unknown, so that nobody looks for stragglers
+  int places = 0;  // devices that replicas are dealt to; 0: one for each replica
   WhenLost when_lost = WhenLost::shrink;
   RecoverFrom recover_from = RecoverFrom::survivors;
   std::string run_directory{};                // created when missing
@@ -39,7 +42,9 @@ struct WatchdogOptions {
   std::string worker_config{};                // handed to each worker as it is
   int max_restarts = 20;                      // within restart_window; one failure more ends the run
   std::chrono::milliseconds restart_window = std::chrono::minutes(10);
-  std::chrono::milliseconds hang_after = std::chrono::seconds(30);  // without progress, outside of waiting for peers
+  // The most without progress, outside of waiting for peers. Empty: by what it does and by the run's step times, see
+  // hang_limits.h.
+  std::optional<std::chrono::milliseconds> hang_after{};
   std::chrono::milliseconds start_timeout = std::chrono::seconds(120);  // the same, while a worker starts
   std::chrono::milliseconds stop_grace = std::chrono::seconds(25);      // between a request to stop and a kill
   std::vector<std::string> faults{};                                    // see faults.h

@@ -50,8 +50,9 @@ class Worker {
 
   // Blocks until this process is part of a new generation. The first call says that it is ready to train, and may take
   // as long as the watchdog lives: a spare waits to be needed. A later call says that it has left its generation, keeps
-  // its state, and waits for the next; Error{deadline_exceeded} when there is none within `deadline`.
-  void enter_generation(Deadline deadline);
+  // its state, and waits for the next; Error{deadline_exceeded} when there is none within `deadline`. `state_step` is
+  // the step of the whole state that it brings along, -1 without one.
+  void enter_generation(Deadline deadline, std::int64_t state_step = -1);
 
   // Before the first generation: the rank that this process was started for (one of a spare is not below size()), how
   // many replicas there are to be, and -1.

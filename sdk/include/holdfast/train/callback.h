@@ -56,8 +56,9 @@ class TrainingContext {
 
   // Writes a savepoint of the state that the next step begins with, in the background, on the primary rank alone; of
   // several with one path the last call counts. To be called on every rank alike, like everything that a callback does.
-  // What comes of it is told through Callback::on_savepoint(), and by the run's journal. A write that failed ends
-  // training with its Error at the next step.
+  // What comes of it is told through Callback::on_savepoint(), and by the run's journal. Where the storage fails (disk
+  // full, input or output, damage found on reading back) training goes on with the savepoints that are there, which is
+  // logged as an error; only the failure of the last one ends fit() with its Error.
   //
   // While two are under way, training waits or the savepoint is skipped, as `options` say; neither changes the state or
   // a later step. A wait ends with Error{deadline_exceeded} after ten minutes, or sooner where other replicas would

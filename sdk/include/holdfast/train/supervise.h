@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -68,9 +69,10 @@ struct SuperviseOptions {
 
   int max_restarts = 20;  // within restart_window; then the run ends with the last cause
   std::chrono::milliseconds restart_window = std::chrono::minutes(10);
-  // A replica that makes no progress for this long is taken for hung and replaced. Longer than the longest step,
-  // callback or sample.
-  std::chrono::milliseconds hang_after = std::chrono::seconds(30);
+  // A replica that makes no progress for this long is taken for hung and replaced: longer than the longest step,
+  // callback or sample. Empty: a step may take a second and three times the 99th percentile of those before; callbacks,
+  // savepoints and evaluation 30 s; a process that uses its processor ten times as long, and at least 30 s.
+  std::optional<std::chrono::milliseconds> hang_after{};
   std::chrono::milliseconds start_timeout = std::chrono::seconds(120);
   // From SIGINT, SIGTERM or SIGUSR1 until replicas that have not left by themselves are killed.
   std::chrono::milliseconds stop_grace = std::chrono::seconds(25);

@@ -1,0 +1,96 @@
+// Numbers that are wrong on one replica: they are noticed, and the weights at the end are those of a run without them.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "resilience/digits_run.h"
+
+namespace holdfast {
+namespace {
+
+using nlohmann::json;
+
+class WrongNumbers : public testing::Test {
+ protected:
+  // States are compared after every `every` steps.
+  void run(const std::string& fault, int replicas, int every) {
+    const DigitsRun digits{.replicas = replicas,
+                           .faults = {fault},
+                           .options = {{"--memory-snapshot-every", std::to_string(every)}, {"--save-every", "0"}}};
+    const ProgramResult result = run_program(built_program("digits"), digits_arguments(digits, folder_));
+    ASSERT_EQ(result.exit_code, 0) << result.output;
+    journal_ = journal_of(folder_);
+    ASSERT_EQ(events("corruption_injected").size(), 1U);
+    EXPECT_EQ(report_of(folder_).at("weights_digest"), undisturbed_digest());
+  }
+
+  std::vector<json> events(const std::string& name) const {
+    std::vector<json> found;
+    std::copy_if(journal_.begin(), journal_.end(), std::back_inserter(found),
+                 [&](const json& line) { return line.at("event") == name; });
+    return found;
+  }
+
+  // Ranks that were replaced.
+  std::vector<int> guilty() const {
+    std::vector<int> ranks;
+    for (const json& line : events("restart")) ranks.push_back(line.at("restart").at("rank"));
+    return ranks;
+  }
+
+  TemporaryFolder folder_;
+  std::vector<json> journal_;
+};
+
+}  // namespace
+
+TEST_F(WrongNumbers, InAWeightOfOneReplicaAreUndoneAndTheReplicaIsReplaced) {
+  for (const int rank : {0, 1}) {
+    SCOPED_TRACE("rank " + std::to_string(rank));
+    std::filesystem::remove_all(folder_ / "run");
+
+    run("rank=" + std::to_string(rank) + ",step=12,phase=after-update,fault=flip,seed=3", 2, 5);
+
+    ASSERT_EQ(events("rolled_back").size(), 1U);
+    EXPECT_EQ(events("rolled_back")[0].at("details").at("step"), 15);
+    EXPECT_EQ(guilty(), std::vector<int>{rank});
+  }
+}
+
+TEST_F(WrongNumbers, InAnOptimizersSlotAreUndone) {
+  run("rank=2,step=12,phase=forward,fault=flip,target=slot,seed=8", 3, 5);
+
+  EXPECT_EQ(events("rolled_back").size(), 1U);
+  EXPECT_EQ(guilty(), std::vector<int>{2});
+}
+
+// Behind the last comparison that is due: the end of the epoch is one, too.
+TEST_F(WrongNumbers, InTheLastStepAreUndone) {
+  run("rank=1,step=26,phase=after-update,fault=flip,seed=5", 2, 10);
+
+  EXPECT_EQ(events("rolled_back").size(), 1U);
+}
+
+TEST_F(WrongNumbers, BeforeTheFirstSnapshotSendAllBackToTheStart) {
+  run("rank=1,step=1,phase=after-update,fault=flip,seed=5", 2, 6);
+
+  ASSERT_EQ(events("rolled_back").size(), 1U);
+  EXPECT_TRUE(events("resumed").empty());
+}
+
+TEST_F(WrongNumbers, ThatAreNoneAreUndone) {
+  for (const std::string target : {"loss", "gradient"}) {
+    SCOPED_TRACE(target);
+    std::filesystem::remove_all(folder_ / "run");
+
+    run("rank=1,step=13,phase=backward,fault=nan,target=" + target, 2, 4);
+
+    ASSERT_EQ(events("rolled_back").size(), 1U);
+    EXPECT_EQ(events("rolled_back")[0].at("details").at("step"), 13);
+    EXPECT_TRUE(guilty().empty());
+  }
+}
+
+}  // namespace holdfast

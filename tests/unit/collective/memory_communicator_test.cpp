@@ -7,6 +7,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "collective/shard_accumulator.h"
 #include "holdfast/base/error.h"
@@ -101,6 +102,63 @@ TEST(MemoryCommunicator, BroadcastsMoreThanAnArenaHolds) {
   EXPECT_EQ(received[0] == received[1], true);
   EXPECT_EQ(received[2] == received[1], true);
   EXPECT_EQ(received[0][10'000], static_cast<std::byte>((10'000 * 7) & 255));
+}
+
+TEST(MemoryCommunicator, LeavesWhatARankDoesNotTake) {
+  ThreadGroup group(2);
+  std::vector<std::byte> kept(1000, std::byte{7});
+
+  run_ranks(2, group, [&](int rank) {
+    const auto communicator = group.connect(shape_of(rank, 2, 2, 16));
+    std::vector<std::byte> sent(1000, std::byte{9});
+    communicator->broadcast(rank == 0 ? sent : kept, 0, false, soon());
+  });
+
+  EXPECT_EQ(kept == std::vector<std::byte>(1000, std::byte{7}), true);
+}
+
+TEST(MemoryCommunicator, GathersEveryRanksBytesInOrder) {
+  constexpr int kRanks = 3;
+  ThreadGroup group(kRanks);
+  std::vector<std::vector<int>> gathered(kRanks, std::vector<int>(kRanks));
+
+  run_ranks(kRanks, group, [&](int rank) {
+    const auto communicator = group.connect(shape_of(rank, kRanks, kRanks, 16));
+    for (int round = 0; round < 100; ++round) {
+      const int own = 100 * round + rank;
+      communicator->gather_all(std::as_bytes(std::span(&own, 1)),
+                               std::as_writable_bytes(std::span(gathered[static_cast<std::size_t>(rank)])), soon());
+    }
+  });
+
+  for (const std::vector<int>& all : gathered) EXPECT_EQ(all, (std::vector<int>{9900, 9901, 9902}));
+}
+
+// Wherever it is, in whichever rank's part, and on one rank too; and not longer than the reduction that has it.
+TEST(MemoryCommunicator, TellsEveryRankWhetherAllSumsAreFinite) {
+  constexpr std::size_t kFloats = 4096;
+  for (const int ranks : {1, 2, 3}) {
+    for (const float wrong : {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
+      for (const std::size_t place : {std::size_t{0}, kFloats / 2, kFloats - 1}) {
+        ThreadGroup group(ranks);
+        std::atomic<int> mistaken{0};
+
+        run_ranks(ranks, group, [&](int rank) {
+          const auto communicator = group.connect(shape_of(rank, ranks, ranks, kFloats));
+          const int slot = 0;
+          for (const bool is_wrong : {false, true, false}) {
+            const std::span<float> own = communicator->slots()[0];
+            std::fill(own.begin(), own.end(), 1.0F);
+            if (is_wrong && rank == ranks - 1) own[place] = wrong;
+            communicator->reduce(std::span(&slot, 1), {0, kFloats}, soon());
+            if (communicator->was_finite() == is_wrong) ++mistaken;
+          }
+        });
+
+        EXPECT_EQ(mistaken, 0) << ranks << " ranks, " << wrong << " at " << place;
+      }
+    }
+  }
 }
 
 // A broadcast right behind a reduction must not overwrite what a slower peer still gathers.

@@ -43,6 +43,12 @@ TrainState some_state() {
   return state;
 }
 
+std::vector<std::byte> joined(const StateImage& image) {
+  std::vector<std::byte> bytes;
+  for (const auto& part : image.parts) bytes.insert(bytes.end(), part.begin(), part.end());
+  return bytes;
+}
+
 std::string refusal(const Snapshot& snapshot, Trainable& trainable) {
   try {
     restore_arrays(snapshot, trainable, "that savepoint");
@@ -69,6 +75,36 @@ TEST(Snapshot, IsACopyThatComesBackThroughAFile) {
   EXPECT_EQ(read.state.step, 5);
   EXPECT_EQ(model.z, (std::vector<float>{1, 2, 3}));
   EXPECT_EQ(model.a, (std::vector<float>{4, 5}));
+}
+
+TEST(Snapshot, ComesBackThroughAnImageInMemory) {
+  TwoArrays model;
+  const auto image = image_of(some_state(), model);
+  const std::vector<std::byte> bytes = joined(*image);
+  ASSERT_EQ(bytes.size(), image->size_bytes());
+
+  const Snapshot read = snapshot_from_image(bytes);
+
+  EXPECT_EQ(to_json(read.state), to_json(some_state()));
+  ASSERT_EQ(read.arrays.size(), 2U);
+  EXPECT_EQ(read.arrays[0].name, "model/z");
+  EXPECT_EQ(read.arrays[0].values, model.z);
+  EXPECT_EQ(read.arrays[1].shape, (Shape{2, 1}));
+  EXPECT_EQ(read.arrays[1].values, model.a);
+}
+
+TEST(Snapshot, RefusesAnImageThatIsCutOff) {
+  TwoArrays model;
+  const std::vector<std::byte> bytes = joined(*image_of(some_state(), model));
+
+  for (std::size_t length = 0; length < bytes.size(); ++length) {
+    try {
+      snapshot_from_image(std::span(bytes).first(length));
+      ADD_FAILURE() << length << " of " << bytes.size() << " bytes were taken";
+    } catch (const Error& failure) {
+      EXPECT_EQ(failure.code(), ErrorCode::invalid_file);
+    }
+  }
 }
 
 TEST(Snapshot, RefusesAnotherModelAndChangesNothing) {

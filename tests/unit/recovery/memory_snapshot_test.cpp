@@ -1,0 +1,103 @@
+#include "holdfast/recovery/memory_snapshot.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace holdfast::recovery {
+namespace {
+
+constexpr std::size_t kCapacity = 200'000;
+
+// The watchdog's memory, and a writer's view of it.
+class MemorySnapshotsTest : public testing::Test {
+ protected:
+  MemorySnapshotsTest()
+      : memory_(SharedMemory::create("test-snapshots", MemorySnapshots::memory_bytes(kCapacity))),
+        writer_(SharedMemory::map_writable(descriptor(), memory_.size_bytes())) {}
+
+  FileDescriptor descriptor() const { return FileDescriptor(::dup(memory_.descriptor())); }
+
+  void write(std::int64_t step, const std::string& text) {
+    const std::array<std::span<const std::byte>, 2> parts{std::as_bytes(std::span(text).first(text.size() / 2)),
+                                                          std::as_bytes(std::span(text).subspan(text.size() / 2))};
+    writer_.write(3, step, parts);
+  }
+
+  // "STEP: TEXT" of the newest whole one.
+  std::string newest() const {
+    const auto whole = MemorySnapshots::newest(memory_);
+    if (!whole) return "none";
+    return std::to_string(whole->step) + ": " +
+           std::string(reinterpret_cast<const char*>(whole->bytes.data()), whole->bytes.size());
+  }
+
+  SharedMemory memory_;
+  MemorySnapshots writer_;
+};
+
+std::string long_text(char letter) {
+  return std::string(kCapacity, letter);
+}
+
+}  // namespace
+
+TEST_F(MemorySnapshotsTest, HoldNothingAtFirst) {
+  EXPECT_EQ(newest(), "none");
+}
+
+TEST_F(MemorySnapshotsTest, GiveTheNewestBack) {
+  for (std::int64_t step = 1; step <= 5; ++step) {
+    write(step, "state " + std::to_string(step));
+    EXPECT_EQ(newest(), std::to_string(step) + ": state " + std::to_string(step));
+  }
+  EXPECT_EQ(MemorySnapshots::newest(memory_)->generation, 3);
+}
+
+TEST_F(MemorySnapshotsTest, HoldAsMuchAsWasAskedFor) {
+  ASSERT_GE(writer_.capacity_bytes(), kCapacity);
+
+  write(1, long_text('a'));
+  write(2, long_text('b'));
+
+  EXPECT_EQ(newest(), "2: " + long_text('b'));
+}
+
+// Any byte of the newest one, as a writer that died in the middle leaves it.
+TEST_F(MemorySnapshotsTest, NeverGiveATornOneButTheOneBefore) {
+  write(1, long_text('a'));
+  write(2, long_text('b'));
+  const std::byte* begin = MemorySnapshots::newest(memory_)->bytes.data();
+  const auto offset = static_cast<std::size_t>(begin - memory_.readable().data());
+
+  for (const std::size_t byte : {std::size_t{0}, kCapacity / 2, kCapacity - 1}) {
+    memory_.writable()[offset + byte] ^= std::byte{1};
+    EXPECT_EQ(newest(), "1: " + long_text('a'));
+    memory_.writable()[offset + byte] ^= std::byte{1};
+  }
+  EXPECT_EQ(newest(), "2: " + long_text('b'));
+}
+
+// A run that went back computes the same states again, so that the newest one serves all the same.
+TEST_F(MemorySnapshotsTest, KeepTheNewestWhenTheRunGoesBack) {
+  write(8, "later");
+  write(9, "last");
+  write(4, "earlier");
+  write(6, "in between");
+
+  EXPECT_EQ(newest(), "9: last");
+}
+
+TEST_F(MemorySnapshotsTest, AreNoneInBytesOfAnybody) {
+  for (std::byte& byte : memory_.writable()) byte = std::byte{0xFF};
+  EXPECT_EQ(newest(), "none");
+
+  const SharedMemory tiny = SharedMemory::create("test-tiny", 10);
+  EXPECT_FALSE(MemorySnapshots::newest(tiny));
+}
+
+}  // namespace holdfast::recovery

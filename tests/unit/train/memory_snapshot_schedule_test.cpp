@@ -1,0 +1,32 @@
+#include "train/memory_snapshot_schedule.h"
+
+#include <gtest/gtest.h>
+
+namespace holdfast {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = MemorySnapshotSchedule::Clock;
+
+TEST(MemorySnapshotSchedule, FollowsTheStepsThatItIsGiven) {
+  MemorySnapshotSchedule schedule(3);
+
+  EXPECT_FALSE(schedule.is_due(1, Clock::time_point{}));
+  EXPECT_TRUE(schedule.is_due(3, Clock::time_point{}));
+  schedule.taken(Clock::time_point{}, Clock::time_point{} + 1h);
+  EXPECT_TRUE(schedule.is_due(6, Clock::time_point{} + 1h));
+}
+
+TEST(MemorySnapshotSchedule, LetsSnapshotsTakeASmallShareOfTheTime) {
+  MemorySnapshotSchedule schedule(0);
+  const Clock::time_point end = Clock::time_point{} + 10ms;
+  ASSERT_TRUE(schedule.is_due(1, Clock::time_point{}));
+
+  schedule.taken(Clock::time_point{}, end);
+
+  EXPECT_FALSE(schedule.is_due(2, end + 1999ms));
+  EXPECT_TRUE(schedule.is_due(3, end + 2s));
+}
+
+}  // namespace
+}  // namespace holdfast

@@ -51,7 +51,7 @@ TEST_F(WrongNumbers, InAWeightOfOneReplicaAreUndoneAndTheReplicaIsReplaced) {
     SCOPED_TRACE("rank " + std::to_string(rank));
     std::filesystem::remove_all(folder_ / "run");
 
-    run("rank=" + std::to_string(rank) + ",step=12,phase=after-update,fault=flip,seed=3", 2, 5);
+    run("rank=" + std::to_string(rank) + ",step=14,phase=after-update,fault=flip,seed=3", 2, 5);
 
     ASSERT_EQ(events("rolled_back").size(), 1U);
     EXPECT_EQ(events("rolled_back")[0].at("details").at("step"), 15);
@@ -59,11 +59,13 @@ TEST_F(WrongNumbers, InAWeightOfOneReplicaAreUndoneAndTheReplicaIsReplaced) {
   }
 }
 
-TEST_F(WrongNumbers, InAnOptimizersSlotAreUndone) {
-  run("rank=2,step=12,phase=forward,fault=flip,target=slot,seed=8", 3, 5);
+// By the next comparison all replicas have applied what the wrong slot led to, so that none is accused.
+TEST_F(WrongNumbers, InAnOptimizersSlotAreUndoneSomeStepsLater) {
+  run("rank=2,step=12,phase=forward,fault=flip,target=slot,seed=1", 3, 5);
 
   EXPECT_EQ(events("rolled_back").size(), 1U);
-  EXPECT_EQ(guilty(), std::vector<int>{2});
+  EXPECT_EQ(events("dispute_settled").size(), 1U);
+  EXPECT_TRUE(guilty().empty());
 }
 
 // Behind the last comparison that is due: the end of the epoch is one, too.

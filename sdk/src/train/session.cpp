@@ -266,15 +266,23 @@ void Trainer::Session::agree() {
                                          " again, by rank: " + digests +
                                          "; one of the machine's parts computes wrongly");
   }
-  dispute_ = Dispute{state_.step, own};
+  dispute_ = Dispute{.step = state_.step, .own = own, .all = all};
   roll_back("the replicas hold different states behind step " + std::to_string(state_.step) + ", by rank: " + digests);
 }
 
-// Behind the step that was disputed: whoever had another state than computing it again gives is not to be trusted.
+// Behind the step that was disputed: whoever had another state than computing it again gives, where a peer had that
+// one, is not to be trusted. Where nobody had it, the wrong numbers of one had reached the others by then, and who
+// began cannot be told.
 void Trainer::Session::settle_dispute(const Digest& agreed) {
   if (!dispute_ || state_.step < dispute_->step) return;
   const Dispute settled = *std::exchange(dispute_, std::nullopt);
   if (settled.step != state_.step || !settled.own || *settled.own == agreed) return;
+  const bool can_tell = std::find(settled.all.begin(), settled.all.end(), agreed) != settled.all.end();
+  if (!can_tell) {
+    if (place_->rank != 0) return;
+    supervision_.report_event("dispute_settled", nlohmann::json{{"step", settled.step}, {"guilty", "unknown"}}.dump());
+    return;
+  }
   throw Error(ErrorCode::diverged, "this replica's state behind step " + std::to_string(settled.step) + " was " +
                                        settled.own->hex() + ", and " + agreed.hex() + " when all computed it again");
 }
@@ -302,7 +310,7 @@ void Trainer::Session::on_not_finite(const std::string& what, const FitOptions& 
     throw Error(ErrorCode::not_finite, sentence + (is_repeated ? ", again after the replicas went back" : "") +
                                            "; look at the data of that batch, or lower the learning rate");
   }
-  dispute_ = Dispute{state_.step + 1, std::nullopt};
+  dispute_ = Dispute{.step = state_.step + 1};
   roll_back(sentence);
 }
 

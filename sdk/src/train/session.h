@@ -127,6 +127,7 @@ class Trainer::Session {
   struct Dispute {
     std::int64_t step = 0;
     std::optional<Digest> own{};  // empty: the step was not finite
+    std::vector<Digest> all{};    // by rank
   };
   std::optional<Dispute> dispute_;
 

@@ -219,7 +219,7 @@ void Trainer::Session::end_fit(CallRecord& record, FitContext& context, const Fi
 }
 
 void Trainer::Session::save_pending(FitContext& context, const FitOptions& options) {
-  std::vector<PendingSave> pending = context.take_pending();
+  const std::vector<PendingSave> pending = context.take_pending();
   // On every rank, and whether or not the storage has a place: what is skipped must leave the same state behind.
   if (!pending.empty()) {
     agree();
@@ -227,15 +227,24 @@ void Trainer::Session::save_pending(FitContext& context, const FitOptions& optio
   }
   if (place_->rank != 0) return;
   act_and_tell(options, [&] {
+    while_storage_fails([&] { writer_.check(); });
+    for (const PendingSave& save : pending) {
+      while_storage_fails([&] { submit_savepoint(save.path, save.options); });
+    }
+  });
+}
+
+// An attempt may tell of the failure of an earlier savepoint, and is made again then; there are at most two of these.
+void Trainer::Session::while_storage_fails(const std::function<void()>& act) {
+  for (int attempts_left = 2;; --attempts_left) {
     try {
-      writer_.check();
-      for (PendingSave& save : pending) submit_savepoint(save.path, std::move(save.options));
+      return act();
     } catch (const Error& failure) {
-      if (!is_of_the_storage(failure.code())) throw;
+      if (attempts_left == 0 || !is_of_the_storage(failure.code())) throw;
       log(LogLevel::error,
           std::string("a savepoint failed, and training goes on with those that are there: ") + failure.what());
     }
-  });
+  }
 }
 
 void Trainer::Session::keep_in_memory(const FitOptions& options) {

@@ -100,6 +100,7 @@ class Trainer::Session {
   void settle_dispute(const Digest& agreed);
   void keep_in_memory(const FitOptions& options);
   void save_pending(FitContext& context, const FitOptions& options);
+  void while_storage_fails(const std::function<void()>& act);
   void submit_savepoint(const std::string& path, SaveOptions options);
   void flush_savepoints();
   // Calls act(), then the callbacks with what has happened to savepoints so far, then rethrows what act() threw.

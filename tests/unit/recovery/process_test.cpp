@@ -29,7 +29,7 @@ constexpr std::chrono::seconds kPatience(30);
 Process shell(const std::string& script, const std::vector<int>& inherited = {}) {
   return Process::spawn({.executable = "/bin/sh",
                          .arguments = {"sh", "-c", script},
-                         .variable = "GREETING=hello",
+                         .variables = {"GREETING=hello"},
                          .inherited = inherited},
                         Deadline::after(kPatience));
 }
@@ -57,7 +57,7 @@ TEST(Process, TellsTheSignalThatKilledIt) {
 
 TEST(Process, SaysWhatCannotBeExecuted) {
   try {
-    Process::spawn({.executable = "/missing/program", .arguments = {"program"}, .variable = "A=b"},
+    Process::spawn({.executable = "/missing/program", .arguments = {"program"}, .variables = {"A=b"}},
                    Deadline::after(kPatience));
     FAIL() << "spawned";
   } catch (const Error& error) {

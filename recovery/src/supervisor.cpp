@@ -123,11 +123,12 @@ class Decider {
   void on_timer() {
     state_.timer.reset();
     if (state_.give_up_at && now_ >= *state_.give_up_at) return on_patience_lost();
-    if (!start_what_is_due()) return because("a timer that was replaced is dropped");
+    if (!start_what_is_due("the pause before a new process is over"))
+      return because("a timer that was replaced is dropped");
     open_if_possible();
   }
 
-  bool start_what_is_due() {
+  bool start_what_is_due(const std::string& why) {
     if (must_wait_for_an_end()) {
       because("new processes wait for the end of those before them");
       return false;
@@ -139,7 +140,7 @@ class Decider {
       return true;
     });
     if (due.empty()) return false;
-    because("the pause before a new process is over");
+    because(why);
     for (const PendingStart& pending : due) start_pending(pending.place);
     return true;
   }
@@ -290,7 +291,7 @@ class Decider {
     subject_ = nullptr;
     const bool is_gathering = state_.phase == RunPhase::gathering && !state_.is_stop_requested;
     if (is_gathering && !has_any(state_, could_still_write) && !must_wait_for_an_end()) state_.give_up_at.reset();
-    if (is_gathering && state_.policy.all_start_together) start_what_is_due();
+    if (is_gathering && state_.policy.all_start_together) start_what_is_due("those before them are gone");
     conclude_if_all_are_gone();
     open_if_possible();
   }

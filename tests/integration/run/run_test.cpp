@@ -188,7 +188,7 @@ TEST_F(RunDigits, RefusesToResumeWithAnOptionThatChangesTheBits) {
 
 // --- a program in C
 
-constexpr const char* kSteps = "100000";
+constexpr const char* kSteps = "30000";
 
 class RunInC : public Run {
  protected:

@@ -136,15 +136,19 @@ static void update(Process* process, int turn) {
   ++process->state.step;
 }
 
+// For the run's journal.
+static void tell(Process* process, const char* event) {
+  char details[64];
+  snprintf(details, sizeof details, "{\"step\": %lld}", (long long)process->state.step);
+  holdfast_worker_report_event(process->worker, event, details);
+}
+
 // So that a failure of all processes at once costs a few steps.
 static void keep(Process* process) {
   if (process->rank != 0 || process->state.step % STEPS_BETWEEN_SNAPSHOTS != 0) return;
   holdfast_worker_write_snapshot(process->worker, process->state.step, &process->state, sizeof process->state,
                                  process->patience);
-  if (process->state.step % STEPS_BETWEEN_EVENTS != 0) return;
-  char details[64];
-  snprintf(details, sizeof details, "{\"step\": %lld}", (long long)process->state.step);
-  holdfast_worker_report_event(process->worker, "line_fitted", details);
+  if (process->state.step % STEPS_BETWEEN_EVENTS == 0) tell(process, "line_fitted");
 }
 
 // What all of a step agree on.
@@ -188,6 +192,7 @@ static holdfast_status agree_on_state(Process* process) {
     if (arena_of(process, rank)->state.step > newest.step) newest = arena_of(process, rank)->state;
   }
   process->state = newest;
+  if (process->rank == 0) tell(process, "line_taken_up");
   return HOLDFAST_OK;
 }
 

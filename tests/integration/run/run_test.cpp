@@ -215,6 +215,9 @@ class RunInC : public Run {
         [this] { return std::filesystem::exists(in_run("journal.jsonl")) && !events("line_fitted").empty(); });
   }
 
+  // Where the newest generation went on.
+  std::int64_t step_taken_up() const { return events("line_taken_up").back().at("details").at("step"); }
+
   std::set<int> pids() const {
     std::set<int> pids;
     for (const json& line : events("ready")) pids.insert(line.at("pid").get<int>());
@@ -224,8 +227,12 @@ class RunInC : public Run {
   std::optional<RunningProgram> program_;
 };
 
-TEST_F(RunInC, GoesOnWithTheSameBitsWhenOneProcessIsKilled) {
-  RunningProgram& program = start({"--replicas", "3", "--when-lost", "wait"});
+class RunInCThatLosesAProcess : public RunInC, public ::testing::WithParamInterface<const char*> {};
+
+INSTANTIATE_TEST_SUITE_P(WhenLost, RunInCThatLosesAProcess, ::testing::Values("wait", "shrink"));
+
+TEST_P(RunInCThatLosesAProcess, GoesOnWithTheSameBits) {
+  RunningProgram& program = start({"--replicas", "3", "--when-lost", GetParam()});
   ASSERT_TRUE(trains());
   std::set<int> victims = pids();
   victims.erase(events("line_fitted")[0].at("pid").get<int>());
@@ -237,6 +244,7 @@ TEST_F(RunInC, GoesOnWithTheSameBitsWhenOneProcessIsKilled) {
   EXPECT_EQ(line_with("y = ", result.output), undisturbed_line());
   EXPECT_EQ(events("restart").size(), 1U);
   EXPECT_EQ(pids().size(), 4U) << "survivors were started again";
+  EXPECT_GE(step_taken_up(), 1000);
 }
 
 TEST_F(RunInC, GoesOnFromTheWatchdogsMemoryWhenAllProcessesAreKilled) {
@@ -249,6 +257,7 @@ TEST_F(RunInC, GoesOnFromTheWatchdogsMemoryWhenAllProcessesAreKilled) {
   EXPECT_EQ(result.exit_code, 0) << result.output;
   EXPECT_EQ(line_with("y = ", result.output), undisturbed_line());
   EXPECT_EQ(events("restart").size(), 2U);
+  EXPECT_GE(step_taken_up(), 1000);
 }
 
 TEST_F(RunInC, StopsInOrderAndGoesOnWhenStartedAgain) {
@@ -263,6 +272,7 @@ TEST_F(RunInC, StopsInOrderAndGoesOnWhenStartedAgain) {
   const ProgramResult resumed = start({"--replicas", "3"}).wait();
   EXPECT_EQ(resumed.exit_code, 0) << resumed.output;
   EXPECT_EQ(line_with("y = ", resumed.output), undisturbed_line());
+  EXPECT_GE(step_taken_up(), 1000);
 }
 
 TEST_F(RunInC, SaysThatTheProgramNeedsAWatchdog) {

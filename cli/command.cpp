@@ -205,8 +205,13 @@ class Parser {
     const auto add = [&](const char* name, double& seconds, const char* what) {
       command.add_option(name, seconds, what)->capture_default_str()->check(range)->type_name("SECONDS");
     };
-    add("--hang-after", run_.hang_after_seconds, "Without progress; then a process is taken for hung");
-    add("--start-timeout", run_.start_timeout_seconds, "The same while it starts");
+    command
+        .add_option(
+            "--hang-after", run_.hang_after_seconds,
+            "Without progress; then a process is taken for hung. Default: by what it does and by its step times")
+        ->check(range)
+        ->type_name("SECONDS");
+    add("--start-timeout", run_.start_timeout_seconds, "Without progress while it starts");
     add("--stop-grace", run_.stop_grace_seconds, "From SIGTERM until processes that have not left are killed");
   }
 

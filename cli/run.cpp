@@ -22,7 +22,7 @@ int run(const RunOptions& options, Console& console) {
                 "there is no program to run; it stands behind a --: holdfast run [OPTIONS] -- PROGRAM [ARGUMENTS...]");
   }
   recovery::WatchdogOptions watchdog = options.watchdog;
-  watchdog.hang_after = to_milliseconds(options.hang_after_seconds);
+  if (options.hang_after_seconds > 0) watchdog.hang_after = to_milliseconds(options.hang_after_seconds);
   watchdog.start_timeout = to_milliseconds(options.start_timeout_seconds);
   watchdog.stop_grace = to_milliseconds(options.stop_grace_seconds);
   const recovery::RunOutcome outcome = recovery::run_watchdog(recovery::for_any_program(watchdog, options.devices));

@@ -197,7 +197,8 @@ static holdfast_status agree_on_state(Process* process) {
 }
 
 static holdfast_status begin_generation(Process* process) {
-  holdfast_status status = holdfast_worker_enter_generation(process->worker, 4 * process->patience);
+  holdfast_status status =
+      holdfast_worker_enter_generation(process->worker, process->state.step, 4 * process->patience);
   if (status != HOLDFAST_OK) return status;
   process->rank = holdfast_worker_rank(process->worker);
   process->size = holdfast_worker_size(process->worker);

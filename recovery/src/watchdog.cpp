@@ -445,14 +445,15 @@ class Watchdog {
     } catch (const Error& error) {
       return feed({.kind = EventKind::start_failed, .member = id, .what = error.what()});
     }
-    send(id, {.body = hello_message({.intended_rank = rank,
-                                     .replicas = state_.target,
-                                     .watchdog_pid = ::getpid(),
-                                     .patience = std::max(options_.hang_after, options_.start_timeout),
-                                     .run_directory = options_.run_directory,
-                                     .config = options_.worker_config,
-                                     .restarts = past_.restarts,
-                                     .faults = options_.faults})});
+    send(id, {.body = hello_message(
+                  {.intended_rank = rank,
+                   .replicas = state_.target,
+                   .watchdog_pid = ::getpid(),
+                   .patience = std::max(options_.hang_after.value_or(options_.start_timeout), options_.start_timeout),
+                   .run_directory = options_.run_directory,
+                   .config = options_.worker_config,
+                   .restarts = past_.restarts,
+                   .faults = options_.faults})});
     if (options_.is_plain_program) feed({.kind = EventKind::ready, .member = id});
   }
 

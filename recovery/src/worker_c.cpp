@@ -185,10 +185,10 @@ void holdfast_worker_leave(holdfast_worker* worker) {
   delete worker;
 }
 
-holdfast_status holdfast_worker_enter_generation(holdfast_worker* worker, double timeout_seconds) {
+holdfast_status holdfast_worker_enter_generation(holdfast_worker* worker, int64_t state_step, double timeout_seconds) {
   return guarded([&] {
     require(worker != nullptr, "worker");
-    worker->worker->enter_generation(after(timeout_seconds));
+    worker->worker->enter_generation(after(timeout_seconds), state_step);
   });
 }
 

@@ -12,7 +12,7 @@ int main(void) {
   holdfast_worker* worker = NULL;
   holdfast_arenas* arenas = NULL;
   if (holdfast_worker_join(60, &worker) != HOLDFAST_OK) return fail("join");
-  if (holdfast_worker_enter_generation(worker, 60) != HOLDFAST_OK) return fail("enter");
+  if (holdfast_worker_enter_generation(worker, -1, 60) != HOLDFAST_OK) return fail("enter");
   if (holdfast_worker_exchange_arenas(worker, 4096, 60, &arenas) != HOLDFAST_OK) return fail("exchange");
   const int rank = holdfast_worker_rank(worker);
   const int peer = 1 - rank;

@@ -7,7 +7,7 @@
 //   holdfast_worker* worker;
 //   if (holdfast_worker_join(60, &worker) != HOLDFAST_OK) ...         the program runs under `holdfast run`
 //   while (1) {
-//     holdfast_worker_enter_generation(worker, 60);                   here the rank may change
+//     holdfast_worker_enter_generation(worker, step, 60);             here the rank may change
 //     holdfast_worker_exchange_arenas(worker, bytes, 60, &arenas);
 //     ... agree on the newest state of all, train ...                 HOLDFAST_CANCELLED: round again
 //     holdfast_worker_report_finished(worker);
@@ -72,8 +72,10 @@ HOLDFAST_C_API void holdfast_worker_leave(holdfast_worker* worker);
 
 // Blocks until this process is part of a new generation. The first call says that it is ready, and blocks as long as
 // the watchdog lives: a spare waits to be needed. A later one says that it has left its generation and keeps its state;
-// for each generation that a process leaves it must ask for new arenas.
-HOLDFAST_C_API holdfast_status holdfast_worker_enter_generation(holdfast_worker* worker, double timeout_seconds);
+// for each generation that a process enters it must ask for new arenas. `state_step` is the step of the whole state
+// that it brings along, -1 without one.
+HOLDFAST_C_API holdfast_status holdfast_worker_enter_generation(holdfast_worker* worker, int64_t state_step,
+                                                                double timeout_seconds);
 
 // Before the first generation: the rank that the process was started for, how many there are to be, and -1.
 HOLDFAST_C_API int holdfast_worker_rank(const holdfast_worker* worker);

@@ -147,6 +147,11 @@ class Decider {
 
   bool must_wait_for_an_end() const { return state_.policy.all_start_together && has_any(state_, was_killed); }
 
+  // Whose end the next generation may have to wait for.
+  bool holds_up(const Member& member) const {
+    return state_.policy.all_start_together ? was_killed(member) : could_still_write(member);
+  }
+
   // The place may have been left out during the pause.
   void start_pending(int intended) {
     const std::optional<int> place = state_.left_out.at(intended) ? free_place(state_) : intended;
@@ -156,8 +161,7 @@ class Decider {
 
   void on_patience_lost() {
     const bool is_gathering = state_.phase == RunPhase::gathering && !state_.is_stop_requested;
-    const std::string remaining =
-        is_gathering ? names_of(could_still_write) : names_of([](const Member&) { return true; });
+    const std::string remaining = names_of([&](const Member& member) { return !is_gathering || holds_up(member); });
     state_.give_up_at.reset();
     because(remaining + " did not leave in time");
     if (state_.phase == RunPhase::ending) {
@@ -290,7 +294,8 @@ class Decider {
     std::erase_if(state_.members, [id](const Member& member) { return member.id == id; });
     subject_ = nullptr;
     const bool is_gathering = state_.phase == RunPhase::gathering && !state_.is_stop_requested;
-    if (is_gathering && !has_any(state_, could_still_write) && !must_wait_for_an_end()) state_.give_up_at.reset();
+    const bool is_held_up = has_any(state_, [this](const Member& member) { return holds_up(member); });
+    if (is_gathering && !is_held_up) state_.give_up_at.reset();
     if (is_gathering && state_.policy.all_start_together) start_what_is_due("those before them are gone");
     conclude_if_all_are_gone();
     open_if_possible();

@@ -1,6 +1,7 @@
 #include "command.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <exception>
 #include <functional>
 #include <map>
@@ -11,6 +12,7 @@
 #include "exit_code.h"
 #include "inspect.h"
 #include "prune.h"
+#include "run.h"
 #include "stats.h"
 #include "text.h"
 #include "verify.h"
@@ -33,10 +35,12 @@ class Parser {
     add_stats();
     add_convert();
     add_prune();
+    add_run();
   }
 
   // None when all is said already, as by --help; `exit_code` then.
   Action parse(std::vector<std::string> arguments, int& exit_code) {
+    take_program_of_run(arguments);
     std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes them
     try {
       app_.parse(arguments);
@@ -148,9 +152,83 @@ class Parser {
     command->callback([this] { action_ = [this] { return prune(files_, prune_, console_); }; });
   }
 
+  void add_run() {
+    CLI::App* command = app_.add_subcommand(
+        "run",
+        "Run a program in several processes under a watchdog that brings them back after any failure. Exit code: 0 "
+        "finished, 1 the run cannot go on, 2 wrong usage, 70 it failed too often, 75 stopped: the same command goes "
+        "on");
+    recovery::WatchdogOptions& watchdog = run_.watchdog;
+    command->footer("The program stands behind a --: holdfast run [OPTIONS] -- PROGRAM [ARGUMENTS...]");
+    command->add_option("--replicas", watchdog.replicas, "Processes; default: one for each device, or each core")
+        ->check(CLI::Range(1, recovery::kMaxReplicas).description(""));
+    command
+        ->add_option("--devices", run_.devices,
+                     "What the processes are dealt to, such as cpu:0,cpu:1; each finds its own in HOLDFAST_DEVICE")
+        ->delimiter(',');
+    command->add_flag("--plain", watchdog.is_plain_program,
+                      "The program knows nothing of Holdfast: exit code 0 is its end, any other makes all start again");
+    command->add_option("--spares", watchdog.spares, "Further processes, ready to take the place of one at once")
+        ->check(CLI::NonNegativeNumber);
+    command->add_option("--run-dir", watchdog.run_directory, "Journal and lock; what the program saves, too")
+        ->capture_default_str();
+    command->add_option("--max-restarts", watchdog.max_restarts, "Within ten minutes; one more ends the run")
+        ->capture_default_str()
+        ->check(CLI::NonNegativeNumber);
+    add_recovery_choices(*command);
+    add_run_times(*command);
+    command->add_option("--inject", watchdog.faults, "A fault to make, such as rank=1,step=120,fault=kill; repeatable")
+        ->allow_extra_args(false);
+    command->callback([this] { action_ = [this] { return run(run_, console_); }; });
+  }
+
+  void add_recovery_choices(CLI::App& command) {
+    using recovery::RecoverFrom;
+    using recovery::WhenLost;
+    const std::map<std::string, WhenLost> losses = {{"wait", WhenLost::wait}, {"shrink", WhenLost::shrink}};
+    command
+        .add_option("--when-lost", run_.watchdog.when_lost,
+                    "Without a spare: wait for a new process, or shrink (default) until it is there")
+        ->transform(CLI::CheckedTransformer(losses).description(""))
+        ->type_name("wait|shrink");
+    const std::map<std::string, RecoverFrom> sources = {{"survivors", RecoverFrom::survivors},
+                                                        {"savepoint", RecoverFrom::savepoint}};
+    command
+        .add_option("--recover-from", run_.watchdog.recover_from,
+                    "survivors (default) keep their state; savepoint: all start again")
+        ->transform(CLI::CheckedTransformer(sources).description(""))
+        ->type_name("survivors|savepoint");
+  }
+
+  void add_run_times(CLI::App& command) {
+    const auto range = CLI::Range(0.001, 1e6).description("");
+    const auto add = [&](const char* name, double& seconds, const char* what) {
+      command.add_option(name, seconds, what)->capture_default_str()->check(range)->type_name("SECONDS");
+    };
+    command
+        .add_option(
+            "--hang-after", run_.hang_after_seconds,
+            "Without progress; then a process is taken for hung. Default: by what it does and by its step times")
+        ->check(range)
+        ->type_name("SECONDS");
+    add("--start-timeout", run_.start_timeout_seconds, "Without progress while it starts");
+    add("--stop-grace", run_.stop_grace_seconds, "From SIGTERM until processes that have not left are killed");
+  }
+
+  // What follows the first "--" is the program's own, options and further "--" too.
+  void take_program_of_run(std::vector<std::string>& arguments) {
+    const auto mark = std::find(arguments.begin(), arguments.end(), "--");
+    if (arguments.empty() || arguments.front() != "run" || mark == arguments.end()) return;
+    run_.watchdog.command.assign(mark + 1, arguments.end());
+    arguments.erase(mark, arguments.end());
+  }
+
   FileSystem& files_;
   Console& console_;
-  CLI::App app_{"Handles files of named arrays: Holdfast's savepoints, and those of other frameworks.", "holdfast"};
+  CLI::App app_{
+      "Handles files of named arrays: Holdfast's savepoints, and those of other frameworks. Runs programs so that they "
+      "survive failures.",
+      "holdfast"};
   Action action_;
   InspectOptions inspect_;
   std::string verify_path_;
@@ -158,6 +236,7 @@ class Parser {
   StatsOptions stats_;
   ConvertOptions convert_;
   PruneOptions prune_;
+  RunOptions run_;
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 include(CMakePackageConfigHelpers)
 install(TARGETS holdfast_base holdfast_format holdfast_recovery holdfast_sdk EXPORT HoldfastTargets
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS holdfast_worker EXPORT HoldfastTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS holdfast RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS holdfast-hdf5-reader RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/holdfast)
 foreach(part base format recovery sdk)

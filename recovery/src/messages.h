@@ -9,6 +9,7 @@
 //                        arena {generation, number, bytes; with descriptors by rank} |
 //                        arena {generation, number, error, code}
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -46,6 +47,7 @@ struct Hello {
   int intended_rank = 0;
   int replicas = 0;
   int watchdog_pid = 0;
+  std::chrono::milliseconds patience{};
   std::string run_directory{};
   std::string config{};
   std::vector<Restart> restarts{};

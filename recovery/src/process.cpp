@@ -7,9 +7,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <fstream>
+#include <string_view>
 #include <utility>
 
 #include "cpu_time.h"
@@ -22,13 +24,18 @@ namespace {
 // How long the destructor waits for a killed process: the kernel may have to write back or free its memory first.
 constexpr std::chrono::seconds kReapTimeout(10);
 
-std::vector<std::string> environment_with(const std::string& variable) {
-  const std::string name = variable.substr(0, variable.find('=') + 1);
-  std::vector<std::string> environment;
+std::string_view name_of(std::string_view variable) {
+  return variable.substr(0, variable.find('='));
+}
+
+std::vector<std::string> environment_with(const std::vector<std::string>& variables) {
+  std::vector<std::string> environment = variables;
   for (char** entry = environ; *entry != nullptr; ++entry) {
-    if (std::string_view(*entry).substr(0, name.size()) != name) environment.emplace_back(*entry);
+    const bool is_replaced = std::any_of(variables.begin(), variables.end(), [entry](const auto& variable) {
+      return name_of(variable) == name_of(*entry);
+    });
+    if (!is_replaced) environment.emplace_back(*entry);
   }
-  environment.push_back(variable);
   return environment;
 }
 
@@ -124,7 +131,7 @@ FileDescriptor open_null_device() {
 
 Process Process::spawn(const SpawnOptions& options, Deadline deadline) {
   std::vector<std::string> arguments = options.arguments;
-  std::vector<std::string> environment = environment_with(options.variable);
+  std::vector<std::string> environment = environment_with(options.variables);
   const std::vector<char*> argument_pointers = pointers(arguments);
   const std::vector<char*> environment_pointers = pointers(environment);
   const FileDescriptor null_device = open_null_device();
@@ -159,6 +166,10 @@ Process::~Process() {
   kill_group();
   wait_for_descriptor(descriptor_.value(), POLLIN, Deadline::after(kReapTimeout));
   try_reap();
+}
+
+void Process::signal_group(int signal) const {
+  if (!exit_status_) ::kill(-pid_, signal);
 }
 
 void Process::kill_group() const {

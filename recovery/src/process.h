@@ -16,7 +16,7 @@ namespace holdfast::recovery {
 struct SpawnOptions {
   std::string executable{};
   std::vector<std::string> arguments{};  // the program's name first
-  std::string variable{};                // "NAME=VALUE", added to this process's environment
+  std::vector<std::string> variables{};  // "NAME=VALUE", added to this process's environment
   std::vector<int> inherited{};  // descriptors above 2 that stay open under their numbers; all others are closed
 };
 
@@ -39,6 +39,8 @@ class Process {
   // Readable once the process has ended.
   int descriptor() const { return descriptor_.value(); }
 
+  // To the process and whatever it started in its group.
+  void signal_group(int signal) const;
   // SIGKILL to the process and whatever it started in its group.
   void kill_group() const;
   // Empty while it runs; the same answer ever after.

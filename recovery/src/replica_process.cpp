@@ -24,11 +24,12 @@ std::shared_ptr<ReplicaProcess> ReplicaProcess::start(asio::io_context& io, cons
   auto [own_end, worker_end] = Channel::create();
   const FileDescriptor channel_to_inherit = duplicate(worker_end.descriptor());
   const FileDescriptor life_to_inherit = duplicate(life.descriptor());
-  const std::string variable = std::string(kWorkerVariable) + "=" + std::to_string(channel_to_inherit.value()) + "," +
-                               std::to_string(life_to_inherit.value()) + "," + std::to_string(program.lock);
+  std::vector<std::string> variables = program.variables;
+  variables.push_back(std::string(kWorkerVariable) + "=" + std::to_string(channel_to_inherit.value()) + "," +
+                      std::to_string(life_to_inherit.value()) + "," + std::to_string(program.lock));
   Process process = Process::spawn({.executable = program.executable,
                                     .arguments = program.arguments,
-                                    .variable = variable,
+                                    .variables = std::move(variables),
                                     .inherited = {channel_to_inherit.value(), life_to_inherit.value(), program.lock}},
                                    Deadline::after(kSpawnTimeout));
   std::shared_ptr<ReplicaProcess> replica(

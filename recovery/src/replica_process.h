@@ -26,7 +26,8 @@ class ReplicaProcess : public std::enable_shared_from_this<ReplicaProcess> {
   struct Program {
     std::string executable{};
     std::vector<std::string> arguments{};
-    int lock = -1;  // descriptor to inherit
+    int lock = -1;                         // descriptor to inherit
+    std::vector<std::string> variables{};  // "NAME=VALUE", beside that of the worker
   };
   // What the worker sent before its end is always told before the end.
   struct Handlers {
@@ -43,7 +44,10 @@ class ReplicaProcess : public std::enable_shared_from_this<ReplicaProcess> {
   void watch_for_death();
   // Does not wait for the worker to read. Throws as Channel::send does.
   void send(const Message& message) const;
+  void signal(int number) const { process_.signal_group(number); }
   void kill() const { process_.kill_group(); }
+  // It has said that it is a worker.
+  bool has_joined() const { return death_watch_.has_value(); }
 
   int pid() const { return process_.pid(); }
   std::int64_t step() const { return page_.step.load(std::memory_order_relaxed); }

@@ -91,6 +91,7 @@ class Decider {
     if (event_.count < 1)
       return because(std::to_string(event_.count) + " replicas were asked for; at least 1 is needed");
     if (state_.is_stop_requested || is_ending()) return because("the run is ending, so it stays as it is");
+    if (state_.policy.all_start_together) return because("all processes start together, so the run stays as it is");
     if (state_.phase == RunPhase::idle) return because("the run has not started yet, so it stays as it is");
     because(std::to_string(event_.count) + " replicas were asked for, there were to be " +
             std::to_string(state_.target));
@@ -122,16 +123,33 @@ class Decider {
   void on_timer() {
     state_.timer.reset();
     if (state_.give_up_at && now_ >= *state_.give_up_at) return on_patience_lost();
+    if (!start_what_is_due("the pause before a new process is over"))
+      return because("a timer that was replaced is dropped");
+    open_if_possible();
+  }
+
+  bool start_what_is_due(const std::string& why) {
+    if (must_wait_for_an_end()) {
+      because("new processes wait for the end of those before them");
+      return false;
+    }
     std::vector<PendingStart> due;
     std::erase_if(state_.pending_starts, [&](const PendingStart& pending) {
       if (now_ < pending.due) return false;
       due.push_back(pending);
       return true;
     });
-    if (due.empty()) return because("a timer that was replaced is dropped");
-    because("the pause before a new process is over");
+    if (due.empty()) return false;
+    because(why);
     for (const PendingStart& pending : due) start_pending(pending.place);
-    open_if_possible();
+    return true;
+  }
+
+  bool must_wait_for_an_end() const { return state_.policy.all_start_together && has_any(state_, was_killed); }
+
+  // Whose end the next generation may have to wait for.
+  bool holds_up(const Member& member) const {
+    return state_.policy.all_start_together ? was_killed(member) : could_still_write(member);
   }
 
   // The place may have been left out during the pause.
@@ -143,8 +161,7 @@ class Decider {
 
   void on_patience_lost() {
     const bool is_gathering = state_.phase == RunPhase::gathering && !state_.is_stop_requested;
-    const std::string remaining =
-        is_gathering ? names_of(could_still_write) : names_of([](const Member&) { return true; });
+    const std::string remaining = names_of([&](const Member& member) { return !is_gathering || holds_up(member); });
     state_.give_up_at.reset();
     because(remaining + " did not leave in time");
     if (state_.phase == RunPhase::ending) {
@@ -277,7 +294,9 @@ class Decider {
     std::erase_if(state_.members, [id](const Member& member) { return member.id == id; });
     subject_ = nullptr;
     const bool is_gathering = state_.phase == RunPhase::gathering && !state_.is_stop_requested;
-    if (is_gathering && !has_any(state_, could_still_write)) state_.give_up_at.reset();
+    const bool is_held_up = has_any(state_, [this](const Member& member) { return holds_up(member); });
+    if (is_gathering && !is_held_up) state_.give_up_at.reset();
+    if (is_gathering && state_.policy.all_start_together) start_what_is_due("those before them are gone");
     conclude_if_all_are_gone();
     open_if_possible();
   }
@@ -287,7 +306,7 @@ class Decider {
   void fail(const std::string& cause, bool is_explained) {
     const std::string sentence = name_of(*subject_) + ": " + cause;
     because(sentence);
-    const bool was_in_generation = is_in_generation(*subject_);
+    const bool was_in_generation = is_in_generation(*subject_) || state_.policy.all_start_together;
     const bool was_training = subject_->stage == Stage::training;
     subject_->stage = Stage::failed;
     const bool is_of_the_newest = state_.phase == RunPhase::running;
@@ -332,8 +351,18 @@ class Decider {
     state_.phase = RunPhase::gathering;
     state_.is_end_unexplained = false;
     if (state_.policy.keep_survivors) return;
+    if (state_.policy.all_start_together) return end_all_for_a_new_start();
     because("all go back to the newest savepoint, as the run's options ask");
     dismiss_those_in({Stage::training, Stage::waiting});
+  }
+
+  // What those that finished did counts no more.
+  void end_all_for_a_new_start() {
+    because("all start again together");
+    dismiss_those_in({Stage::starting, Stage::ready, Stage::training, Stage::waiting});
+    state_.finished = 0;
+    state_.pending_starts.clear();
+    state_.give_up_at = now_ + state_.policy.restart.kill_timeout;
   }
 
   void cancel_generation() { act({.kind = ActionKind::cancel_generation, .generation = state_.generation}); }
@@ -380,6 +409,7 @@ class Decider {
   std::string budget_spent() const { return "gave up after " + limit() + "; "; }
 
   void blame_place(int place) {
+    if (state_.policy.all_start_together) return;  // fewer would be no use
     const bool is_worn = ++state_.place_failures.at(place) >= state_.policy.failures_of_a_place;
     const auto usable = std::count(state_.left_out.begin(), state_.left_out.end(), false);
     if (!is_worn || state_.left_out.at(place) || usable == 1) return;
@@ -390,12 +420,15 @@ class Decider {
 
   // One for each that is missing, the failed one's place first.
   void start_what_is_missing(std::chrono::milliseconds pause) {
-    std::optional<int> place = state_.left_out.at(subject_->place) ? free_place(state_) : subject_->place;
+    const bool is_dealt_afresh = state_.left_out.at(subject_->place) || state_.policy.all_start_together;
+    std::optional<int> place = is_dealt_afresh ? free_place(state_) : subject_->place;
     for (int missing = wanted(state_) + state_.policy.spares - count_able(state_); missing > 0; --missing) {
       if (!place) return because(std::string(kNoPlaceIsFree));
       if (pause > std::chrono::milliseconds::zero()) {
         because("a new process starts in " + seconds(pause) + ", since there was no progress after the one before");
         state_.pending_starts.push_back({now_ + pause, *place});
+      } else if (must_wait_for_an_end()) {
+        state_.pending_starts.push_back({now_, *place});
       } else {
         start_process(*place);
       }
@@ -569,7 +602,11 @@ class Decider {
 
   void set_timer() {
     std::optional<Moment> next = state_.give_up_at;
-    for (const PendingStart& pending : state_.pending_starts) next = std::min(next.value_or(pending.due), pending.due);
+    if (!must_wait_for_an_end()) {
+      for (const PendingStart& pending : state_.pending_starts) {
+        next = std::min(next.value_or(pending.due), pending.due);
+      }
+    }
     if (next && next != state_.timer && state_.phase != RunPhase::over) {
       act({.kind = ActionKind::set_timer, .moment = *next});
     }

@@ -59,9 +59,10 @@ struct SupervisorPolicy {
   int spares = 0;
   int places = 1;  // devices; member n starts on place n modulo places
   WhenLost when_lost = WhenLost::shrink;
-  bool keep_survivors = true;   // false: any failure ends all processes, which start again from the newest savepoint
-  int failures_of_a_step = 3;   // in as many processes: then it is the step that is to blame, and the run ends
-  int failures_of_a_place = 3;  // one after the other, without progress: it is left out if there is another
+  bool keep_survivors = true;  // false: any failure ends all processes, which start again from the newest savepoint
+  bool all_start_together = false;  // with !keep_survivors: none starts before all that failed or were ended are gone
+  int failures_of_a_step = 3;       // in as many processes: then it is the step that is to blame, and the run ends
+  int failures_of_a_place = 3;      // one after the other, without progress: it is left out if there is another
   RestartPolicy restart{};
 };
 

@@ -36,6 +36,8 @@ namespace {
 namespace asio = boost::asio;
 
 constexpr std::chrono::milliseconds kTickPeriod(100);
+const std::string kHowToRegister =
+    "holdfast/recovery/worker.h, or worker_c.h; --plain runs programs that know nothing of Holdfast";
 // For the replicas of a watchdog that was killed to die.
 constexpr std::chrono::seconds kLockTimeout(2);
 
@@ -57,6 +59,9 @@ void check(const WatchdogOptions& options) {
     refuse("replicas is " + std::to_string(options.replicas) + ", allowed are 1 to " + std::to_string(kMaxReplicas));
   }
   if (options.spares < 0 || options.spares > kMaxReplicas) refuse("spares is " + std::to_string(options.spares));
+  if (options.spares > 0 && options.is_plain_program) {
+    refuse("a spare waits to be told that it is needed, which a program that does not register cannot be");
+  }
   if (options.places < 0) refuse("places is " + std::to_string(options.places));
   if (options.run_directory.empty()) refuse("run_directory is empty");
   if (options.command.empty()) refuse("command is empty");
@@ -75,7 +80,8 @@ SupervisorPolicy policy_of(const WatchdogOptions& options) {
           .spares = options.spares,
           .places = options.places == 0 ? options.replicas : options.places,
           .when_lost = options.when_lost,
-          .keep_survivors = options.recover_from == RecoverFrom::survivors,
+          .keep_survivors = options.recover_from == RecoverFrom::survivors && !options.is_plain_program,
+          .all_start_together = options.is_plain_program,
           .restart = {.max_restarts = options.max_restarts,
                       .restart_window = options.restart_window,
                       .stop_grace = options.stop_grace}};
@@ -154,16 +160,20 @@ class Watchdog {
 
   void look_for_hang() {
     if (state_.phase != RunPhase::running && state_.phase != RunPhase::gathering) return;
+    if (options_.is_plain_program) return;
     std::vector<Pulse> pulses;
     for (const auto& [id, process] : processes_) {
       const Stage stage = stage_of(id);
       if (stage == Stage::starting || stage == Stage::training) pulses.push_back(process->pulse(id, arrivals_of(id)));
     }
     if (const std::optional<Hang> hang = hang_detector_.look(pulses, Moment::clock::now())) {
+      const auto& process = processes_.at(hang->member);
+      const std::string hint =
+          process->has_joined() ? "" : "; it never registered as a worker (" + kHowToRegister + ")";
       feed({.kind = EventKind::hang_detected,
             .member = hang->member,
-            .what = hang->what,
-            .step = processes_.at(hang->member)->step()});
+            .what = hang->what + hint,
+            .step = process->step()});
     }
   }
 
@@ -217,14 +227,31 @@ class Watchdog {
     return {.on_message = [this, id](Message& message) { on_message(id, message.body); },
             .on_bad_message = [tell](const std::string& what) { tell(EventKind::failure_reported, what); },
             .on_death = [tell] { tell(EventKind::died, ""); },
-            .on_exit =
-                [this, id](ExitStatus status) {
-                  feed({.kind = EventKind::exited,
-                        .member = id,
-                        .exit_code = status.code,
-                        .signal = status.signal,
-                        .step = step_of(id)});
-                }};
+            .on_exit = [this, id](ExitStatus status) { on_exit(id, status); }};
+  }
+
+  void on_exit(int id, ExitStatus status) {
+    const bool is_clean = status.code == 0 && status.signal == 0;
+    Event event{.kind = EventKind::exited,
+                .member = id,
+                .exit_code = status.code,
+                .signal = status.signal,
+                .step = step_of(id)};
+    if (options_.is_plain_program && state_.is_stop_requested) {
+      // It was asked by a signal that ends most programs.
+      event.what = status.signal == 0 ? "left with code " + std::to_string(status.code)
+                                      : "ended by signal " + std::to_string(status.signal);
+      event.exit_code = kExitStopped;
+      event.signal = 0;
+    } else if (options_.is_plain_program && is_clean) {
+      feed({.kind = EventKind::finished, .member = id});
+    } else if (is_clean && !processes_.at(id)->has_joined()) {
+      feed({.kind = EventKind::failure_reported,
+            .member = id,
+            .what = "ended with code 0 and never registered as a worker (" + kHowToRegister + ")",
+            .is_unrecoverable = true});
+    }
+    feed(std::move(event));
   }
 
   std::int64_t step_of(int id) const {
@@ -236,7 +263,11 @@ class Watchdog {
     const std::string kind = body.at("kind").get<std::string>();
     Event event{.member = id, .step = step_of(id)};
     if (kind == kJoined) {
-      return processes_.at(id)->watch_for_death();
+      processes_.at(id)->watch_for_death();
+      if (!options_.is_plain_program) return;
+      event.kind = EventKind::failure_reported;
+      event.what = "registered as a worker, which a plain program never does; run it as what it is";
+      event.is_unrecoverable = true;
     } else if (kind == kReady) {
       event.kind = EventKind::ready;
     } else if (kind == kCheckedIn) {
@@ -380,7 +411,7 @@ class Watchdog {
   void perform(const Action& action) {
     switch (action.kind) {
       case ActionKind::start_process:
-        return start_process(action.member);
+        return start_process(action.member, action.place);
       case ActionKind::open_generation:
         return open_generation(action);
       case ActionKind::cancel_generation:
@@ -390,7 +421,7 @@ class Watchdog {
       case ActionKind::ask_to_regroup:
         return tell_members({{"kind", kRegroup}, {"generation", state_.generation}});
       case ActionKind::ask_to_stop:
-        return tell_members({{"kind", kStop}});
+        return ask_to_stop();
       case ActionKind::set_timer:
         return set_timer(action.moment);
       case ActionKind::record_failure:
@@ -401,22 +432,44 @@ class Watchdog {
     }
   }
 
-  void start_process(int id) {
+  void start_process(int id, int place) {
+    const int rank = intended_rank(id);
     try {
-      const auto process = ReplicaProcess::start(
-          io_, {.executable = options_.executable, .arguments = options_.command, .lock = lock_.value()},
-          handlers_of(id));
+      const auto process = ReplicaProcess::start(io_,
+                                                 {.executable = options_.executable,
+                                                  .arguments = options_.command,
+                                                  .lock = lock_.value(),
+                                                  .variables = variables_of(id, rank, place)},
+                                                 handlers_of(id));
       processes_.emplace(id, process);
     } catch (const Error& error) {
       return feed({.kind = EventKind::start_failed, .member = id, .what = error.what()});
     }
-    send(id, {.body = hello_message({.intended_rank = intended_rank(id),
-                                     .replicas = state_.target,
-                                     .watchdog_pid = ::getpid(),
-                                     .run_directory = options_.run_directory,
-                                     .config = options_.worker_config,
-                                     .restarts = past_.restarts,
-                                     .faults = options_.faults})});
+    send(id, {.body = hello_message(
+                  {.intended_rank = rank,
+                   .replicas = state_.target,
+                   .watchdog_pid = ::getpid(),
+                   .patience = std::max(options_.hang_after.value_or(options_.start_timeout), options_.start_timeout),
+                   .run_directory = options_.run_directory,
+                   .config = options_.worker_config,
+                   .restarts = past_.restarts,
+                   .faults = options_.faults})});
+    if (options_.is_plain_program) feed({.kind = EventKind::ready, .member = id});
+  }
+
+  void ask_to_stop() {
+    if (!options_.is_plain_program) return tell_members({{"kind", kStop}});
+    for (const auto& [id, process] : processes_) {
+      if (stage_of(id) == Stage::training) process->signal(SIGTERM);
+    }
+  }
+
+  std::vector<std::string> variables_of(int id, int rank, int place) const {
+    if (!options_.variables_of) return {};
+    const bool is_first = std::none_of(processes_.begin(), processes_.end(), [&](const auto& entry) {
+      return entry.first != id && find_member(state_, entry.first) != nullptr;
+    });
+    return options_.variables_of({.rank = rank, .replicas = state_.target, .place = place, .is_first = is_first});
   }
 
   // The lowest that no other process has or is to have, so that one process thinks itself the first.
@@ -489,9 +542,10 @@ class Watchdog {
     }
   }
 
+  // A plain program reads nothing.
   void send(int id, const Message& message) {
     const auto process = processes_.find(id);
-    if (process == processes_.end()) return;
+    if (process == processes_.end() || options_.is_plain_program) return;
     try {
       process->second->send(message);
     } catch (const Error& error) {

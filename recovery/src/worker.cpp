@@ -285,6 +285,9 @@ const std::string& Worker::run_directory() const {
 const std::string& Worker::config() const {
   return connection_->hello->config;
 }
+std::chrono::milliseconds Worker::patience() const {
+  return connection_->hello->patience;
+}
 std::vector<Restart> Worker::restarts() const {
   const std::scoped_lock guard(connection_->mutex);
   return connection_->restarts;

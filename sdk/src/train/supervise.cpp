@@ -1,7 +1,5 @@
 #include "holdfast/train/supervise.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
@@ -12,6 +10,7 @@
 #include "holdfast/base/log.h"
 #include "holdfast/recovery/faults.h"
 #include "holdfast/recovery/faulty_file_system.h"
+#include "holdfast/recovery/launch.h"
 #include "holdfast/recovery/memory_snapshot.h"
 #include "holdfast/recovery/watchdog.h"
 #include "holdfast/recovery/worker.h"
@@ -36,12 +35,6 @@ struct RunChoices {
   int threads_per_shard = 1;
 };
 
-int core_count() {
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  return ::sched_getaffinity(0, sizeof cores, &cores) == 0 ? std::max(1, CPU_COUNT(&cores)) : 1;
-}
-
 void check_devices(const SuperviseOptions& options) {
   if (options.kind == DeviceKind::cuda) {
     throw Error(ErrorCode::unavailable,
@@ -64,7 +57,7 @@ void check_devices(const SuperviseOptions& options) {
 int replica_count(const SuperviseOptions& options) {
   check_devices(options);
   if (!options.devices.empty()) return static_cast<int>(options.devices.size());
-  return options.replicas == 0 ? core_count() : options.replicas;
+  return options.replicas == 0 ? recovery::core_count() : options.replicas;
 }
 
 std::string choices_path(const SuperviseOptions& options) {
@@ -136,8 +129,18 @@ void check_numbers(const RunChoices& choices, int replicas) {
 
 // Longer than the watchdog needs to find who hangs: a collective's own deadline is the last resort, and names a victim
 // only.
-std::chrono::milliseconds collective_timeout(const SuperviseOptions& options) {
-  return 4 * std::max(options.hang_after.value_or(options.start_timeout), options.start_timeout);
+std::chrono::milliseconds collective_timeout(std::chrono::milliseconds patience) {
+  return 4 * patience;
+}
+
+json worker_config(const SuperviseOptions& options, const RunChoices& choices) {
+  return {{"seed", choices.seed},
+          {"shards", choices.shards},
+          {"threads_per_shard", choices.threads_per_shard},
+          {"cores", recovery::core_count()},
+          {"memory_snapshot_every", options.memory_snapshot_every},
+          {"savepoint_copies", options.savepoint_copies},
+          {"accept_other_arithmetic", options.accept_other_arithmetic}};
 }
 
 recovery::WhenLost to_recovery(WhenLost when_lost) {
@@ -166,15 +169,6 @@ recovery::RunOutcome watch(int argc, char** argv, const SuperviseOptions& option
   const RunChoices choices = settle_choices(options, replicas);
   check_numbers(choices, replicas);
   for (const std::string& fault : options.faults) recovery::parse_fault(fault, replicas + options.spares);
-  const json config = {{"seed", choices.seed},
-                       {"shards", choices.shards},
-                       {"threads_per_shard", choices.threads_per_shard},
-                       {"cores", core_count()},
-                       {"memory_snapshot_every", options.memory_snapshot_every},
-                       {"savepoint_copies", options.savepoint_copies},
-                       {"accept_other_arithmetic", options.accept_other_arithmetic},
-                       {"start_timeout_ms", options.start_timeout.count()},
-                       {"collective_timeout_ms", collective_timeout(options).count()}};
   return recovery::run_watchdog(
       {.replicas = replicas,
        .spares = options.spares,
@@ -184,7 +178,7 @@ recovery::RunOutcome watch(int argc, char** argv, const SuperviseOptions& option
        .recover_from = to_recovery(options.recover_from),
        .run_directory = options.run_directory,
        .command = std::vector<std::string>(argv, argv + argc),
-       .worker_config = config.dump(),
+       .worker_config = worker_config(options, choices).dump(),
        .max_restarts = options.max_restarts,
        .restart_window = options.restart_window,
        .hang_after = options.hang_after,
@@ -323,8 +317,35 @@ std::vector<RestartRecord> restart_records(const recovery::Worker& worker) {
   return records;
 }
 
-std::shared_ptr<Replica::Place> place_of(recovery::Worker& worker) {
-  const json config = json::parse(worker.config());
+// The choices of a run whose watchdog knows none, as that of `holdfast run`: every replica settles the same ones, and
+// records them if no other has.
+class OwnChoices {
+ public:
+  OwnChoices(SuperviseOptions options, const recovery::Worker& worker) : options_(std::move(options)) {
+    options_.run_directory = worker.run_directory();
+    options_.replicas = worker.size();
+    options_.devices.clear();
+    check_devices(options_);
+    choices_ = settle_choices(options_, options_.replicas);
+    check_numbers(choices_, options_.replicas);
+    record_choices(options_, choices_);
+  }
+
+  json config() const { return worker_config(options_, choices_); }
+  // Once all replicas have recorded theirs: two that started at once may both have been the first.
+  void check() const {
+    require_same_choices(recorded_choices(choices_path(options_)), choices_, choices_path(options_));
+  }
+
+ private:
+  SuperviseOptions options_;
+  RunChoices choices_;
+};
+
+std::shared_ptr<Replica::Place> place_of(recovery::Worker& worker, const SuperviseOptions& options) {
+  std::shared_ptr<const OwnChoices> own;
+  if (worker.config().empty()) own = std::make_shared<OwnChoices>(options, worker);
+  const json config = own ? own->config() : json::parse(worker.config());
   auto place = std::make_shared<Replica::Place>();
   place->shards = config.at("shards").get<int>();
   place->threads_per_shard = config.at("threads_per_shard").get<int>();
@@ -333,12 +354,11 @@ std::shared_ptr<Replica::Place> place_of(recovery::Worker& worker) {
   place->savepoint_copies = config.at("savepoint_copies").get<std::vector<std::string>>();
   place->accept_other_arithmetic = config.at("accept_other_arithmetic").get<bool>();
   place->memory_snapshot_every = config.at("memory_snapshot_every").get<std::int64_t>();
-  place->collective_timeout = std::chrono::milliseconds(config.at("collective_timeout_ms").get<std::int64_t>());
+  place->collective_timeout = collective_timeout(worker.patience());
   place->restarts = [&worker] { return restart_records(worker); };
   place->supervision = std::make_shared<WorkerSupervision>(worker);
   place->own_file_system = recovery::faulty_file_system(posix_file_system(), worker.faults());
   place->file_system = place->own_file_system.get();
-  const auto start_timeout = std::chrono::milliseconds(config.at("start_timeout_ms").get<std::int64_t>());
   const int cores = config.at("cores").get<int>();
   const auto move = [&worker, cores](Replica::Place& moved) {
     moved.rank = worker.rank();
@@ -348,13 +368,14 @@ std::shared_ptr<Replica::Place> place_of(recovery::Worker& worker) {
     moved.workers = std::max(1, cores / moved.size / moved.threads_per_shard);
   };
   move(*place);
-  place->enter_generation = [&worker, move, &moved = *place](std::int64_t state_step) {
+  place->enter_generation = [&worker, move, own, &moved = *place](std::int64_t state_step) {
     worker.enter_generation(Deadline::after(moved.collective_timeout), state_step);
+    if (own) own->check();
     move(moved);
   };
-  place->connect = [&worker, start_timeout](const MemoryCommunicatorShape& shape) -> std::unique_ptr<Communicator> {
+  place->connect = [&worker](const MemoryCommunicatorShape& shape) -> std::unique_ptr<Communicator> {
     try {
-      recovery::Worker::Arena arena = worker.exchange_arenas(shape.arena_bytes(), Deadline::after(start_timeout));
+      recovery::Worker::Arena arena = worker.exchange_arenas(shape.arena_bytes(), Deadline::after(worker.patience()));
       return std::make_unique<MemoryCommunicator>(shape, std::move(arena.own), std::move(arena.all));
     } catch (const Error& failure) {
       if (failure.code() == ErrorCode::cancelled) throw GenerationEnded(failure.what());
@@ -381,11 +402,11 @@ bool is_unrecoverable(ErrorCode code) {
   }
 }
 
-int train_as_worker(const std::function<void(Replica&)>& train) {
+int train_as_worker(const SuperviseOptions& options, const std::function<void(Replica&)>& train) {
   std::unique_ptr<recovery::Worker> worker;
   try {
     worker = recovery::Worker::join(Deadline::after(std::chrono::minutes(5)));
-    Replica replica(place_of(*worker));
+    Replica replica(place_of(*worker, options));
     train(replica);
     worker->enter(recovery::Phase::finishing, 0);
     worker->faults().reach(recovery::FaultPhase::shutdown, -1);
@@ -410,7 +431,7 @@ bool is_replica_process() {
 }
 
 int supervise(int argc, char** argv, const SuperviseOptions& options, const std::function<void(Replica&)>& train) {
-  if (is_replica_process()) return train_as_worker(train);
+  if (is_replica_process()) return train_as_worker(options, train);
   try {
     const recovery::RunOutcome outcome = watch(argc, argv, options);
     const bool was_stopped = outcome.exit_code == kExitStopped;

@@ -18,7 +18,7 @@ using Command = testing::CommandTest;
 
 TEST_F(Command, ExplainsItself) {
   EXPECT_EQ(run({"--help"}), kDone);
-  for (const char* name : {"inspect", "verify", "diff", "stats", "convert", "prune"}) {
+  for (const char* name : {"inspect", "verify", "diff", "stats", "convert", "prune", "run"}) {
     EXPECT_THAT(out(), HasSubstr(name));
   }
   EXPECT_EQ(run({"convert", "--help"}), kDone);
@@ -27,8 +27,15 @@ TEST_F(Command, ExplainsItself) {
 }
 
 TEST_F(Command, RefusesWrongUsage) {
-  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
-           {}, {"inspekt"}, {"inspect"}, {"inspect", "/d", "--yaml"}, {"prune", "/d", "--keep-last", "-1"}}) {
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{},
+                                             {"inspekt"},
+                                             {"inspect"},
+                                             {"inspect", "/d", "--yaml"},
+                                             {"prune", "/d", "--keep-last", "-1"},
+                                             {"run"},
+                                             {"run", "--replicas", "0", "--", "true"},
+                                             {"run", "true"}}) {
     EXPECT_EQ(run(arguments), kNotDone);
     EXPECT_NE(problems(), "");
     EXPECT_EQ(out(), "");

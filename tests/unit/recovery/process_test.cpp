@@ -29,7 +29,7 @@ constexpr std::chrono::seconds kPatience(30);
 Process shell(const std::string& script, const std::vector<int>& inherited = {}) {
   return Process::spawn({.executable = "/bin/sh",
                          .arguments = {"sh", "-c", script},
-                         .variable = "GREETING=hello",
+                         .variables = {"GREETING=hello"},
                          .inherited = inherited},
                         Deadline::after(kPatience));
 }
@@ -55,9 +55,34 @@ TEST(Process, TellsTheSignalThatKilledIt) {
   EXPECT_EQ(wait_for(process).signal, SIGABRT);
 }
 
+TEST(Process, PutsItsVariablesInThePlaceOfThoseThatAreThere) {
+  const std::string script = "[ \"$HOME\" = elsewhere ] && [ \"$GREETING\" = hello ] && [ -n \"$PATH\" ]";
+  Process process = Process::spawn(
+      {.executable = "/bin/sh", .arguments = {"sh", "-c", script}, .variables = {"HOME=elsewhere", "GREETING=hello"}},
+      Deadline::after(kPatience));
+
+  EXPECT_EQ(wait_for(process).code, 0);
+}
+
+TEST(Process, SignalsWhatItStartedToo) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const FileDescriptor reading(ends[0]);
+  FileDescriptor writing(ends[1]);
+  Process process = shell("sleep 1000 & echo > /dev/fd/" + std::to_string(ends[1]) + "; wait", {ends[1]});
+  writing.reset();
+  char byte = 0;
+  ASSERT_EQ(::read(reading.value(), &byte, 1), 1);
+
+  process.signal_group(SIGTERM);
+
+  EXPECT_EQ(wait_for(process).signal, SIGTERM);
+  EXPECT_EQ(::read(reading.value(), &byte, 1), 0) << "somebody still holds the pipe";
+}
+
 TEST(Process, SaysWhatCannotBeExecuted) {
   try {
-    Process::spawn({.executable = "/missing/program", .arguments = {"program"}, .variable = "A=b"},
+    Process::spawn({.executable = "/missing/program", .arguments = {"program"}, .variables = {"A=b"}},
                    Deadline::after(kPatience));
     FAIL() << "spawned";
   } catch (const Error& error) {

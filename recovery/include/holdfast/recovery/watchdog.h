@@ -28,6 +28,14 @@ enum class RecoverFrom {
   savepoint,  // after any failure all start again from the newest savepoint
 };
 
+// A process that is about to start.
+struct NewProcess {
+  int rank = 0;  // that it is started for; its generations may give it others. That of a spare is not below `replicas`
+  int replicas = 0;
+  int place = 0;         // index of its device
+  bool is_first = true;  // no other process of the run is there
+};
+
 struct WatchdogOptions {
   int replicas = 1;  // 1 to kMaxReplicas
   int spares = 0;    // initialised processes that wait to take the place of a replica
@@ -36,7 +44,11 @@ struct WatchdogOptions {
   int places = 0;  // devices that replicas are dealt to; 0: one for each replica
   WhenLost when_lost = WhenLost::shrink;
   RecoverFrom recover_from = RecoverFrom::survivors;
-  std::string run_directory{};                // created when missing
+  std::string run_directory{};  // created when missing
+  // The program never registers as a worker, so that nothing is known of it but how its processes end: exit code 0 says
+  // that one has finished, any other end is a failure, after which all are killed and start again; none hangs. It is
+  // asked to stop by SIGTERM. There are no spares.
+  bool is_plain_program = false;
   std::vector<std::string> command{};         // arguments of the program that each replica executes, its name first
   std::string executable = "/proc/self/exe";  // the running program, even when its file was replaced meanwhile
   std::string worker_config{};                // handed to each worker as it is
@@ -48,6 +60,8 @@ struct WatchdogOptions {
   std::chrono::milliseconds start_timeout = std::chrono::seconds(120);  // the same, while a worker starts
   std::chrono::milliseconds stop_grace = std::chrono::seconds(25);      // between a request to stop and a kill
   std::vector<std::string> faults{};                                    // see faults.h
+  // Called before each start: "NAME=VALUE" that the process is to have in its environment, beside the watchdog's own.
+  std::function<std::vector<std::string>(const NewProcess&)> variables_of{};
   // Called once when the run directory is owned and no replica runs yet. What it throws ends the run before it begins.
   std::function<void()> when_owned{};
   // Called when the run ended without having finished, all replicas are gone, and a whole memory snapshot is there.

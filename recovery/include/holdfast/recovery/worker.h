@@ -14,6 +14,7 @@
 // While a Worker lives, the process ends itself with exit code 70 as soon as the watchdog is gone. A process that
 // leaves without report_finished() has failed, unless it was asked to stop.
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -61,6 +62,9 @@ class Worker {
   int generation() const;
   const std::string& run_directory() const;
   const std::string& config() const;
+  // How long the watchdog waits for progress, at most, before it takes a process for hung. A wait for peers that ends
+  // earlier than several times that blames the victim.
+  std::chrono::milliseconds patience() const;
   // All of the run so far, oldest first, those under earlier watchdogs too.
   std::vector<Restart> restarts() const;
 

@@ -109,6 +109,8 @@ void set_policy(SupervisorPolicy& policy, const std::string& key, const std::str
     policy.restart.max_restarts = std::stoi(value);
   } else if (key == "keep_survivors") {
     policy.keep_survivors = value == "1";
+  } else if (key == "all_start_together") {
+    policy.all_start_together = value == "1";
   } else if (key == "when_lost") {
     policy.when_lost = when_lost(value);
   } else {

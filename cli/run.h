@@ -1,0 +1,25 @@
+#pragma once
+
+// `holdfast run -- PROGRAM ARGUMENTS`: processes of any program under a watchdog.
+
+#include <string>
+#include <vector>
+
+#include "console.h"
+#include "holdfast/recovery/watchdog.h"
+
+namespace holdfast::cli {
+
+struct RunOptions {
+  recovery::WatchdogOptions watchdog{.replicas = 0, .run_directory = "run"};  // its command is PROGRAM ARGUMENTS
+  std::vector<std::string> devices{};
+  double hang_after_seconds = 0;  // 0: by what a process does, and by the step times of the run
+  double start_timeout_seconds = 120;
+  double stop_grace_seconds = 25;
+};
+
+// Blocks until the run is over, and returns its exit code; how a run that has not finished ended is a sentence on
+// `console.problems`. Throws Error for what a run cannot begin with.
+int run(const RunOptions& options, Console& console);
+
+}  // namespace holdfast::cli

@@ -1,0 +1,152 @@
+#include "holdfast/recovery/launch.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <sstream>
+#include <system_error>
+#include <utility>
+
+#include "holdfast/base/error.h"
+#include "holdfast/base/shared_memory.h"
+
+namespace holdfast::recovery {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kLoopback = "127.0.0.1";
+constexpr const char* kUsualPath = "/usr/local/bin:/usr/bin:/bin";
+
+std::optional<std::string> variable(const char* name) {
+  const char* value = std::getenv(name);
+  if (value == nullptr || *value == '\0') return std::nullopt;
+  return value;
+}
+
+std::optional<int> number(const char* name, int lowest, int highest) {
+  const std::optional<std::string> text = variable(name);
+  if (!text) return std::nullopt;
+  int value = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
+  if (error == std::errc{} && end == text->data() + text->size() && value >= lowest && value <= highest) return value;
+  throw Error(ErrorCode::invalid_argument, "the environment has " + std::string(name) + "=" + *text +
+                                               ", where a number from " + std::to_string(lowest) + " to " +
+                                               std::to_string(highest) + " is expected; correct or unset it");
+}
+
+// What the process that started this one says about the run.
+struct Surroundings {
+  std::optional<int> rank = number("RANK", 0, 1 << 30);
+  std::optional<int> world_size = number("WORLD_SIZE", 1, 1 << 30);
+  std::optional<int> master_port = number("MASTER_PORT", 1, 65535);
+};
+
+void require_one_host(const Surroundings& surroundings) {
+  if (!surroundings.rank || surroundings.world_size.value_or(1) == 1) return;
+  throw Error(ErrorCode::unsupported,
+              "another launcher started this process as rank " + std::to_string(*surroundings.rank) + " of " +
+                  std::to_string(*surroundings.world_size) +
+                  ", but a run has one watchdog, which starts all processes itself, on one host; start one, with "
+                  "--replicas, or unset RANK and WORLD_SIZE");
+}
+
+bool is_program(const std::string& path) {
+  std::error_code error;
+  return fs::is_regular_file(path, error) && ::access(path.c_str(), X_OK) == 0;
+}
+
+std::string find_program(const std::string& name) {
+  if (name.find('/') != std::string::npos) {
+    if (is_program(name)) return name;
+    throw Error(ErrorCode::not_found, "there is no program " + name + " that this user may execute");
+  }
+  const std::string path = variable("PATH").value_or(kUsualPath);
+  std::istringstream folders(path);
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    const std::string candidate = (folder.empty() ? "." : folder) + "/" + name;
+    if (is_program(candidate)) return candidate;
+  }
+  throw Error(ErrorCode::not_found, "there is no program " + name + " in the folders of PATH (" + path +
+                                        "); for one in this folder write ./" + name);
+}
+
+// Another program may take it before rank 0 does; then rank 0 fails, and those that start after it get another.
+int find_free_port() {
+  const FileDescriptor listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = ::inet_addr(kLoopback);
+  socklen_t bytes = sizeof address;
+  auto* const generic = reinterpret_cast<sockaddr*>(&address);
+  if (!listener.is_open() || ::bind(listener.value(), generic, bytes) != 0 ||
+      ::getsockname(listener.value(), generic, &bytes) != 0) {
+    throw system_error(errno, "cannot find a free port of " + std::string(kLoopback) + " for MASTER_PORT");
+  }
+  return ntohs(address.sin_port);
+}
+
+std::vector<std::string> cpus(int count) {
+  std::vector<std::string> devices;
+  for (int i = 0; i < count; ++i) devices.push_back("cpu:" + std::to_string(i));
+  return devices;
+}
+
+// Called by the watchdog's thread alone.
+class Environment {
+ public:
+  Environment(std::vector<std::string> devices, const std::string& run_directory, std::optional<int> fixed_port)
+      : devices_(std::move(devices)), run_directory_(fs::absolute(run_directory).string()), fixed_port_(fixed_port) {}
+
+  std::vector<std::string> operator()(const NewProcess& process) {
+    if (process.is_first) port_ = fixed_port_ ? *fixed_port_ : find_free_port();
+    const std::string rank = std::to_string(process.rank);
+    const std::string size = std::to_string(process.replicas);
+    return {"RANK=" + rank,
+            "LOCAL_RANK=" + rank,
+            "WORLD_SIZE=" + size,
+            "LOCAL_WORLD_SIZE=" + size,
+            "MASTER_ADDR=" + std::string(kLoopback),
+            "MASTER_PORT=" + std::to_string(port_),
+            "HOLDFAST_DEVICE=" + devices_.at(static_cast<std::size_t>(process.place)),
+            "HOLDFAST_RUN_DIRECTORY=" + run_directory_};
+  }
+
+ private:
+  const std::vector<std::string> devices_;  // by place
+  const std::string run_directory_;
+  const std::optional<int> fixed_port_;
+  int port_ = 0;
+};
+
+}  // namespace
+
+WatchdogOptions for_any_program(WatchdogOptions options, std::vector<std::string> devices) {
+  if (options.command.empty()) throw Error(ErrorCode::invalid_argument, "there is no program to run");
+  const Surroundings surroundings;
+  require_one_host(surroundings);
+  options.executable = find_program(options.command.front());
+  if (options.replicas == 0 && !surroundings.rank) options.replicas = surroundings.world_size.value_or(0);
+  if (options.replicas == 0) options.replicas = static_cast<int>(devices.size());
+  if (options.replicas == 0) options.replicas = std::min(core_count(), kMaxReplicas);
+  if (devices.empty()) devices = cpus(std::max(1, options.replicas));
+  options.places = static_cast<int>(devices.size());
+  options.variables_of = Environment(std::move(devices), options.run_directory, surroundings.master_port);
+  return options;
+}
+
+int core_count() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  return ::sched_getaffinity(0, sizeof cores, &cores) == 0 ? std::max(1, CPU_COUNT(&cores)) : 1;
+}
+
+}  // namespace holdfast::recovery

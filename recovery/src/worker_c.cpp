@@ -1,0 +1,309 @@
+#include "holdfast/recovery/worker_c.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <new>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "holdfast/base/error.h"
+#include "holdfast/base/signal_word.h"
+#include "holdfast/recovery/worker.h"
+
+using holdfast::Deadline;
+using holdfast::Error;
+using holdfast::ErrorCode;
+using holdfast::SharedMemory;
+using holdfast::SignalWord;
+using holdfast::recovery::MemorySnapshots;
+using holdfast::recovery::Phase;
+using holdfast::recovery::Worker;
+
+struct holdfast_worker {
+  std::unique_ptr<Worker> worker;
+  std::optional<MemorySnapshots> written;
+  std::vector<SharedMemory> read;  // holds the bytes that the caller got last
+};
+
+struct holdfast_arenas {
+  int rank = 0;
+  Worker::Arena memory;
+};
+
+namespace {
+
+// Not each snapshot that is a little larger than the one before should need new memory.
+constexpr std::size_t kSpareSnapshotBytes = 4096;
+
+thread_local std::string last_error;
+
+static_assert(static_cast<int>(Phase::starting) == HOLDFAST_STARTING &&
+              static_cast<int>(Phase::computing) == HOLDFAST_COMPUTING &&
+              static_cast<int>(Phase::waiting_for_peers) == HOLDFAST_WAITING_FOR_PEERS &&
+              static_cast<int>(Phase::updating) == HOLDFAST_UPDATING &&
+              static_cast<int>(Phase::saving) == HOLDFAST_SAVING &&
+              static_cast<int>(Phase::callbacks) == HOLDFAST_CALLBACKS &&
+              static_cast<int>(Phase::evaluating) == HOLDFAST_EVALUATING &&
+              static_cast<int>(Phase::finishing) == HOLDFAST_FINISHING);
+static_assert(sizeof(SignalWord) <= HOLDFAST_ARENA_HEADER_BYTES);
+
+holdfast_status status_of(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::invalid_argument:
+      return HOLDFAST_INVALID_ARGUMENT;
+    case ErrorCode::not_found:
+      return HOLDFAST_NOT_FOUND;
+    case ErrorCode::input_output:
+    case ErrorCode::disk_full:
+      return HOLDFAST_INPUT_OUTPUT;
+    case ErrorCode::out_of_memory:
+      return HOLDFAST_OUT_OF_MEMORY;
+    case ErrorCode::deadline_exceeded:
+      return HOLDFAST_DEADLINE_EXCEEDED;
+    case ErrorCode::cancelled:
+      return HOLDFAST_CANCELLED;
+    case ErrorCode::incompatible:
+      return HOLDFAST_INCOMPATIBLE;
+    case ErrorCode::unavailable:
+      return HOLDFAST_UNAVAILABLE;
+    default:
+      return HOLDFAST_FAILED;
+  }
+}
+
+// Even the sentence may find no memory.
+holdfast_status fail(holdfast_status status, const char* sentence) noexcept {
+  try {
+    last_error = sentence;
+  } catch (const std::bad_alloc&) {
+    last_error.clear();
+  }
+  return status;
+}
+
+template <class Function>
+holdfast_status guarded(const Function& function) noexcept {
+  try {
+    function();
+    return HOLDFAST_OK;
+  } catch (const Error& error) {
+    return fail(status_of(error.code()), error.what());
+  } catch (const std::bad_alloc&) {
+    return fail(HOLDFAST_OUT_OF_MEMORY, "there is no memory left");
+  } catch (const std::exception& error) {
+    return fail(HOLDFAST_FAILED, error.what());
+  } catch (...) {
+    return fail(HOLDFAST_FAILED, "something was thrown that is no std::exception");
+  }
+}
+
+void require(bool is_given, const char* name) {
+  if (!is_given) throw Error(ErrorCode::invalid_argument, std::string(name) + " is NULL");
+}
+
+// More than a year would not fit into the clock; NaN is no time.
+Deadline after(double seconds) {
+  constexpr double kMostSeconds = 366.0 * 24 * 3600;
+  if (!(seconds >= 0)) throw Error(ErrorCode::invalid_argument, "a timeout must be 0 or more seconds");
+  const std::chrono::duration<double> duration(std::min(seconds, kMostSeconds));
+  return Deadline::after(std::chrono::duration_cast<Deadline::Clock::duration>(duration));
+}
+
+SharedMemory& memory_of(holdfast_arenas& arenas, int rank) {
+  return rank == arenas.rank ? arenas.memory.own : arenas.memory.all[static_cast<std::size_t>(rank)];
+}
+
+bool has_rank(const holdfast_arenas& arenas, int rank) {
+  return rank >= 0 && static_cast<std::size_t>(rank) < arenas.memory.all.size();
+}
+
+const std::byte* bytes_of(const holdfast_arenas& arenas, int rank) {
+  return memory_of(const_cast<holdfast_arenas&>(arenas), rank).readable().data();
+}
+
+const SignalWord& counter_of(const holdfast_arenas& arenas, int rank) {
+  return *reinterpret_cast<const SignalWord*>(bytes_of(arenas, rank));
+}
+
+void wait_for(const holdfast_arenas& arenas, int rank, std::uint32_t count, Deadline deadline) {
+  switch (counter_of(arenas, rank).wait_until(count, deadline)) {
+    case SignalWord::Outcome::reached:
+      return;
+    case SignalWord::Outcome::cancelled:
+      throw Error(ErrorCode::cancelled, "the generation has ended");
+    case SignalWord::Outcome::deadline_passed:
+      throw Error(ErrorCode::deadline_exceeded, "rank " + std::to_string(rank) + " did not count up to " +
+                                                    std::to_string(count) + " in time; it is at " +
+                                                    std::to_string(counter_of(arenas, rank).count()));
+  }
+}
+
+void write_snapshot(holdfast_worker& worker, std::int64_t step, std::span<const std::byte> bytes, Deadline deadline) {
+  if (!worker.written || worker.written->capacity_bytes() < bytes.size()) {
+    const std::size_t capacity = bytes.size() + bytes.size() / 8 + kSpareSnapshotBytes;
+    worker.written = worker.worker->request_snapshot_memory(capacity, deadline);
+  }
+  worker.written->write(worker.worker->generation(), step, std::span(&bytes, 1));
+}
+
+MemorySnapshots::Whole read_snapshot(holdfast_worker& worker) {
+  worker.read = worker.worker->take_snapshot_memories();
+  std::optional<MemorySnapshots::Whole> newest;
+  for (const SharedMemory& memory : worker.read) {
+    const auto candidate = MemorySnapshots::newest(memory);
+    if (candidate && (!newest || candidate->step > newest->step)) newest = candidate;
+  }
+  if (!newest) throw Error(ErrorCode::not_found, "the watchdog has no whole snapshot in memory");
+  return *newest;
+}
+
+}  // namespace
+
+const char* holdfast_last_error(void) {
+  return last_error.c_str();
+}
+
+int holdfast_is_worker(void) {
+  return holdfast::recovery::is_worker() ? 1 : 0;
+}
+
+holdfast_status holdfast_worker_join(double timeout_seconds, holdfast_worker** worker) {
+  return guarded([&] {
+    require(worker != nullptr, "worker");
+    auto joined = std::make_unique<holdfast_worker>();
+    joined->worker = Worker::join(after(timeout_seconds));
+    *worker = joined.release();
+  });
+}
+
+void holdfast_worker_leave(holdfast_worker* worker) {
+  delete worker;
+}
+
+holdfast_status holdfast_worker_enter_generation(holdfast_worker* worker, int64_t state_step, double timeout_seconds) {
+  return guarded([&] {
+    require(worker != nullptr, "worker");
+    worker->worker->enter_generation(after(timeout_seconds), state_step);
+  });
+}
+
+int holdfast_worker_rank(const holdfast_worker* worker) {
+  return worker->worker->rank();
+}
+int holdfast_worker_size(const holdfast_worker* worker) {
+  return worker->worker->size();
+}
+int holdfast_worker_generation(const holdfast_worker* worker) {
+  return worker->worker->generation();
+}
+const char* holdfast_worker_run_directory(const holdfast_worker* worker) {
+  return worker->worker->run_directory().c_str();
+}
+double holdfast_worker_patience_seconds(const holdfast_worker* worker) {
+  return std::chrono::duration<double>(worker->worker->patience()).count();
+}
+
+void holdfast_worker_enter(holdfast_worker* worker, holdfast_phase phase, int64_t step) {
+  worker->worker->enter(static_cast<Phase>(phase), step);
+}
+void holdfast_worker_beat(holdfast_worker* worker) {
+  worker->worker->beat();
+}
+int holdfast_worker_stop_requested(const holdfast_worker* worker) {
+  return worker->worker->stop_requested() ? 1 : 0;
+}
+int holdfast_worker_regroup_requested(const holdfast_worker* worker) {
+  return worker->worker->regroup_requested() ? 1 : 0;
+}
+
+holdfast_status holdfast_worker_exchange_arenas(holdfast_worker* worker, size_t bytes, double timeout_seconds,
+                                                holdfast_arenas** arenas) {
+  return guarded([&] {
+    require(worker != nullptr, "worker");
+    require(arenas != nullptr, "arenas");
+    if (bytes < HOLDFAST_ARENA_HEADER_BYTES) {
+      throw Error(ErrorCode::invalid_argument, "an arena of " + std::to_string(bytes) +
+                                                   " bytes has no room for its header of " +
+                                                   std::to_string(HOLDFAST_ARENA_HEADER_BYTES));
+    }
+    auto exchanged = std::make_unique<holdfast_arenas>();
+    exchanged->rank = worker->worker->rank();
+    exchanged->memory = worker->worker->exchange_arenas(bytes, after(timeout_seconds));
+    *arenas = exchanged.release();
+  });
+}
+
+void holdfast_arenas_free(holdfast_arenas* arenas) {
+  delete arenas;
+}
+
+void* holdfast_arenas_own(holdfast_arenas* arenas) {
+  return arenas->memory.own.writable().data() + HOLDFAST_ARENA_HEADER_BYTES;
+}
+
+const void* holdfast_arenas_of(const holdfast_arenas* arenas, int rank) {
+  return has_rank(*arenas, rank) ? bytes_of(*arenas, rank) + HOLDFAST_ARENA_HEADER_BYTES : nullptr;
+}
+
+void holdfast_arenas_count_up(holdfast_arenas* arenas) {
+  reinterpret_cast<SignalWord*>(arenas->memory.own.writable().data())->count_up();
+}
+
+holdfast_status holdfast_arenas_wait_for(const holdfast_arenas* arenas, int rank, uint32_t count,
+                                         double timeout_seconds) {
+  return guarded([&] {
+    require(arenas != nullptr, "arenas");
+    if (!has_rank(*arenas, rank)) {
+      throw Error(ErrorCode::invalid_argument,
+                  "there is no rank " + std::to_string(rank) + " among " + std::to_string(arenas->memory.all.size()));
+    }
+    wait_for(*arenas, rank, count, after(timeout_seconds));
+  });
+}
+
+int holdfast_arenas_are_cancelled(const holdfast_arenas* arenas) {
+  return counter_of(*arenas, arenas->rank).is_cancelled() ? 1 : 0;
+}
+
+holdfast_status holdfast_worker_write_snapshot(holdfast_worker* worker, int64_t step, const void* bytes, size_t size,
+                                               double timeout_seconds) {
+  return guarded([&] {
+    require(worker != nullptr, "worker");
+    require(bytes != nullptr || size == 0, "bytes");
+    write_snapshot(*worker, step, {static_cast<const std::byte*>(bytes), size}, after(timeout_seconds));
+  });
+}
+
+holdfast_status holdfast_worker_read_snapshot(holdfast_worker* worker, int64_t* step, const void** bytes,
+                                              size_t* size) {
+  return guarded([&] {
+    require(worker != nullptr, "worker");
+    require(step != nullptr && bytes != nullptr && size != nullptr, "step, bytes or size");
+    const MemorySnapshots::Whole newest = read_snapshot(*worker);
+    *step = newest.step;
+    *bytes = newest.bytes.data();
+    *size = newest.bytes.size();
+  });
+}
+
+void holdfast_worker_report_failure(holdfast_worker* worker, const char* what, int is_unrecoverable) {
+  guarded([&] {
+    worker->worker->report_failure(what == nullptr ? "failed without saying why" : what, is_unrecoverable != 0);
+  });
+}
+
+holdfast_status holdfast_worker_report_finished(holdfast_worker* worker) {
+  return guarded([&] {
+    require(worker != nullptr, "worker");
+    worker->worker->report_finished();
+  });
+}
+
+void holdfast_worker_report_event(holdfast_worker* worker, const char* name, const char* details) {
+  guarded([&] { worker->worker->report_event(name == nullptr ? "" : name, details == nullptr ? "null" : details); });
+}

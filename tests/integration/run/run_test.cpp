@@ -1,0 +1,286 @@
+// `holdfast run` with programs of all kinds: those of the SDK, one in C, and shell scripts that know nothing of it.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "resilience/digits_run.h"
+#include "support/program.h"
+
+namespace holdfast {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr std::chrono::seconds kPatience(60);
+
+class Run : public ::testing::Test {
+ protected:
+  // Of `holdfast run OPTIONS -- PROGRAM`, with a run directory of its own.
+  std::vector<std::string> arguments(const std::vector<std::string>& options,
+                                     const std::vector<std::string>& program) const {
+    std::vector<std::string> all{"run", "--run-dir", folder_ / "run"};
+    all.insert(all.end(), options.begin(), options.end());
+    all.push_back("--");
+    all.insert(all.end(), program.begin(), program.end());
+    return all;
+  }
+
+  ProgramResult run(const std::vector<std::string>& options, const std::vector<std::string>& program) const {
+    return run_program(built_program("holdfast"), arguments(options, program));
+  }
+
+  ProgramResult run_script(const std::vector<std::string>& options, const std::string& script) const {
+    return run(options, {"sh", "-c", script});
+  }
+
+  std::string in_run(const std::string& name) const { return folder_ / "run/" + name; }
+
+  std::vector<json> events(const std::string& name) const {
+    std::vector<json> found;
+    for (const json& line : journal_of(folder_)) {
+      if (line.at("event") == name) found.push_back(line);
+    }
+    return found;
+  }
+
+  const TemporaryFolder folder_;
+};
+
+bool comes_true(const std::function<bool()>& condition) {
+  const auto until = std::chrono::steady_clock::now() + kPatience;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > until) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
+
+std::string line_with(const std::string& beginning, const std::string& output) {
+  const std::size_t at = output.find(beginning);
+  return at == std::string::npos ? "nothing begins with " + beginning + " in:\n" + output
+                                 : output.substr(at, output.find('\n', at) - at);
+}
+
+// --- programs that know nothing of Holdfast
+
+TEST_F(Run, GivesEachProcessTheEnvironmentThatLaunchersGive) {
+  const ProgramResult result =
+      run_script({"--plain", "--devices", "cpu:0,cpu:3"},
+                 "echo \"$LOCAL_RANK of $WORLD_SIZE $LOCAL_WORLD_SIZE at $MASTER_ADDR on $HOLDFAST_DEVICE\" > "
+                 "\"$HOLDFAST_RUN_DIRECTORY/$RANK\"; echo $MASTER_PORT > \"$HOLDFAST_RUN_DIRECTORY/port-$RANK\"");
+
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_EQ(read_file(in_run("0")), "0 of 2 2 at 127.0.0.1 on cpu:0\n");
+  EXPECT_EQ(read_file(in_run("1")), "1 of 2 2 at 127.0.0.1 on cpu:3\n");
+  EXPECT_EQ(read_file(in_run("port-0")), read_file(in_run("port-1")));
+  EXPECT_GT(std::stoi(read_file(in_run("port-0"))), 0);
+}
+
+TEST_F(Run, HandsAllBehindTheFirstMarkToTheProgram) {
+  const ProgramResult result =
+      run({"--plain", "--replicas", "1"}, {"sh", "-c", "echo \"said: $@\"", "sh", "--replicas", "7", "--", "--help"});
+
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(result.output, HasSubstr("said: --replicas 7 -- --help\n"));
+}
+
+TEST_F(Run, StartsAllAgainWhenOneOfAPlainProgramFails) {
+  const ProgramResult result = run_script(
+      {"--plain", "--replicas", "2"}, "[ $RANK = 1 ] && mkdir \"$HOLDFAST_RUN_DIRECTORY/failed\" && exit 3; exit 0");
+
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_EQ(events("ready").size(), 4U);
+  ASSERT_EQ(events("restart").size(), 1U);
+  EXPECT_EQ(events("restart")[0].at("restart").at("cause"), "exited with code 3");
+}
+
+TEST_F(Run, AsksAPlainProgramToStopBySigterm) {
+  const std::string script =
+      "trap 'touch \"$HOLDFAST_RUN_DIRECTORY/saved-$RANK\"; exit 0' TERM; "
+      "touch \"$HOLDFAST_RUN_DIRECTORY/up-$RANK\"; while true; do sleep 1000 & wait; done";
+  RunningProgram program(built_program("holdfast"), arguments({"--plain", "--replicas", "2"}, {"sh", "-c", script}));
+  const auto is_there = [&](const char* name) { return std::filesystem::exists(in_run(name)); };
+  ASSERT_TRUE(comes_true([&] { return is_there("up-0") && is_there("up-1"); }));
+
+  program.signal(SIGTERM);
+
+  const ProgramResult result = program.wait();
+  EXPECT_EQ(result.exit_code, 75) << result.output;
+  EXPECT_TRUE(is_there("saved-0"));
+  EXPECT_TRUE(is_there("saved-1"));
+}
+
+TEST_F(Run, SaysHowToRunAProgramThatNeverRegisters) {
+  const ProgramResult result = run({"--replicas", "2"}, {"true"});
+
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.output, HasSubstr("--plain"));
+}
+
+TEST_F(Run, BeginsWithNothingWhenThereIsNoSuchProgram) {
+  const ProgramResult result = run({}, {"no-such-program-anywhere"});
+
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.output, HasSubstr("no-such-program-anywhere"));
+  EXPECT_FALSE(std::filesystem::exists(in_run("")));
+}
+
+TEST_F(Run, IsNoPartOfAnotherLauncher) {
+  std::vector<std::string> all{"RANK=1", "WORLD_SIZE=2", built_program("holdfast")};
+  const std::vector<std::string> own = arguments({}, {"true"});
+  all.insert(all.end(), own.begin(), own.end());
+
+  const ProgramResult result = run_program("/usr/bin/env", all);
+
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.output, HasSubstr("rank 1 of 2"));
+}
+
+// --- programs of the SDK
+
+class RunDigits : public Run {
+ protected:
+  std::vector<std::string> digits(const std::map<std::string, std::string>& options = {}) const {
+    std::vector<std::string> all = digits_arguments({.options = options}, folder_);
+    all.insert(all.begin(), built_program("digits"));
+    return all;
+  }
+};
+
+TEST_F(RunDigits, TrainsToTheSameBitsAsOnItsOwnThoughOneIsKilled) {
+  const ProgramResult result = run({"--replicas", "3", "--inject", "rank=1,step=10,fault=kill"}, digits());
+
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_EQ(report_of(folder_).at("weights_digest"), undisturbed_digest());
+  EXPECT_EQ(report_of(folder_).at("restarts").size(), 1U);
+  EXPECT_EQ(json::parse(read_file(in_run("run.json"))).at("shards"), 4);
+}
+
+TEST_F(RunDigits, DealsAShardToEachOfTheReplicasThatItWasGivenWhereNoneSaysHowMany) {
+  ASSERT_EQ(run({"--replicas", "3"}, digits({{"--shards", "0"}})).exit_code, 0);
+
+  EXPECT_EQ(json::parse(read_file(in_run("run.json"))).at("shards"), 3);
+}
+
+TEST_F(RunDigits, RefusesToResumeWithAnOptionThatChangesTheBits) {
+  ASSERT_EQ(run({"--replicas", "2"}, digits()).exit_code, 0);
+
+  const ProgramResult result = run({"--replicas", "2"}, digits({{"--seed", "12"}}));
+
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.output, HasSubstr("seed 11"));
+}
+
+// --- a program in C
+
+constexpr const char* kSteps = "30000";
+
+class RunInC : public Run {
+ protected:
+  // What it prints when nothing happens to it.
+  static const std::string& undisturbed_line() {
+    static const std::string line = [] {
+      const TemporaryFolder folder;
+      const ProgramResult result =
+          run_program(built_program("holdfast"),
+                      {"run", "--run-dir", folder / "run", "--replicas", "1", "--", built_program("c_worker"), kSteps});
+      EXPECT_EQ(result.exit_code, 0) << result.output;
+      return line_with("y = ", result.output);
+    }();
+    return line;
+  }
+
+  RunningProgram& start(const std::vector<std::string>& options) {
+    return program_.emplace(built_program("holdfast"), arguments(options, {built_program("c_worker"), kSteps}));
+  }
+
+  // Blocks until the first thousand steps are done.
+  bool trains() const {
+    return comes_true(
+        [this] { return std::filesystem::exists(in_run("journal.jsonl")) && !events("line_fitted").empty(); });
+  }
+
+  // Where the newest generation went on.
+  std::int64_t step_taken_up() const { return events("line_taken_up").back().at("details").at("step"); }
+
+  std::set<int> pids() const {
+    std::set<int> pids;
+    for (const json& line : events("ready")) pids.insert(line.at("pid").get<int>());
+    return pids;
+  }
+
+  std::optional<RunningProgram> program_;
+};
+
+class RunInCThatLosesAProcess : public RunInC, public ::testing::WithParamInterface<const char*> {};
+
+INSTANTIATE_TEST_SUITE_P(WhenLost, RunInCThatLosesAProcess, ::testing::Values("wait", "shrink"));
+
+TEST_P(RunInCThatLosesAProcess, GoesOnWithTheSameBits) {
+  RunningProgram& program = start({"--replicas", "3", "--when-lost", GetParam()});
+  ASSERT_TRUE(trains());
+  std::set<int> victims = pids();
+  victims.erase(events("line_fitted")[0].at("pid").get<int>());
+
+  ::kill(*victims.begin(), SIGKILL);
+
+  const ProgramResult result = program.wait();
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_EQ(line_with("y = ", result.output), undisturbed_line());
+  EXPECT_EQ(events("restart").size(), 1U);
+  EXPECT_EQ(pids().size(), 4U) << "survivors were started again";
+  EXPECT_GE(step_taken_up(), 1000);
+}
+
+TEST_F(RunInC, GoesOnFromTheWatchdogsMemoryWhenAllProcessesAreKilled) {
+  RunningProgram& program = start({"--replicas", "2"});
+  ASSERT_TRUE(trains());
+
+  for (const int pid : pids()) ::kill(pid, SIGKILL);
+
+  const ProgramResult result = program.wait();
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_EQ(line_with("y = ", result.output), undisturbed_line());
+  EXPECT_EQ(events("restart").size(), 2U);
+  EXPECT_GE(step_taken_up(), 1000);
+}
+
+TEST_F(RunInC, StopsInOrderAndGoesOnWhenStartedAgain) {
+  RunningProgram& program = start({"--replicas", "2"});
+  ASSERT_TRUE(trains());
+
+  program.signal(SIGTERM);
+
+  const ProgramResult stopped = program.wait();
+  EXPECT_EQ(stopped.exit_code, 75) << stopped.output;
+  EXPECT_THAT(stopped.output, Not(HasSubstr("y = ")));
+  const ProgramResult resumed = start({"--replicas", "3"}).wait();
+  EXPECT_EQ(resumed.exit_code, 0) << resumed.output;
+  EXPECT_EQ(line_with("y = ", resumed.output), undisturbed_line());
+  EXPECT_GE(step_taken_up(), 1000);
+}
+
+TEST_F(RunInC, SaysThatTheProgramNeedsAWatchdog) {
+  const ProgramResult result = run_program(built_program("c_worker"), {});
+
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.output, HasSubstr("holdfast run"));
+}
+
+}  // namespace
+}  // namespace holdfast

@@ -11,9 +11,12 @@
 #include "diff.h"
 #include "exit_code.h"
 #include "inspect.h"
+#include "live_run.h"
 #include "prune.h"
+#include "report.h"
 #include "run.h"
 #include "stats.h"
+#include "status.h"
 #include "text.h"
 #include "verify.h"
 
@@ -23,6 +26,8 @@ namespace {
 using Action = std::function<int()>;
 
 constexpr const char* kAnyFile = "A file of Holdfast, safetensors, NumPy (.npz), Keras (.keras, .h5) or other HDF5";
+
+constexpr const char* kRunDirectory = "The run directory of a program that Holdfast supervises";
 
 // What the arguments ask for; `action` is set by the subcommand that was parsed.
 class Parser {
@@ -36,6 +41,10 @@ class Parser {
     add_convert();
     add_prune();
     add_run();
+    add_status();
+    add_scale();
+    add_snapshot();
+    add_report();
   }
 
   // None when all is said already, as by --help; `exit_code` then.
@@ -223,11 +232,47 @@ class Parser {
     arguments.erase(mark, arguments.end());
   }
 
+  void add_status() {
+    CLI::App* command = app_.add_subcommand(
+        "status", "Show a live run, process by process: on a terminal again and again until it ends, elsewhere once");
+    command->add_option("RUN", status_.run, kRunDirectory)->required();
+    command->add_flag("--json", status_.as_json, "As JSON, one line a look");
+    CLI::Option* once = command->add_flag("--once", status_.once, "One look, also on a terminal");
+    command->add_flag("--watch", status_.watch, "Again and again, also elsewhere")->excludes(once);
+    command->callback([this] { action_ = [this] { return status(status_, console_); }; });
+  }
+
+  void add_scale() {
+    CLI::App* command = app_.add_subcommand(
+        "scale", "Let a live run go on with another number of replicas from its next step; its bits stay the same");
+    command->add_option("RUN", scale_.run, kRunDirectory)->required();
+    command->add_option("REPLICAS", scale_.replicas, "1 to the run's number of shards")->required();
+    command->callback([this] { action_ = [this] { return scale(scale_, console_); }; });
+  }
+
+  void add_snapshot() {
+    CLI::App* command = app_.add_subcommand(
+        "snapshot", "Have a live run write a savepoint at its next step, and wait until it is durable");
+    command->add_option("RUN", snapshot_.run, kRunDirectory)->required();
+    command->add_option("--timeout", snapshot_.seconds, "How many seconds to wait for it")
+        ->check(CLI::Range(1, 3600).description(""))
+        ->capture_default_str();
+    command->callback([this] { action_ = [this] { return snapshot(snapshot_, console_); }; });
+  }
+
+  void add_report() {
+    CLI::App* command = app_.add_subcommand(
+        "report", "Tell the story of a run, live or not, from its journal: what failed, what it took, what was lost");
+    command->add_option("RUN", report_.run, kRunDirectory)->required();
+    command->add_flag("--json", report_.as_json, "As JSON");
+    command->callback([this] { action_ = [this] { return report(report_, console_); }; });
+  }
+
   FileSystem& files_;
   Console& console_;
   CLI::App app_{
-      "Handles files of named arrays: Holdfast's savepoints, and those of other frameworks. Runs programs so that they "
-      "survive failures.",
+      "Runs programs so that they survive failures, shows and steers live runs, and handles files of named arrays: "
+      "Holdfast's savepoints, and those of other frameworks.",
       "holdfast"};
   Action action_;
   InspectOptions inspect_;
@@ -237,6 +282,10 @@ class Parser {
   ConvertOptions convert_;
   PruneOptions prune_;
   RunOptions run_;
+  StatusOptions status_;
+  ScaleOptions scale_;
+  SnapshotOptions snapshot_;
+  ReportOptions report_;
 };
 
 }  // namespace

@@ -11,7 +11,10 @@
 int main(int argc, char** argv) {
   namespace cli = holdfast::cli;
   std::ios::sync_with_stdio(false);  // tables of ten thousand rows
-  cli::Console console{.out = std::cout, .problems = std::cerr, .has_terminal = ::isatty(STDERR_FILENO) == 1};
+  cli::Console console{.out = std::cout,
+                       .problems = std::cerr,
+                       .has_terminal = ::isatty(STDERR_FILENO) == 1,
+                       .out_is_terminal = ::isatty(STDOUT_FILENO) == 1};
   const int exit_code =
       cli::run_command({argv + std::min(argc, 1), argv + argc}, holdfast::posix_file_system(), console);
   if (std::cout.flush()) return exit_code;

@@ -47,6 +47,7 @@ struct LifePage {
   std::atomic<std::int64_t> entered_nanoseconds;
   std::array<std::atomic<std::int64_t>, kPhaseCount> nanoseconds_in;  // by phase
   std::array<std::atomic<std::int64_t>, kPhaseCount> nanoseconds_in_steps;
+  std::atomic<std::uint64_t> samples;  // that this process has trained on
 };
 
 static_assert(sizeof(LifePage) <= LifePage::kBytes);

@@ -3,9 +3,12 @@
 // What watchdog and workers say to each other over their channel: JSON objects with a "kind".
 //
 //   worker to watchdog:  joined | ready | checked_in {generation, step} | failure {what, is_unrecoverable} | finished |
-//                        event {name, details} | arena_request {generation, number, bytes} | snapshot_request {bytes}
+//                        event {name, details} | arena_request {generation, number, bytes} |
+//                        snapshot_request {bytes} | savepoint_made {number, path, step} |
+//                        savepoint_not_made {number, why}
 //   watchdog to worker:  hello {...} | welcome {generation, rank, size; with descriptors of memory snapshots} |
 //                        restart {...} | regroup {generation} | stop | snapshot_memory {; with a descriptor} |
+//                        make_savepoint {number} |
 //                        arena {generation, number, bytes; with descriptors by rank} |
 //                        arena {generation, number, error, code}
 
@@ -33,6 +36,8 @@ inline constexpr const char* kFinished = "finished";
 inline constexpr const char* kEvent = "event";
 inline constexpr const char* kArenaRequest = "arena_request";
 inline constexpr const char* kSnapshotRequest = "snapshot_request";
+inline constexpr const char* kSavepointMade = "savepoint_made";
+inline constexpr const char* kSavepointNotMade = "savepoint_not_made";
 
 inline constexpr const char* kHello = "hello";
 inline constexpr const char* kWelcome = "welcome";
@@ -41,6 +46,7 @@ inline constexpr const char* kRegroup = "regroup";
 inline constexpr const char* kStop = "stop";
 inline constexpr const char* kArena = "arena";
 inline constexpr const char* kSnapshotMemory = "snapshot_memory";
+inline constexpr const char* kMakeSavepoint = "make_savepoint";
 
 // What a worker is told when it starts.
 struct Hello {

@@ -57,6 +57,7 @@ class ReplicaProcess : public std::enable_shared_from_this<ReplicaProcess> {
   Pulse pulse(int member, std::uint64_t arrivals) const;
   // Of a replica that computes `shards` in a step, `at_once` of them at a time.
   Load load(int member, int shards, int at_once) const;
+  std::uint64_t samples() const { return page_.samples.load(std::memory_order_relaxed); }
 
  private:
   ReplicaProcess(boost::asio::io_context& io, Handlers handlers, Channel channel, SharedMemory life, Process process);

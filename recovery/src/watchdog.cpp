@@ -17,6 +17,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "arena_exchange.h"
+#include "control_socket.h"
 #include "descriptors.h"
 #include "hang_detector.h"
 #include "holdfast/base/error.h"
@@ -27,6 +28,7 @@
 #include "messages.h"
 #include "replica_process.h"
 #include "run_lock.h"
+#include "run_requests.h"
 #include "stragglers.h"
 #include "supervisor.h"
 
@@ -54,9 +56,17 @@ void check_utf8(const char* name, const std::string& text) {
   }
 }
 
+int most_replicas(const WatchdogOptions& options) {
+  return options.max_replicas == 0 ? kMaxReplicas : options.max_replicas;
+}
+
 void check(const WatchdogOptions& options) {
-  if (options.replicas < 1 || options.replicas > kMaxReplicas) {
-    refuse("replicas is " + std::to_string(options.replicas) + ", allowed are 1 to " + std::to_string(kMaxReplicas));
+  if (options.max_replicas < 0 || options.max_replicas > kMaxReplicas) {
+    refuse("max_replicas is " + std::to_string(options.max_replicas));
+  }
+  if (options.replicas < 1 || options.replicas > most_replicas(options)) {
+    refuse("replicas is " + std::to_string(options.replicas) + ", allowed are 1 to " +
+           std::to_string(most_replicas(options)));
   }
   if (options.spares < 0 || options.spares > kMaxReplicas) refuse("spares is " + std::to_string(options.spares));
   if (options.spares > 0 && options.is_plain_program) {
@@ -114,10 +124,12 @@ class Watchdog {
                      {"pid", ::getpid()},
                      {"replicas", options_.replicas},
                      {"command", options_.command}});
+    open_control();
     wait_for_signal();
     wait_for_tick();
     feed({.kind = EventKind::start});
     io_.run();
+    control_.reset();
     hand_over_what_is_left();
     return outcome_;
   }
@@ -142,6 +154,7 @@ class Watchdog {
       look_for_progress();
       look_for_hang();
       look_for_stragglers();
+      requests_.look(Moment::clock::now());
       wait_for_tick();
     });
   }
@@ -286,6 +299,11 @@ class Watchdog {
       return send_arenas(id, arena_number_of(body), body.at("bytes").get<std::size_t>());
     } else if (kind == kSnapshotRequest) {
       return send_snapshot_memory(id, body.at("bytes").get<std::size_t>());
+    } else if (kind == kSavepointMade) {
+      return requests_.savepoint_made(body.at("number").get<int>(), body.at("path").get<std::string>(),
+                                      body.at("step").get<std::int64_t>());
+    } else if (kind == kSavepointNotMade) {
+      return requests_.savepoint_not_made(body.at("number").get<int>(), body.at("why").get<std::string>());
     } else {
       event.kind = EventKind::failure_reported;
       event.what = "sent a message of the unknown kind \"" + kind + "\"";
@@ -355,6 +373,48 @@ class Watchdog {
       if (candidate && (!newest || candidate->step > newest->step)) newest = candidate;
     }
     if (newest) options_.when_unfinished(newest->step, newest->bytes);
+  }
+
+  // --- who asks from outside
+
+  // Training matters more than being asked: a file system may have no sockets.
+  void open_control() {
+    try {
+      control_.emplace(
+          io_, options_.run_directory,
+          [this](const nlohmann::json& request, const ControlSocket::Answer& answer) {
+            requests_.take(request, answer, Moment::clock::now());
+          },
+          ControlSocket::Limits{});
+    } catch (const Error& error) {
+      log(LogLevel::warning, std::string("watchdog: ") + error.what());
+      journal_.append({{"event", "no_control_socket"}, {"what", error.what()}});
+    }
+  }
+
+  RunRequests::Run run_to_ask() {
+    return {.max_replicas = most_replicas(options_),
+            .state = [this]() -> const State& { return state_; },
+            .sights = [this] { return sights(); },
+            .restarts = [this] { return std::span<const Restart>(past_.restarts); },
+            .scale = [this](int replicas) { feed({.kind = EventKind::scale_requested, .count = replicas}); },
+            .ask_for_savepoint =
+                [this](int number) {
+                  send(by_rank_.front(), {.body = {{"kind", kMakeSavepoint}, {"number", number}}});
+                }};
+  }
+
+  std::map<int, Sight> sights() const {
+    std::map<int, Sight> sights;
+    for (const auto& [id, process] : processes_) {
+      const Pulse pulse = process->pulse(id, 0);
+      sights[id] = {.pid = process->pid(),
+                    .step = pulse.step,
+                    .phase = pulse.phase,
+                    .progress = pulse.progress,
+                    .samples = process->samples()};
+    }
+    return sights;
   }
 
   // --- decisions
@@ -428,6 +488,7 @@ class Watchdog {
         return record_failure(action);
       case ActionKind::finish:
         outcome_ = {.exit_code = action.exit_code, .sentence = action.text};
+        requests_.run_ended(action.text);
         return io_.stop();
     }
   }
@@ -501,6 +562,7 @@ class Watchdog {
       if (rank == 0) welcome.descriptors = snapshot_descriptors();
       send(by_rank_[rank], welcome);
     }
+    requests_.generation_opened();
   }
 
   void cancel_generation() {
@@ -569,6 +631,7 @@ class Watchdog {
   std::deque<Event> events_;  // the first is being decided on
   RunOutcome outcome_;
 
+  RunRequests requests_{run_to_ask()};
   HangDetector hang_detector_;
   Stragglers stragglers_{Stragglers::Options{}};
   std::map<int, std::shared_ptr<ReplicaProcess>> processes_;  // by member
@@ -581,6 +644,8 @@ class Watchdog {
   bool has_progressed_ = false;
 
   std::int64_t furthest_step_ = -1;  // of all generations before
+
+  std::optional<ControlSocket> control_;  // last: it asks for all the others
 };
 
 }  // namespace

@@ -116,6 +116,8 @@ struct Worker::Connection {
     } else if (kind == kArena) {
       const ArenaNumber which = arena_number_of(message.body);
       arena_replies.insert_or_assign(which, std::move(message));
+    } else if (kind == kMakeSavepoint) {
+      savepoint_number = message.body.at("number").get<int>();
     } else if (kind == kSnapshotMemory) {
       snapshot_memory = std::move(message.descriptors.at(0));
     } else if (kind == kWelcome) {
@@ -146,6 +148,7 @@ struct Worker::Connection {
     }
     member = {.generation = -1, .rank = hello->intended_rank, .size = hello->replicas};
     std::vector<Fault> parsed;
+    // The watchdog has checked them; the run may have fewer replicas since.
     for (const std::string& fault : hello->faults) parsed.push_back(parse_fault(fault, kMaxReplicas));
     faults.emplace(std::move(parsed), Faults::Place{.rank = hello->intended_rank,
                                                     .generation = -1,
@@ -212,6 +215,15 @@ struct Worker::Connection {
 
   void send(nlohmann::json body) const { channel.send({.body = std::move(body)}, Deadline::after(kSendTimeout)); }
 
+  void try_to_send(const nlohmann::json& body, const char* what) const noexcept {
+    try {
+      send(body);
+    } catch (const std::exception& error) {
+      log(LogLevel::warning,
+          std::string("replica: ") + what + " could not be reported to the watchdog: " + error.what());
+    }
+  }
+
   Channel channel;  // received from by the listener only
   SharedMemory life;
   LifePage& page;
@@ -225,6 +237,7 @@ struct Worker::Connection {
 
   std::atomic<bool> is_stop_requested = false;
   std::atomic<int> regroup_generation = -1;  // the one that is to regroup
+  std::atomic<int> savepoint_number = 0;     // of the newest request
   std::atomic<bool> is_leaving = false;
   std::atomic<Deadline::Clock::time_point> silent_until{};  // zero: never silent
 
@@ -336,11 +349,17 @@ void Worker::enter(Phase phase, std::int64_t step) {
 void Worker::beat() {
   if (!connection_->is_silent()) connection_->page.beat();
 }
+void Worker::count_samples(std::int64_t samples) {
+  connection_->page.samples.fetch_add(static_cast<std::uint64_t>(samples), std::memory_order_relaxed);
+}
 bool Worker::stop_requested() const {
   return connection_->is_stop_requested;
 }
 bool Worker::regroup_requested() const {
   return connection_->regroup_generation == generation();
+}
+int Worker::savepoint_requested() const {
+  return connection_->savepoint_number;
 }
 
 void Worker::report_failure(const std::string& what, bool is_unrecoverable) noexcept {
@@ -349,6 +368,16 @@ void Worker::report_failure(const std::string& what, bool is_unrecoverable) noex
   } catch (const std::exception& error) {
     log(LogLevel::error, std::string("replica: a failure could not be reported to the watchdog: ") + error.what());
   }
+}
+
+void Worker::report_savepoint(int number, const std::string& path, std::int64_t step) noexcept {
+  connection_->try_to_send({{"kind", kSavepointMade}, {"number", number}, {"path", path}, {"step", step}},
+                           "a savepoint that was asked for");
+}
+
+void Worker::report_no_savepoint(int number, const std::string& why) noexcept {
+  connection_->try_to_send({{"kind", kSavepointNotMade}, {"number", number}, {"why", why}},
+                           "the failure of a savepoint that was asked for");
 }
 
 void Worker::report_finished() {

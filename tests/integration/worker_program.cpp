@@ -115,14 +115,36 @@ void tell_restarts(Worker& worker) {
   }
 }
 
-// What a training script does when it is asked to stop.
+// What a training script does when it is asked to stop, to regroup or for a savepoint.
 void work_until_stop(Worker& worker) {
   worker.report_event("working", "{}");
+  int answered = 0;
   for (std::int64_t step = 0; !worker.stop_requested(); ++step) {
     worker.enter(Phase::computing, step);
     std::this_thread::sleep_for(1ms);
+    worker.count_samples(10);
+    if (worker.regroup_requested()) throw Error(ErrorCode::cancelled, "the replicas regroup");
+    if (const int asked = worker.savepoint_requested(); asked > answered) {
+      worker.report_savepoint(answered = asked, worker.run_directory() + "/a.h5", step);
+    }
   }
   worker.report_event("left in order", "{}");
+}
+
+void refuse_savepoint(Worker& worker) {
+  while (worker.savepoint_requested() == 0) {
+    worker.beat();
+    std::this_thread::sleep_for(1ms);
+  }
+  worker.report_no_savepoint(worker.savepoint_requested(), "the disk is full");
+}
+
+void die_when_asked_for_a_savepoint(Worker& worker) {
+  while (worker.savepoint_requested() == 0) {
+    worker.beat();
+    std::this_thread::sleep_for(1ms);
+  }
+  ::kill(::getpid(), SIGKILL);
 }
 
 void ignore_stop(Worker& worker) {
@@ -152,6 +174,8 @@ bool obey(Worker& worker, const std::string& verb) {
   if (verb == "wait_for_a_peer") wait_for_a_peer_that_never_counts(worker);
   if (verb == "until_stop") work_until_stop(worker);
   if (verb == "ignore_stop") ignore_stop(worker);
+  if (verb == "refuse_savepoint") refuse_savepoint(worker);
+  if (verb == "die_when_asked") die_when_asked_for_a_savepoint(worker);
   if (verb == "tell_restarts") tell_restarts(worker);
   if (verb == "echo_config") worker.report_event("config", worker.config());
   return verb != "until_stop" && verb != "leave";

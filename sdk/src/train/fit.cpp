@@ -1,12 +1,14 @@
 // fit() and the pass of evaluate(): data -> step -> callbacks -> savepoint.
 
 #include <algorithm>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
+#include "train/resume.h"
 #include "train/session.h"
 
 namespace holdfast {
@@ -165,6 +167,7 @@ void Trainer::Session::continue_fit(std::size_t call, FitContext& context, const
     }
     save_pending(context, options);
     keep_in_memory(options);
+    save_on_request(options);
     if (is_stop_requested_) stop();
     if (is_regroup_requested_) throw GenerationEnded("the replicas regroup, as the watchdog asked");
   }
@@ -186,6 +189,7 @@ Logs Trainer::Session::train_step(CallRecord& record, const Batch& batch, const 
   is_stop_requested_ = is_stop_requested_ || outcome.is_stop_requested;
   is_regroup_requested_ = is_regroup_requested_ || outcome.is_regroup_requested;
   is_comparison_requested_ = is_comparison_requested_ || outcome.is_comparison_requested;
+  is_savepoint_requested_ = is_savepoint_requested_ || outcome.is_savepoint_requested;
   runner_->reach_with_state(FaultPoint::after_update, state_.step - 1);
   return means(trainable_.sum_names(), record.epoch_sums, record.epoch_samples);
 }
@@ -245,6 +249,41 @@ void Trainer::Session::while_storage_fails(const std::function<void()>& act) {
           std::string("a savepoint failed, and training goes on with those that are there: ") + failure.what());
     }
   }
+}
+
+void Trainer::Session::save_on_request(const FitOptions& options) {
+  if (!std::exchange(is_savepoint_requested_, false)) return;
+  agree();
+  collect_callback_states(options);
+  if (place_->rank != 0) return;
+  const int number = supervision_.begin_requested_savepoint();
+  const auto refuse = [this, number](const std::string& why) { supervision_.report_no_savepoint(number, why); };
+  act_and_tell(options, [&] {
+    try {
+      if (!submit_requested_savepoint(number, refuse)) {
+        refuse("two savepoints are under way already; ask again when they are written");
+      }
+    } catch (const Error& failure) {
+      if (!is_of_the_storage(failure.code())) throw;
+      refuse(std::string("an earlier savepoint failed: ") + failure.what());
+    } catch (const std::bad_alloc&) {
+      refuse("there is no memory for a copy of the state");
+    }
+  });
+}
+
+bool Trainer::Session::submit_requested_savepoint(int number,
+                                                  const std::function<void(const std::string& why)>& when_failed) {
+  const std::string name = savepoint_name(state_.step);
+  const std::string path = place_->run_directory + "/" + name;
+  const auto keep = make_savepoint_keeper(*place_->file_system, place_->run_directory, place_->savepoint_copies,
+                                          {.keep_last = 0, .threads = place_->saving_threads});
+  const auto when_durable = [this, keep, name, number, path, step = state_.step] {
+    keep(name);
+    supervision_.report_savepoint(number, path, step);
+  };
+  return submit_savepoint(path, {.when_storage_is_slow = WhenStorageIsSlow::skip, .when_durable = when_durable},
+                          when_failed);
 }
 
 void Trainer::Session::keep_in_memory(const FitOptions& options) {

@@ -51,6 +51,14 @@ class Supervision {
   virtual bool is_stop_requested() const = 0;
   // Whether another generation is to begin at the next step boundary.
   virtual bool is_regroup_requested() const = 0;
+  // Whether somebody waits for a savepoint that this replica has not begun, while training goes on.
+  virtual bool is_savepoint_requested() const = 0;
+  // The number of the newest such request. What is reported of it answers all up to its number.
+  virtual int begin_requested_savepoint() = 0;
+  virtual void report_savepoint(int number, const std::string& path, std::int64_t step) = 0;
+  virtual void report_no_savepoint(int number, const std::string& why) = 0;
+  // This process has trained on so many more.
+  virtual void count_samples(std::int64_t samples) = 0;
   // Keeps the state in memory that outlives this process; false where there is none.
   virtual bool keep_in_memory(std::int64_t step, std::span<const std::span<const std::byte>> parts) = 0;
   // Calls `read` with the newest state that any process kept so and that is whole; false where there is none.
@@ -68,6 +76,11 @@ class NoSupervision : public Supervision {
   double slowdown(std::int64_t) override { return 1; }
   bool is_stop_requested() const override { return false; }
   bool is_regroup_requested() const override { return false; }
+  bool is_savepoint_requested() const override { return false; }
+  int begin_requested_savepoint() override { return 0; }
+  void report_savepoint(int, const std::string&, std::int64_t) override {}
+  void report_no_savepoint(int, const std::string&) override {}
+  void count_samples(std::int64_t) override {}
   bool keep_in_memory(std::int64_t, std::span<const std::span<const std::byte>>) override { return false; }
   bool read_from_memory(const std::function<void(std::span<const std::byte>)>&) override { return false; }
   void report_event(const std::string&, const std::string&) override {}

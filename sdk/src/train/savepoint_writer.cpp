@@ -146,7 +146,11 @@ void SavepointWriter::serve() {
       failure = std::current_exception();
       SavepointEvent event = event_of(SavepointEvent::Kind::failed, work.request.path, work.request.step);
       event.why = what_of(failure);
-      tell(std::move(event));
+      tell(event);
+      if (work.request.when_failed) {
+        work.request.when_failed(event.why);
+        failure = nullptr;
+      }
     }
     lock.lock();
     if (failure && !failure_) failure_ = failure;

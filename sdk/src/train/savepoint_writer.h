@@ -26,6 +26,8 @@ class SavepointWriter {
     std::int64_t step = 0;
     std::function<Snapshot()> take_snapshot;  // called by submit(), only once there is a place for it
     SaveOptions options{};
+    // Called on the writer's thread instead of what a failed write does otherwise: it is rethrown to nobody.
+    std::function<void(const std::string& why)> when_failed{};
   };
   // Called on whichever thread it happens.
   using Tell = std::function<void(const SavepointEvent&)>;

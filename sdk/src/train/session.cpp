@@ -68,6 +68,7 @@ void Trainer::Session::enter_generation() {
   is_stop_requested_ = false;
   is_regroup_requested_ = false;
   is_comparison_requested_ = false;
+  is_savepoint_requested_ = false;
   for (;;) {
     try {
       runner_.reset();
@@ -419,15 +420,17 @@ Deadline Trainer::Session::save_deadline() const {
   return Deadline::after(std::min<Deadline::Clock::duration>(kSaveTimeout, place_->collective_timeout * 3 / 4));
 }
 
-void Trainer::Session::submit_savepoint(const std::string& path, SaveOptions options) {
+bool Trainer::Session::submit_savepoint(const std::string& path, SaveOptions options,
+                                        std::function<void(const std::string& why)> when_failed) {
   supervision_.enter(TrainingPhase::saving, state_.step);
   const std::int64_t step = state_.step;
   if (options.threads == 0) options.threads = place_->saving_threads;
-  writer_.submit({.path = path,
-                  .step = step,
-                  .take_snapshot = [this] { return take_snapshot(state_, trainable_); },
-                  .options = std::move(options)},
-                 save_deadline(), [this, step] { supervision_.enter(TrainingPhase::saving, step); });
+  return writer_.submit({.path = path,
+                         .step = step,
+                         .take_snapshot = [this] { return take_snapshot(state_, trainable_); },
+                         .options = std::move(options),
+                         .when_failed = std::move(when_failed)},
+                        save_deadline(), [this, step] { supervision_.enter(TrainingPhase::saving, step); });
 }
 
 void Trainer::Session::flush_savepoints() {

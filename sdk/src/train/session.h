@@ -101,7 +101,13 @@ class Trainer::Session {
   void keep_in_memory(const FitOptions& options);
   void save_pending(FitContext& context, const FitOptions& options);
   void while_storage_fails(const std::function<void()>& act);
-  void submit_savepoint(const std::string& path, SaveOptions options);
+  // False where the storage is slow and the options say that it is not made then. Who gives `when_failed` is told of
+  // a failed write, and training goes on.
+  bool submit_savepoint(const std::string& path, SaveOptions options,
+                        std::function<void(const std::string& why)> when_failed = {});
+  // What somebody outside asked for, at the same step on every rank. Training goes on, whatever becomes of it.
+  void save_on_request(const FitOptions& options);
+  bool submit_requested_savepoint(int number, const std::function<void(const std::string& why)>& when_failed);
   void flush_savepoints();
   // Calls act(), then the callbacks with what has happened to savepoints so far, then rethrows what act() threw.
   void act_and_tell(const FitOptions& options, const std::function<void()>& act);
@@ -122,6 +128,7 @@ class Trainer::Session {
   bool is_stop_requested_ = false;
   bool is_regroup_requested_ = false;
   bool is_comparison_requested_ = false;
+  bool is_savepoint_requested_ = false;
   const FitOptions* running_fit_ = nullptr;  // whose callbacks' state belongs into a savepoint
 
   // A disagreement, or a step that was not finite, that is being computed again.

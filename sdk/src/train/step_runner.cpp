@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <numeric>
 #include <thread>
 
 #include "holdfast/base/error.h"
@@ -13,7 +14,8 @@ namespace {
 constexpr std::size_t kStopVote = 0;
 constexpr std::size_t kRegroupVote = 1;
 constexpr std::size_t kComparisonVote = 2;
-constexpr std::size_t kVotes = 3;
+constexpr std::size_t kSavepointVote = 3;
+constexpr std::size_t kVotes = 4;
 
 std::size_t round_up_to_line(std::size_t floats) {
   return (floats + 15) / 16 * 16;
@@ -27,6 +29,11 @@ int slots_of_every_rank(const Replica::Place& place) {
     slots = std::max(slots, ShardAccumulator::slots_needed(local, std::min(local, place.workers)));
   }
   return slots;
+}
+
+std::int64_t samples_of(std::span<const ShardSlice> shards) {
+  return std::accumulate(shards.begin(), shards.end(), std::int64_t{0},
+                         [](std::int64_t sum, const ShardSlice& shard) { return sum + shard.samples; });
 }
 
 }  // namespace
@@ -81,6 +88,7 @@ StepRunner::Outcome StepRunner::train(const Batch& batch, std::int64_t step, con
     return std::vector<std::span<float>>{changed};
   });
   trainable_.apply_update({.step = step + 1, .batch_samples = batch.samples, .gradients = gradients});
+  supervision.count_samples(samples_of(batch.shards));
   return outcome_of(reduced);
 }
 
@@ -174,6 +182,8 @@ void StepRunner::vote(std::span<float> slot) const {
   if (place_.supervision->is_stop_requested()) votes[kStopVote] = 1.0F;
   if (place_.supervision->is_regroup_requested()) votes[kRegroupVote] = 1.0F;
   if (requests_comparison_) votes[kComparisonVote] = 1.0F;
+  // Of the rank that writes alone: the others may hear of it after it is done.
+  if (place_.rank == 0 && place_.supervision->is_savepoint_requested()) votes[kSavepointVote] = 1.0F;
 }
 
 StepRunner::Outcome StepRunner::outcome_of(std::span<const float> reduced) const {
@@ -182,6 +192,7 @@ StepRunner::Outcome StepRunner::outcome_of(std::span<const float> reduced) const
   return {.sums = std::vector<double>(sums.begin(), sums.end()),
           .is_stop_requested = votes[kStopVote] > 0.0F,
           .is_regroup_requested = votes[kRegroupVote] > 0.0F,
+          .is_savepoint_requested = votes[kSavepointVote] > 0.0F,
           .is_comparison_requested = votes[kComparisonVote] > 0.0F};
 }
 

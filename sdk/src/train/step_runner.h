@@ -25,6 +25,8 @@ class StepRunner {
     // Some rank was asked before this step to stop, or to regroup; every rank sees the same answer at the same step.
     bool is_stop_requested = false;
     bool is_regroup_requested = false;
+    // Rank 0 was asked before this step for a savepoint, likewise.
+    bool is_savepoint_requested = false;
     // The ranks are to compare their states behind this step.
     bool is_comparison_requested = false;
     // A sum or a gradient is NaN or infinite, so that nothing was applied; which one.

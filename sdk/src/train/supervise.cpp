@@ -1,6 +1,7 @@
 #include "holdfast/train/supervise.h"
 
 #include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -171,6 +172,7 @@ recovery::RunOutcome watch(int argc, char** argv, const SuperviseOptions& option
   for (const std::string& fault : options.faults) recovery::parse_fault(fault, replicas + options.spares);
   return recovery::run_watchdog(
       {.replicas = replicas,
+       .max_replicas = std::min(choices.shards, recovery::kMaxReplicas),
        .spares = options.spares,
        .shards = choices.shards,
        .places = static_cast<int>(options.devices.size()),
@@ -266,6 +268,13 @@ class WorkerSupervision final : public Supervision {
   double slowdown(std::int64_t step) override { return worker_.faults().slowdown(step); }
   bool is_stop_requested() const override { return worker_.stop_requested(); }
   bool is_regroup_requested() const override { return worker_.regroup_requested(); }
+  bool is_savepoint_requested() const override { return worker_.savepoint_requested() > begun_savepoint_; }
+  int begin_requested_savepoint() override { return begun_savepoint_ = worker_.savepoint_requested(); }
+  void report_savepoint(int number, const std::string& path, std::int64_t step) override {
+    worker_.report_savepoint(number, path, step);
+  }
+  void report_no_savepoint(int number, const std::string& why) override { worker_.report_no_savepoint(number, why); }
+  void count_samples(std::int64_t samples) override { worker_.count_samples(samples); }
   bool keep_in_memory(std::int64_t step, std::span<const std::span<const std::byte>> parts) override;
   bool read_from_memory(const std::function<void(std::span<const std::byte>)>& read) override;
   void report_event(const std::string& event, const std::string& detail) override {
@@ -275,6 +284,7 @@ class WorkerSupervision final : public Supervision {
  private:
   recovery::Worker& worker_;
   std::optional<recovery::MemorySnapshots> snapshots_;
+  std::atomic<int> begun_savepoint_ = 0;  // the newest request that was
 };
 
 void WorkerSupervision::corrupt(FaultPoint point, std::int64_t step, const FloatsOf& floats) {

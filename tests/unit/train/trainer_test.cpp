@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <map>
 #include <mutex>
@@ -142,6 +143,42 @@ class Journal final : public NoSupervision {
   const bool is_stop_requested_;
   std::mutex mutex_;
   std::map<std::string, std::vector<std::string>> details_;  // guarded by mutex_
+};
+
+// Somebody asks for a savepoint while a step is computed.
+class AskedAt final : public NoSupervision {
+ public:
+  explicit AskedAt(std::int64_t step) : step_(step) {}
+
+  void enter(TrainingPhase phase, std::int64_t step) override {
+    if (phase == TrainingPhase::computing && step == step_) is_asked_ = true;
+  }
+  bool is_savepoint_requested() const override { return is_asked_ && !is_begun_; }
+  int begin_requested_savepoint() override {
+    is_begun_ = true;
+    return 7;
+  }
+  void report_savepoint(int number, const std::string& path, std::int64_t step) override {
+    reports_.push_back({number, path, step});
+  }
+  void report_no_savepoint(int number, const std::string& why) override { reports_.push_back({number, why, -1}); }
+  void count_samples(std::int64_t samples) override { samples_ += samples; }
+
+  struct Report {
+    int number = 0;
+    std::string text{};  // the path, or why there is none
+    std::int64_t step = -1;
+  };
+  // Once training is over.
+  const std::vector<Report>& reports() const { return reports_; }
+  std::int64_t samples() const { return samples_; }
+
+ private:
+  const std::int64_t step_;
+  std::atomic<bool> is_asked_ = false;
+  std::atomic<bool> is_begun_ = false;
+  std::atomic<std::int64_t> samples_ = 0;
+  std::vector<Report> reports_;  // rank 0's writer thread, or its training thread while that has nothing to do
 };
 
 // What is told of savepoints, and on which thread.
@@ -449,10 +486,10 @@ TEST(Trainer, TrainsOnWhenASavepointFails) {
   });
   const auto listener = std::make_shared<Listener>();
 
-  const Outcome outcome = outcome_of({.run_directory = folder.path(), .file_system = files.get()},
-                                     [&]() -> std::vector<CallbackHandle> {
-                                       return {ModelCheckpoint({.every_steps = 1}), listener};
-                                     });
+  const Outcome outcome =
+      outcome_of({.run_directory = folder.path(), .file_system = files.get()}, [&]() -> std::vector<CallbackHandle> {
+        return {ModelCheckpoint({.every_steps = 1}), listener};
+      });
 
   expect_equal(outcome, expected);
   EXPECT_EQ(listener->steps(SavepointEvent::Kind::failed).size(), 1U);
@@ -479,6 +516,75 @@ TEST(Trainer, EndsWithTheErrorOfTheLastSavepointAndTellsOfItBefore) {
   EXPECT_EQ(listener->steps(SavepointEvent::Kind::failed)[0], 1);
   EXPECT_TRUE(listener->steps(SavepointEvent::Kind::durable).empty());
   EXPECT_FALSE(journal->details("savepoint_failed").empty());
+}
+
+// In an epoch's middle, at its end, and with the last step.
+TEST(Trainer, SavesOnRequestAndEndsAsItWouldHave) {
+  const Outcome expected = outcome_of({});
+  for (const std::int64_t step : {3, 5, 11}) {
+    for (const int replicas : {1, 3}) {
+      SCOPED_TRACE("asked in step " + std::to_string(step) + " of " + std::to_string(replicas) + " replicas");
+      const TemporaryFolder folder;
+      const auto asked = std::make_shared<AskedAt>(step);
+
+      expect_equal(outcome_of({.replicas = replicas, .run_directory = folder.path(), .supervision = asked}), expected);
+
+      ASSERT_EQ(asked->reports().size(), 1U);
+      EXPECT_EQ(asked->reports()[0].number, 7);
+      EXPECT_EQ(asked->reports()[0].step, step + 1);
+      ASSERT_EQ(savepoint_files(folder.path()).size(), 1U);
+      EXPECT_EQ(asked->reports()[0].text, folder / savepoint_files(folder.path())[0]);
+    }
+  }
+}
+
+TEST(Trainer, GoesOnFromARequestedSavepointWithTheSameBits) {
+  const Outcome expected = outcome_of({});
+  for (const std::int64_t step : {3, 5}) {
+    const TemporaryFolder folder;
+    const MakeCallbacks failing = [&]() -> std::vector<CallbackHandle> { return {FailAt(9)}; };
+    const ThreadRun run{.replicas = 2, .run_directory = folder.path(), .supervision = std::make_shared<AskedAt>(step)};
+    EXPECT_THROW(outcome_of(run, failing), std::runtime_error);
+    ASSERT_EQ(savepoint_files(folder.path()).size(), 1U);
+
+    expect_equal(outcome_of({.run_directory = folder.path()}), expected);
+  }
+}
+
+TEST(Trainer, GoesOnWhereARequestedSavepointCannotBeWritten) {
+  const TemporaryFolder folder;
+  const auto files = when_saving("write", [] { throw Error(ErrorCode::disk_full, "the disk is full"); });
+  const auto asked = std::make_shared<AskedAt>(3);
+
+  expect_equal(outcome_of({.run_directory = folder.path(), .supervision = asked, .file_system = files.get()}),
+               outcome_of({}));
+
+  ASSERT_EQ(asked->reports().size(), 1U);
+  EXPECT_NE(asked->reports()[0].text.find("the disk is full"), std::string::npos) << asked->reports()[0].text;
+  EXPECT_EQ(asked->reports()[0].step, -1);
+}
+
+TEST(Trainer, RefusesARequestedSavepointWhereTheStorageIsSlow) {
+  const TemporaryFolder folder;
+  Gate gate;
+  const auto files = when_saving("sync", [&] { gate.pass(); });
+  const auto asked = std::make_shared<AskedAt>(4);
+  const MakeCallbacks callbacks = [&]() -> std::vector<CallbackHandle> {
+    return {ModelCheckpoint({.every_steps = 1, .when_storage_is_slow = WhenStorageIsSlow::skip}), OpenAt(12, gate)};
+  };
+
+  outcome_of({.run_directory = folder.path(), .supervision = asked, .file_system = files.get()}, callbacks);
+
+  ASSERT_EQ(asked->reports().size(), 1U);
+  EXPECT_NE(asked->reports()[0].text.find("two savepoints are under way"), std::string::npos);
+}
+
+TEST(Trainer, CountsTheSamplesThatItsReplicasTrainedOn) {
+  const auto counts = std::make_shared<AskedAt>(-1);
+
+  outcome_of({.replicas = 2, .supervision = counts});
+
+  EXPECT_EQ(counts->samples(), 2 * 53);
 }
 
 TEST(Trainer, TellsOfTheSavepointThatAStopLeaves) {

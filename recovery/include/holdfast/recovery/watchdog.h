@@ -37,8 +37,9 @@ struct NewProcess {
 };
 
 struct WatchdogOptions {
-  int replicas = 1;  // 1 to kMaxReplicas
-  int spares = 0;    // initialised processes that wait to take the place of a replica
+  int replicas = 1;      // 1 to max_replicas
+  int max_replicas = 0;  // that the run may be scaled to; 0: kMaxReplicas
+  int spares = 0;        // initialised processes that wait to take the place of a replica
   int shards =
       0;  // that ranks compute in a step, dealt in equal parts; 0: unknown, so that nobody looks for stragglers
   int places = 0;  // devices that replicas are dealt to; 0: one for each replica

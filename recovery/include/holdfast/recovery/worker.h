@@ -87,11 +87,19 @@ class Worker {
   // Both tell that there is progress; cheap enough for every layer of a network. Any thread.
   void enter(Phase phase, std::int64_t step);
   void beat();
+  // This process has trained on so many more samples: for those who look at the run. Any thread.
+  void count_samples(std::int64_t samples);
 
   // The watchdog wants an orderly end: save, then leave with exit code 0 or 75. Any thread.
   bool stop_requested() const;
   // Another generation is to begin at a step boundary that all replicas agree on. Any thread.
   bool regroup_requested() const;
+  // Somebody wants a savepoint while the run goes on: the newest request's number, 0 before the first. For the
+  // generation's rank 0, which answers when the savepoint is durable, or never will be; an answer counts for all
+  // requests up to its number. Any thread.
+  int savepoint_requested() const;
+  void report_savepoint(int number, const std::string& path, std::int64_t step) noexcept;
+  void report_no_savepoint(int number, const std::string& why) noexcept;
 
   // Any thread. `is_unrecoverable`: it would fail again after every restart, so that the run should end.
   void report_failure(const std::string& what, bool is_unrecoverable) noexcept;

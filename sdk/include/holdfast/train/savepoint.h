@@ -43,7 +43,7 @@ struct SavepointEvent {
     durable,             // whole and on stable storage
     skipped,             // not made
     waited,              // training stood still before it found a place
-    failed,              // training ends with the same sentence
+    failed,              // training goes on; of the last of a fit() its end fails with the same sentence
     compression_chosen,  // what SavepointCompression::automatic means from here on
   };
 

@@ -1,0 +1,158 @@
+#include "report.h"
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <ctime>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "exit_code.h"
+#include "holdfast/base/error.h"
+#include "live_run.h"
+#include "text.h"
+
+namespace holdfast::cli {
+namespace {
+
+using recovery::RunReport;
+
+constexpr std::chrono::seconds kPatience(2);
+
+std::string describe_time(double unix_seconds) {
+  const double whole = std::floor(unix_seconds);
+  const auto seconds = static_cast<std::time_t>(whole);
+  std::tm parts{};
+  ::gmtime_r(&seconds, &parts);
+  char text[64];
+  std::snprintf(text, sizeof text, "%04d-%02d-%02d %02d:%02d:%02d.%03d UTC", parts.tm_year + 1900, parts.tm_mon + 1,
+                parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec,
+                static_cast<int>((unix_seconds - whole) * 1000));
+  return text;
+}
+
+std::string describe_duration(double seconds) {
+  char text[64];
+  if (seconds < 10) {
+    std::snprintf(text, sizeof text, "%.1f ms", seconds * 1000);
+  } else {
+    std::snprintf(text, sizeof text, "%.1f s", seconds);
+  }
+  return text;
+}
+
+std::string describe_steps(std::int64_t steps) {
+  return describe_count(static_cast<std::uint64_t>(steps), "step");
+}
+
+void tell_start(std::ostream& out, const RunReport::Start& start, bool is_last, bool is_live) {
+  out << describe_time(start.time) << "  started with " << start.replicas << " replicas, watchdog " << start.pid;
+  if (start.resumed) out << ", from step " << start.resumed->step << " (" << printable(start.resumed->path) << ")";
+  out << "\n";
+  if (start.ended) {
+    out << describe_time(*start.ended) << "  ended after " << describe_duration(*start.ended - start.time)
+        << " with exit code " << start.exit_code << ": " << printable(start.sentence) << "\n";
+  } else if (is_last && is_live) {
+    out << "it is running\n";
+  } else {
+    out << "its watchdog left no word: it was killed, or its machine stopped\n";
+  }
+}
+
+std::string name_of(const RunReport::Incident& incident) {
+  std::string name = incident.rank < 0 ? "a process that was not training" : "replica " + std::to_string(incident.rank);
+  name += " (process " + std::to_string(incident.member) + ", pid " + std::to_string(incident.pid) + ")";
+  if (incident.rank >= 0) name += " of generation " + std::to_string(incident.generation);
+  if (incident.rank >= 0 && incident.step >= 0) name += " in step " + std::to_string(incident.step);
+  return name;
+}
+
+std::string describe_loss(const RunReport::Incident& incident) {
+  if (incident.rank < 0) return "nothing: the others went on";
+  if (!incident.repeated) return "not known yet: the run got no further after it";
+  std::string loss = *incident.repeated == 0 ? "no step" : describe_steps(*incident.repeated) + ", computed again";
+  if (incident.resumed) {
+    loss += ", since nobody's state survived: it came from " + printable(incident.resumed->path) + " of step " +
+            std::to_string(incident.resumed->step);
+  } else if (incident.survivors > 0) {
+    loss += ": " + describe_count(static_cast<std::uint64_t>(incident.survivors), "survivor") + " kept the state";
+  } else {
+    loss += ", since nobody's state survived and nothing was saved";
+  }
+  if (incident.next_replicas >= incident.replicas) return loss;
+  loss += "; a replica was missing ";
+  return loss + (incident.whole ? "for " + describe_duration(*incident.whole - incident.noticed) : "until the end");
+}
+
+void tell_times(std::ostream& out, const RunReport::Incident& incident) {
+  const auto after = [&](double moment) { return describe_duration(moment - incident.noticed); };
+  if (incident.cancelled) out << "    the others' waits were ended " << after(*incident.cancelled) << " later\n";
+  if (incident.opened) {
+    out << "    generation " << incident.next_generation << " opened with " << incident.next_replicas << " of "
+        << incident.replicas << " replicas " << after(*incident.opened) << " later\n";
+  }
+  if (incident.progressed) {
+    out << "    the run was seen further than ever before " << after(*incident.progressed) << " later\n";
+  }
+}
+
+void tell_incident(std::ostream& out, std::size_t number, const RunReport::Incident& incident) {
+  out << number << ". " << describe_time(incident.noticed) << "  " << name_of(incident) << "\n"
+      << "    cause: " << printable(incident.cause) << "\n";
+  for (const std::string& evidence : incident.evidence) out << "    seen: " << printable(evidence) << "\n";
+  tell_times(out, incident);
+  out << "    lost: " << describe_loss(incident) << "\n";
+}
+
+void tell_savepoints(std::ostream& out, const RunReport::Savepoints& savepoints) {
+  out << describe_count(static_cast<std::uint64_t>(savepoints.durable), "savepoint") << " durable";
+  if (savepoints.durable > 0) {
+    out << ", the newest " << printable(savepoints.newest_path) << " of step " << savepoints.newest_step;
+  }
+  if (savepoints.skipped > 0) out << "; " << savepoints.skipped << " skipped";
+  out << "\n";
+  for (const std::string& problem : savepoints.problems) out << "    " << printable(problem) << "\n";
+}
+
+bool is_live(const std::string& run) {
+  try {
+    ask(run, {{"command", "status"}}, kPatience);
+    return true;
+  } catch (const Error& error) {
+    // One that does not answer holds its socket all the same.
+    return error.code() == ErrorCode::deadline_exceeded;
+  }
+}
+
+}  // namespace
+
+std::string describe_report(const RunReport& report, bool is_live) {
+  std::ostringstream out;
+  for (std::size_t i = 0; i < report.starts.size(); ++i) {
+    tell_start(out, report.starts[i], i + 1 == report.starts.size(), is_live);
+  }
+  out << "furthest step " << report.furthest_step << ", " << report.generations << " generations, "
+      << describe_count(report.incidents.size(), "incident") << "\n";
+  tell_savepoints(out, report.savepoints);
+  for (const RunReport::Remark& remark : report.remarks) {
+    out << describe_time(remark.time) << "  " << printable(remark.sentence) << "\n";
+  }
+  for (std::size_t i = 0; i < report.incidents.size(); ++i) tell_incident(out, i + 1, report.incidents[i]);
+  if (report.skipped_lines > 0) {
+    out << describe_count(static_cast<std::uint64_t>(report.skipped_lines), "line")
+        << " of the journal could not be read\n";
+  }
+  return out.str();
+}
+
+int report(const ReportOptions& options, Console& console) {
+  const RunReport report = recovery::read_run_report(options.run + "/journal.jsonl");
+  if (options.as_json) {
+    console.out << recovery::to_json(report) << "\n";
+  } else {
+    console.out << describe_report(report, is_live(options.run));
+  }
+  return kDone;
+}
+
+}  // namespace holdfast::cli

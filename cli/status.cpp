@@ -1,0 +1,94 @@
+#include "status.h"
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <thread>
+
+#include "exit_code.h"
+#include "holdfast/base/error.h"
+#include "live_run.h"
+#include "table.h"
+#include "text.h"
+
+namespace holdfast::cli {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::chrono::seconds kPatience(10);
+constexpr std::chrono::seconds kPeriod(1);
+// Of terminals since the VT100: to the upper left corner, and clear from there.
+constexpr const char* kHome = "\x1b[H\x1b[J";
+
+std::string with_digits(double value, int digits) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.*f", digits, value);
+  return text;
+}
+
+std::string describe_mebibytes(const json& bytes) {
+  return with_digits(bytes.get<double>() / (1024 * 1024), 0) + " MiB";
+}
+
+std::string describe_step(const json& step) {
+  return step.get<std::int64_t>() < 0 ? "-" : std::to_string(step.get<std::int64_t>());
+}
+
+void add_row(Table& table, const json& member) {
+  const auto number = [&](const char* name) { return std::to_string(member.at(name).get<std::int64_t>()); };
+  table.add({member.at("rank").is_null() ? "-" : number("rank"), number("member"), number("place"), number("pid"),
+             member.at("stage").get<std::string>(), member.at("phase").get<std::string>(),
+             describe_step(member.at("step")), with_digits(member.at("seconds_since_progress").get<double>(), 1) + " s",
+             with_digits(member.at("samples_per_second").get<double>(), 1),
+             describe_mebibytes(member.at("resident_bytes")), number("restarts")});
+}
+
+void show(const json& status, const StatusOptions& options, bool is_drawn_over, Console& console) {
+  if (options.as_json) {
+    console.out << status.dump(-1, ' ', false, json::error_handler_t::replace) << "\n" << std::flush;
+    return;
+  }
+  console.out << (is_drawn_over ? kHome : "") << printable(options.run) << ": " << describe_status(status)
+              << std::flush;
+}
+
+int watch(const StatusOptions& options, Console& console) {
+  const bool is_drawn_over = console.out_is_terminal && !options.as_json;
+  for (bool is_first = true;; is_first = false) {
+    try {
+      show(ask(options.run, {{"command", "status"}}, kPatience), options, is_drawn_over, console);
+    } catch (const Error& error) {
+      const bool has_ended = error.code() == ErrorCode::not_found || error.code() == ErrorCode::input_output;
+      if (is_first || !has_ended) throw;
+      console.problems << "holdfast: the run has ended; \"holdfast report " << printable(options.run)
+                       << "\" tells how\n";
+      return kDone;
+    }
+    std::this_thread::sleep_for(kPeriod);
+  }
+}
+
+}  // namespace
+
+std::string describe_status(const json& status) {
+  std::ostringstream text;
+  text << status.at("phase").get<std::string>() << ", generation " << status.at("generation").get<int>() << ", "
+       << describe_count(status.at("target").get<std::uint64_t>(), "replica") << " wanted, step "
+       << describe_step(status.at("step")) << ", " << with_digits(status.at("samples_per_second").get<double>(), 1)
+       << " samples/s, " << describe_count(status.at("restarts").get<std::uint64_t>(), "restart")
+       << (status.value("is_stop_requested", false) ? ", stopping" : "") << "\n";
+  Table table({">RANK", ">PROCESS", ">PLACE", ">PID", "STAGE", "PHASE", ">STEP", ">BEAT", ">SAMPLES/S", ">MEMORY",
+               ">RESTARTS"});
+  for (const json& member : status.at("members")) add_row(table, member);
+  table.write(text);
+  return text.str();
+}
+
+int status(const StatusOptions& options, Console& console) {
+  if (options.watch || (console.out_is_terminal && !options.once)) return watch(options, console);
+  show(ask(options.run, {{"command", "status"}}, kPatience), options, false, console);
+  return kDone;
+}
+
+}  // namespace holdfast::cli

@@ -1,0 +1,86 @@
+#pragma once
+
+// The story of a run as its journal tells it: what failed, how that was noticed, how long each part of the recovery
+// took, and what was lost. Of a run that is live, has ended or is dead; the journal is all that is read.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace holdfast::recovery {
+
+// All times are seconds since 1970, as the watchdog's host knew them.
+struct RunReport {
+  // Where a state came from that was read, not kept.
+  struct Origin {
+    std::string path{};  // of a savepoint, or what stands for the watchdog's memory
+    std::int64_t step = 0;
+  };
+
+  // One watchdog.
+  struct Start {
+    double time = 0;
+    int pid = 0;
+    int replicas = 0;
+    std::optional<Origin> resumed{};  // with its first generation; empty: at step 0, or not yet
+    std::optional<double> ended{};    // empty: it is live, or it was killed
+    int exit_code = 0;
+    std::string sentence{};  // for the user
+  };
+
+  // The failure of one process.
+  struct Incident {
+    std::string cause{};
+    std::vector<std::string> evidence{};  // what was seen, in order
+    int member = -1;                      // the process's number in the run
+    int rank = -1;                        // -1: it was part of no generation, and nobody waited for it
+    int pid = 0;
+    int generation = -1;     // that it was part of
+    std::int64_t step = -1;  // that it was in; -1: in none
+    int replicas = 0;        // of that generation
+
+    double noticed = 0;
+    std::optional<double> cancelled{};   // the waits of the others had been ended by then
+    std::optional<double> opened{};      // the next generation was
+    std::optional<double> progressed{};  // seen to be further than the run ever was
+    std::optional<double> whole{};       // as many replicas as before
+    int next_generation = -1;
+    int next_replicas = 0;  // in it when it opened
+    int survivors = 0;      // of them those that kept their state
+
+    std::optional<Origin> resumed{};         // where no survivor had a state
+    std::optional<std::int64_t> repeated{};  // steps computed again; empty: not known yet
+  };
+
+  struct Savepoints {
+    std::int64_t durable = 0;
+    std::int64_t skipped = 0;
+    std::string newest_path{};
+    std::int64_t newest_step = -1;
+    std::vector<std::string> problems{};  // writes that failed, files that were set aside; the first kMostProblems
+  };
+  static constexpr std::size_t kMostProblems = 100;
+
+  // What people or the supervisor changed: signals, scaling, places that are left out.
+  struct Remark {
+    double time = 0;
+    std::string sentence{};
+  };
+
+  std::vector<Start> starts{};
+  std::vector<Incident> incidents{};
+  std::vector<Remark> remarks{};
+  Savepoints savepoints{};
+  std::int64_t furthest_step = -1;  // that the journal mentions
+  int generations = 0;
+  std::int64_t skipped_lines = 0;  // torn, or none of Holdfast's
+};
+
+// Throws Error{not_found} where there is no journal.
+RunReport read_run_report(const std::string& journal_path);
+
+// As JSON text, with the names above.
+std::string to_json(const RunReport& report);
+
+}  // namespace holdfast::recovery

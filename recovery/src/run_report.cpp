@@ -1,0 +1,369 @@
+#include "holdfast/recovery/run_report.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <deque>
+#include <fstream>
+#include <map>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "holdfast/base/error.h"
+#include "journal.h"
+
+namespace holdfast::recovery {
+namespace {
+
+using nlohmann::json;
+using Incident = RunReport::Incident;
+
+// The number behind `prefix`, if the text begins so; `rest` is what follows.
+std::optional<int> number_behind(std::string_view text, std::string_view prefix, std::string_view* rest = nullptr) {
+  if (!text.starts_with(prefix)) return std::nullopt;
+  text.remove_prefix(prefix.size());
+  int number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{}) return std::nullopt;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  if (rest != nullptr) *rest = text;
+  return number;
+}
+
+std::string_view without_prefix(std::string_view text, std::string_view prefix) {
+  return text.starts_with(prefix) ? text.substr(prefix.size()) : text;
+}
+
+// What the supervisor did, from the lines that describe() makes of its actions.
+struct Actions {
+  std::set<int> killed;
+  std::optional<int> cancelled;  // generation
+  std::optional<int> opened;     // generation
+  std::vector<int> members;      // of it, by rank
+  std::vector<std::pair<int, std::string>> failures;
+  std::optional<std::pair<int, std::string>> finish;
+};
+
+Actions actions_of(const json& line) {
+  Actions actions;
+  const auto texts = line.find("actions");
+  if (texts == line.end()) return actions;
+  for (const json& entry : *texts) {
+    const auto text = entry.get<std::string>();
+    std::string_view rest;
+    if (const auto member = number_behind(text, "kill_process ")) actions.killed.insert(*member);
+    if (const auto generation = number_behind(text, "cancel_generation ")) actions.cancelled = generation;
+    if (const auto failed = number_behind(text, "record_failure of process ", &rest)) {
+      actions.failures.emplace_back(*failed, without_prefix(rest, ": "));
+    }
+    if (const auto code = number_behind(text, "finish ", &rest))
+      actions.finish.emplace(*code, without_prefix(rest, ": "));
+    if (const auto generation = number_behind(text, "open_generation ", &rest)) {
+      actions.opened = generation;
+      rest = without_prefix(rest, " with");
+      while (const auto member = number_behind(rest, " ", &rest)) actions.members.push_back(*member);
+    }
+  }
+  return actions;
+}
+
+std::string evidence_of(const std::string& event, const json& line) {
+  if (event == "died") return "the mutex that it holds while it lives was let go";
+  if (event == "hang_detected") return "hung: " + line.value("what", "");
+  if (event == "failure_reported") return "it reported: " + line.value("what", "");
+  if (event == "start_failed") return "it could not be started: " + line.value("what", "");
+  if (line.contains("signal"))
+    return "the kernel confirmed its end by signal " + std::to_string(line.at("signal").get<int>());
+  return "the kernel confirmed its end with exit code " + std::to_string(line.value("exit_code", -1));
+}
+
+bool tells_of_failure(const std::string& event) {
+  return event == "died" || event == "hang_detected" || event == "failure_reported" || event == "start_failed";
+}
+
+class Reader {
+ public:
+  void take(const std::string& text) {
+    const json line = json::parse(text, nullptr, false);
+    try {
+      if (!line.is_object()) throw Error(ErrorCode::invalid_file, "a line is torn");
+      take_line(line);
+    } catch (const json::exception&) {
+      ++report_.skipped_lines;
+    } catch (const Error&) {
+      ++report_.skipped_lines;
+    }
+  }
+
+  RunReport report() { return std::move(report_); }
+
+ private:
+  // Only the watchdog's own decisions have a reason; a worker may call what it reports as it likes.
+  void take_line(const json& line) {
+    const auto event = line.at("event").get<std::string>();
+    const auto time = line.at("time").get<double>();
+    if (line.contains("reason")) {
+      take_decision(event, time, line);
+    } else if (line.contains("restart")) {
+      restarts_.push_back(restart_from_json(line.at("restart")));
+    } else if (line.contains("details")) {
+      take_note(event, line);
+    } else if (event == "watchdog_started") {
+      begin_start(time, line);
+    }
+  }
+
+  void begin_start(double time, const json& line) {
+    report_.starts.push_back(
+        {.time = time, .pid = line.at("pid").get<int>(), .replicas = line.at("replicas").get<int>()});
+    open_.clear();
+    restarts_.clear();
+    by_rank_.clear();
+  }
+
+  // --- what workers told
+
+  void take_note(const std::string& event, const json& line) {
+    const json& details = line.at("details");
+    if (!details.is_object()) return;
+    RunReport::Savepoints& savepoints = report_.savepoints;
+    if (event == "savepoint") {
+      ++savepoints.durable;
+      savepoints.newest_path = details.at("path").get<std::string>();
+      savepoints.newest_step = details.at("step").get<std::int64_t>();
+      report_.furthest_step = std::max(report_.furthest_step, savepoints.newest_step);
+    } else if (event == "savepoint_skipped") {
+      ++savepoints.skipped;
+    } else if (event == "savepoint_failed" || event == "savepoint_set_aside" || event == "savepoint_passed_over") {
+      if (savepoints.problems.size() < RunReport::kMostProblems) {
+        savepoints.problems.push_back(details.at("path").get<std::string>() + ": " + details.value("why", ""));
+      }
+    } else if (event == "resumed") {
+      resumed({details.at("path").get<std::string>(), details.at("step").get<std::int64_t>()});
+    } else if (event == "fit_finished") {
+      report_.furthest_step = std::max(report_.furthest_step, details.value("step", std::int64_t{-1}));
+    }
+  }
+
+  void resumed(const RunReport::Origin& origin) {
+    bool explains_an_incident = false;
+    for (const std::size_t index : open_) {
+      Incident& incident = report_.incidents[index];
+      if (!incident.opened || incident.progressed) continue;
+      explains_an_incident = true;
+      incident.resumed = origin;
+      incident.repeated = std::max<std::int64_t>(0, report_.furthest_step - origin.step);
+    }
+    if (explains_an_incident || report_.starts.empty()) return;
+    if (!report_.starts.back().resumed) report_.starts.back().resumed = origin;
+  }
+
+  // --- what the watchdog decided
+
+  void take_decision(const std::string& event, double time, const json& line) {
+    const Actions actions = actions_of(line);
+    const auto step = line.value("step", std::int64_t{-1});
+    report_.furthest_step = std::max(report_.furthest_step, step);
+    note_failure(event, time, line, actions);
+    for (const auto& [member, cause] : actions.failures) settle_cause(member, cause);
+    if (event == "exited") last_incident_of_.erase(line.value("member", -1));
+    if (actions.cancelled) note_cancel(time);
+    if (actions.opened) note_open(*actions.opened, actions.members, time);
+    if (event == "progressed") note_progress(time);
+    if (actions.finish) note_end(*actions.finish, time);
+    const auto reason = line.at("reason").get<std::string>();
+    if (event == "scale_requested" || event == "stop_requested" || reason.find("is left out") != std::string::npos) {
+      report_.remarks.push_back({time, reason});
+    }
+  }
+
+  void note_failure(const std::string& event, double time, const json& line, const Actions& actions) {
+    const int member = line.value("member", -1);
+    const bool is_recorded = std::any_of(actions.failures.begin(), actions.failures.end(),
+                                         [member](const auto& failure) { return failure.first == member; });
+    const bool is_new = is_recorded || (tells_of_failure(event) && actions.killed.contains(member));
+    Incident* incident = open_incident_of(member);
+    if (incident == nullptr && is_new) incident = &begin_incident(member, time, line);
+    const bool is_evidence = tells_of_failure(event) || event == "exited";
+    if (incident != nullptr && is_evidence) incident->evidence.push_back(evidence_of(event, line));
+    if (incident != nullptr && incident->cause.empty()) incident->cause = line.value("what", "");
+  }
+
+  Incident* open_incident_of(int member) {
+    const auto found = last_incident_of_.find(member);
+    return found == last_incident_of_.end() ? nullptr : &report_.incidents[found->second];
+  }
+
+  Incident& begin_incident(int member, double time, const json& line) {
+    Incident incident{.member = member, .pid = line.value("pid", 0), .step = line.value("step", std::int64_t{-1})};
+    incident.noticed = time;
+    const auto place = std::find(by_rank_.begin(), by_rank_.end(), member);
+    if (place != by_rank_.end()) {
+      incident.rank = static_cast<int>(place - by_rank_.begin());
+      incident.generation = generation_;
+      incident.replicas = static_cast<int>(by_rank_.size());
+      open_.push_back(report_.incidents.size());
+    }
+    last_incident_of_[member] = report_.incidents.size();
+    report_.incidents.push_back(std::move(incident));
+    return report_.incidents.back();
+  }
+
+  // The line of the failure comes before the line of the decision that records it.
+  void settle_cause(int member, const std::string& cause) {
+    const std::optional<Restart> restart =
+        restarts_.empty() ? std::nullopt : std::optional<Restart>(std::move(restarts_.front()));
+    if (restart) restarts_.pop_front();
+    Incident* incident = open_incident_of(member);
+    if (incident == nullptr) return;
+    incident->cause = cause;
+    if (!restart) return;
+    incident->noticed = restart->detected_unix_seconds;
+    incident->step = restart->step;
+  }
+
+  void note_cancel(double time) {
+    for (const std::size_t index : open_) {
+      Incident& incident = report_.incidents[index];
+      if (incident.generation == generation_ && !incident.cancelled) incident.cancelled = time;
+    }
+  }
+
+  void note_open(int generation, const std::vector<int>& by_rank, double time) {
+    ++report_.generations;
+    for (const std::size_t index : open_) {
+      Incident& incident = report_.incidents[index];
+      if (!incident.opened) {
+        incident.opened = time;
+        incident.next_generation = generation;
+        incident.next_replicas = static_cast<int>(by_rank.size());
+        incident.survivors = count_survivors(by_rank, incident.member);
+      }
+      if (static_cast<int>(by_rank.size()) >= incident.replicas && !incident.whole) incident.whole = time;
+    }
+    generation_ = generation;
+    by_rank_ = by_rank;
+    forget_settled();
+  }
+
+  int count_survivors(const std::vector<int>& by_rank, int failed) const {
+    return static_cast<int>(std::count_if(by_rank.begin(), by_rank.end(), [&](int member) {
+      return member != failed && std::find(by_rank_.begin(), by_rank_.end(), member) != by_rank_.end();
+    }));
+  }
+
+  void note_progress(double time) {
+    for (const std::size_t index : open_) {
+      Incident& incident = report_.incidents[index];
+      if (!incident.opened || incident.progressed) continue;
+      incident.progressed = time;
+      if (incident.repeated) continue;
+      incident.repeated = incident.survivors > 0 ? 0 : std::max<std::int64_t>(0, incident.step);
+    }
+    forget_settled();
+  }
+
+  void forget_settled() {
+    std::erase_if(open_, [this](std::size_t index) {
+      return report_.incidents[index].progressed.has_value() && report_.incidents[index].whole.has_value();
+    });
+  }
+
+  void note_end(const std::pair<int, std::string>& finish, double time) {
+    if (report_.starts.empty()) return;
+    RunReport::Start& start = report_.starts.back();
+    start.ended = time;
+    start.exit_code = finish.first;
+    start.sentence = finish.second;
+  }
+
+  RunReport report_;
+  int generation_ = -1;
+  std::vector<int> by_rank_;                     // members of it
+  std::vector<std::size_t> open_;                // incidents whose story goes on
+  std::map<int, std::size_t> last_incident_of_;  // by member, until its exit
+  std::deque<Restart> restarts_;                 // not yet seen in a decision
+};
+
+json to_json(const std::optional<RunReport::Origin>& origin) {
+  if (!origin) return nullptr;
+  return {{"path", origin->path}, {"step", origin->step}};
+}
+
+template <class Value>
+json or_null(const std::optional<Value>& value) {
+  return value ? json(*value) : json(nullptr);
+}
+
+json to_json(const RunReport::Start& start) {
+  return {{"time", start.time},
+          {"pid", start.pid},
+          {"replicas", start.replicas},
+          {"resumed", to_json(start.resumed)},
+          {"ended", or_null(start.ended)},
+          {"exit_code", start.ended ? json(start.exit_code) : json(nullptr)},
+          {"sentence", start.sentence}};
+}
+
+json to_json(const Incident& incident) {
+  return {{"cause", incident.cause},
+          {"evidence", incident.evidence},
+          {"member", incident.member},
+          {"rank", incident.rank},
+          {"pid", incident.pid},
+          {"generation", incident.generation},
+          {"step", incident.step},
+          {"replicas", incident.replicas},
+          {"noticed", incident.noticed},
+          {"cancelled", or_null(incident.cancelled)},
+          {"opened", or_null(incident.opened)},
+          {"progressed", or_null(incident.progressed)},
+          {"whole", or_null(incident.whole)},
+          {"next_generation", incident.next_generation},
+          {"next_replicas", incident.next_replicas},
+          {"survivors", incident.survivors},
+          {"resumed", to_json(incident.resumed)},
+          {"repeated", or_null(incident.repeated)}};
+}
+
+json to_json(const RunReport::Remark& remark) {
+  return {{"time", remark.time}, {"sentence", remark.sentence}};
+}
+
+template <class Part>
+json list_of(const std::vector<Part>& parts) {
+  json list = json::array();
+  for (const Part& part : parts) list.push_back(to_json(part));
+  return list;
+}
+
+}  // namespace
+
+RunReport read_run_report(const std::string& journal_path) {
+  std::ifstream file(journal_path);
+  if (!file) throw system_error(errno, "cannot read the journal " + journal_path);
+  Reader reader;
+  for (std::string line; std::getline(file, line);) reader.take(line);
+  return reader.report();
+}
+
+std::string to_json(const RunReport& report) {
+  const json body = {{"starts", list_of(report.starts)},
+                     {"incidents", list_of(report.incidents)},
+                     {"remarks", list_of(report.remarks)},
+                     {"savepoints",
+                      {{"durable", report.savepoints.durable},
+                       {"skipped", report.savepoints.skipped},
+                       {"newest_path", report.savepoints.newest_path},
+                       {"newest_step", report.savepoints.newest_step},
+                       {"problems", report.savepoints.problems}}},
+                     {"furthest_step", report.furthest_step},
+                     {"generations", report.generations},
+                     {"skipped_lines", report.skipped_lines}};
+  return body.dump(1, ' ', false, json::error_handler_t::replace);
+}
+
+}  // namespace holdfast::recovery

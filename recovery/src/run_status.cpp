@@ -1,0 +1,94 @@
+#include "run_status.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+
+namespace holdfast::recovery {
+namespace {
+
+using nlohmann::json;
+
+double seconds(Moment::duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+int count_restarts(std::span<const Restart> restarts, int rank) {
+  return static_cast<int>(
+      std::count_if(restarts.begin(), restarts.end(), [rank](const Restart& restart) { return restart.rank == rank; }));
+}
+
+}  // namespace
+
+void SampleRate::look(std::uint64_t samples, Moment now) {
+  // What comes before the first step is no training.
+  if (samples != (changes_.empty() ? 0 : changes_.back().samples)) changes_.push_back({samples, now});
+  // Two stay, however slow the steps are.
+  while (changes_.size() > 2 && now - changes_.front().moment > kWindow) changes_.pop_front();
+}
+
+double SampleRate::per_second(Moment now) const {
+  if (changes_.size() < 2) return 0;
+  const Change& first = changes_.front();
+  const Change& last = changes_.back();
+  const Moment::duration usual = (last.moment - first.moment) / static_cast<int>(changes_.size() - 1);
+  const Moment end = std::max(last.moment, now - usual);
+  if (end <= first.moment) return 0;
+  return static_cast<double>(last.samples - first.samples) / seconds(end - first.moment);
+}
+
+void RunStatus::look(const std::map<int, Sight>& sights, Moment now) {
+  std::erase_if(courses_, [&](const auto& course) { return !sights.contains(course.first); });
+  for (const auto& [member, sight] : sights) {
+    const auto [course, is_new] = courses_.try_emplace(member, Course{sight.progress, now});
+    if (course->second.progress != sight.progress) course->second.last_progress = now;
+    course->second.progress = sight.progress;
+    course->second.rate.look(sight.samples, now);
+  }
+}
+
+json RunStatus::describe(const State& state, const std::map<int, Sight>& sights, std::span<const Restart> restarts,
+                         Moment now) const {
+  json members = json::array();
+  double rate = 0;
+  std::int64_t step = -1;
+  for (const Member& member : state.members) {
+    const auto sight = sights.find(member.id);
+    const auto course = courses_.find(member.id);
+    if (sight == sights.end() || course == courses_.end()) continue;
+    const double own_rate = course->second.rate.per_second(now);
+    rate += own_rate;
+    step = std::max(step, sight->second.step);
+    members.push_back({{"member", member.id},
+                       {"rank", member.rank < 0 ? json(nullptr) : json(member.rank)},
+                       {"place", member.place},
+                       {"stage", to_string(member.stage)},
+                       {"pid", sight->second.pid},
+                       {"step", sight->second.step},
+                       {"phase", to_string(sight->second.phase)},
+                       {"seconds_since_progress", seconds(now - course->second.last_progress)},
+                       {"samples_per_second", own_rate},
+                       {"resident_bytes", resident_bytes(sight->second.pid)},
+                       {"restarts", member.rank < 0 ? 0 : count_restarts(restarts, member.rank)}});
+  }
+  return {{"phase", to_string(state.phase)},
+          {"generation", state.generation},
+          {"target", state.target},
+          {"spares", state.policy.spares},
+          {"step", step},
+          {"samples_per_second", rate},
+          {"restarts", restarts.size()},
+          {"is_stop_requested", state.is_stop_requested},
+          {"members", members}};
+}
+
+std::uint64_t resident_bytes(int pid) {
+  std::uint64_t all_pages = 0;
+  std::uint64_t resident_pages = 0;
+  std::ifstream("/proc/" + std::to_string(pid) + "/statm") >> all_pages >> resident_pages;
+  return resident_pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+}  // namespace holdfast::recovery

@@ -1,0 +1,67 @@
+#pragma once
+
+// What `holdfast status` shows: the supervisor's view of a run, and how fast each process gets on, learnt from looking
+// at it again and again. The caller brings the time.
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <span>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "holdfast/recovery/phase.h"
+#include "holdfast/recovery/worker.h"
+#include "supervisor.h"
+
+namespace holdfast::recovery {
+
+// A process as it looks at one moment.
+struct Sight {
+  int pid = 0;
+  std::int64_t step = -1;
+  Phase phase = Phase::starting;
+  std::uint64_t progress = 0;  // counts up with each sign of life
+  std::uint64_t samples = 0;   // that it has trained on
+};
+
+// Samples a second over the last kWindow.
+class SampleRate {
+ public:
+  static constexpr std::chrono::seconds kWindow{10};
+
+  void look(std::uint64_t samples, Moment now);
+  // Right while steps come in their usual time, and falling from then on.
+  double per_second(Moment now) const;
+
+ private:
+  struct Change {
+    std::uint64_t samples = 0;
+    Moment moment{};
+  };
+  std::deque<Change> changes_;
+};
+
+class RunStatus {
+ public:
+  void look(const std::map<int, Sight>& sights, Moment now);
+
+  // `restarts` are all of the run.
+  nlohmann::json describe(const State& state, const std::map<int, Sight>& sights, std::span<const Restart> restarts,
+                          Moment now) const;
+
+ private:
+  struct Course {
+    std::uint64_t progress = 0;
+    Moment last_progress{};
+    SampleRate rate{};
+  };
+
+  std::map<int, Course> courses_;  // by member
+};
+
+// Of the process's physical memory; 0 when it is gone.
+std::uint64_t resident_bytes(int pid);
+
+}  // namespace holdfast::recovery

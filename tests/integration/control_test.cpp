@@ -1,0 +1,238 @@
+// Watching and steering live runs: recovery_worker as the run, and the socket in its directory.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <csignal>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "holdfast/base/deadline.h"
+#include "holdfast/base/error.h"
+#include "holdfast/base/shared_memory.h"
+#include "holdfast/recovery/run_control.h"
+#include "holdfast/recovery/run_report.h"
+#include "holdfast/recovery/watchdog.h"
+#include "support/program.h"
+
+namespace holdfast::recovery {
+namespace {
+
+using namespace std::chrono_literals;
+using nlohmann::json;
+using testing::HasSubstr;
+
+// Far longer than anything here takes.
+constexpr std::chrono::seconds kPatience(60);
+
+class LiveRun : public testing::Test {
+ protected:
+  void start(int replicas, const std::vector<std::string>& script) {
+    std::vector<std::string> arguments{folder_.path(), std::to_string(replicas)};
+    arguments.insert(arguments.end(), script.begin(), script.end());
+    program_.emplace(built_program("recovery_worker"), arguments);
+    ASSERT_TRUE(comes_true([&] { return members_in("training") == replicas; }));
+  }
+
+  json ask(const json& request) const {
+    return json::parse(ask_run(folder_.path(), request.dump(), Deadline::after(kPatience)));
+  }
+
+  json status() const {
+    try {
+      return ask({{"command", "status"}});
+    } catch (const Error&) {
+      return {{"members", json::array()}};  // not yet
+    }
+  }
+
+  int members_in(const std::string& stage) const {
+    const json now = status();
+    int count = 0;
+    for (const json& member : now.at("members")) count += member.at("stage") == stage ? 1 : 0;
+    return count;
+  }
+
+  static bool comes_true(const std::function<bool()>& condition) {
+    const Deadline deadline = Deadline::after(kPatience);
+    while (!condition()) {
+      if (deadline.has_passed()) return false;
+      std::this_thread::sleep_for(1ms);
+    }
+    return true;
+  }
+
+  int stop() {
+    program_->signal(SIGTERM);
+    return program_->wait().exit_code;
+  }
+
+  const TemporaryFolder folder_;
+  std::optional<RunningProgram> program_;
+};
+
+TEST_F(LiveRun, TellsOfEveryProcess) {
+  start(2, {"until_stop"});
+  ASSERT_TRUE(comes_true([&] { return status().at("samples_per_second").get<double>() > 0; }));
+
+  const json told = status();
+
+  EXPECT_EQ(told.at("ok"), true);
+  EXPECT_EQ(told.at("phase"), "running");
+  EXPECT_EQ(told.at("generation"), 0);
+  EXPECT_EQ(told.at("target"), 2);
+  EXPECT_EQ(told.at("watchdog_pid"), program_->pid());
+  ASSERT_EQ(told.at("members").size(), 2U);
+  for (int rank = 0; rank < 2; ++rank) {
+    const json& member = told.at("members").at(rank);
+    EXPECT_EQ(member.at("rank"), rank);
+    EXPECT_EQ(member.at("phase"), "computing");
+    EXPECT_GT(member.at("pid"), 0);
+    EXPECT_GT(member.at("resident_bytes"), 100'000);
+    EXPECT_GE(member.at("step"), 0);
+  }
+  EXPECT_EQ(stop(), kExitStopped);
+}
+
+TEST_F(LiveRun, LeavesNoSocketBehind) {
+  start(1, {"until_stop"});
+  ASSERT_TRUE(std::filesystem::exists(folder_ / "control"));
+
+  stop();
+
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "control"));
+}
+
+TEST_F(LiveRun, GrowsAndShrinksWhenItIsScaled) {
+  start(2, {"until_stop"});
+
+  const json answer = ask({{"command", "scale"}, {"replicas", 3}});
+
+  EXPECT_EQ(answer.at("target"), 3);
+  EXPECT_TRUE(comes_true([&] { return members_in("training") == 3; }));
+  ask({{"command", "scale"}, {"replicas", 1}});
+  EXPECT_TRUE(comes_true([&] {
+    const json now = status();
+    return now.at("members").size() == 1 && now.at("phase") == "running";
+  }));
+  EXPECT_EQ(stop(), kExitStopped);
+  EXPECT_TRUE(read_run_report(folder_ / "journal.jsonl").incidents.empty());
+}
+
+TEST_F(LiveRun, RefusesNumbersThatCannotBe) {
+  start(1, {"until_stop"});
+
+  for (const json& replicas : {json(0), json(-1), json(65), json(1e300), json("2"), json(nullptr), json::array({2})}) {
+    const json answer = ask({{"command", "scale"}, {"replicas", replicas}});
+    EXPECT_EQ(answer.at("ok"), false) << replicas;
+    EXPECT_THAT(answer.at("error").get<std::string>(), HasSubstr("1 to 64"));
+  }
+  EXPECT_EQ(ask({{"command", "scale"}}).at("ok"), false);
+  EXPECT_EQ(status().at("target"), 1);
+}
+
+TEST_F(LiveRun, RefusesCommandsThatItDoesNotKnow) {
+  start(1, {"until_stop"});
+
+  EXPECT_THAT(ask({{"command", "destroy"}}).at("error").get<std::string>(), HasSubstr("\"destroy\" is none"));
+  EXPECT_EQ(ask({{"command", 7}}).at("ok"), false);
+  EXPECT_EQ(ask(json::object()).at("ok"), false);
+}
+
+TEST_F(LiveRun, AnswersForASavepointWhenItIsThere) {
+  start(2, {"until_stop"});
+
+  const json first = ask({{"command", "snapshot"}});
+  const json second = ask({{"command", "snapshot"}});
+
+  EXPECT_EQ(first.at("ok"), true);
+  EXPECT_EQ(first.at("path"), folder_ / "a.h5");
+  EXPECT_GT(second.at("step"), first.at("step"));
+}
+
+TEST_F(LiveRun, PassesTheSentenceOfAFailedSavepointOn) {
+  start(1, {"refuse_savepoint", "until_stop"});
+
+  const json answer = ask({{"command", "snapshot"}});
+
+  EXPECT_EQ(answer.at("ok"), false);
+  EXPECT_EQ(answer.at("error"), "the disk is full");
+}
+
+TEST_F(LiveRun, AsksTheNextGenerationWhereTheFirstRankDiedOverIt) {
+  start(1, {"die_when_asked@0:0", "until_stop"});
+
+  const json answer = ask({{"command", "snapshot"}});
+
+  EXPECT_EQ(answer.at("ok"), true) << answer;
+  EXPECT_EQ(read_run_report(folder_ / "journal.jsonl").incidents.size(), 1U);
+}
+
+TEST_F(LiveRun, GivesUpOnASavepointThatNobodyMakes) {
+  start(1, {"ignore_stop"});
+
+  const json answer = ask({{"command", "snapshot"}, {"seconds", 1}});
+
+  EXPECT_EQ(answer.at("ok"), false);
+  EXPECT_THAT(answer.at("error").get<std::string>(), HasSubstr("in time"));
+}
+
+TEST_F(LiveRun, AnswersForASavepointWhenItEnds) {
+  start(1, {"ignore_stop"});
+  json answer;
+  {
+    std::jthread asks([&] { answer = ask({{"command", "snapshot"}}); });
+    program_->signal(SIGTERM);
+    ASSERT_TRUE(comes_true([&] { return status().value("is_stop_requested", false); }));
+    program_->signal(SIGTERM);
+  }
+
+  EXPECT_EQ(answer.at("ok"), false);
+  EXPECT_THAT(answer.at("error").get<std::string>(), HasSubstr("end"));
+}
+
+TEST_F(LiveRun, TakesNoHarmFromGarbage) {
+  start(2, {"until_stop"});
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  (folder_ / "control").copy(address.sun_path, sizeof address.sun_path - 1);
+  std::vector<FileDescriptor> crowd;
+  for (int i = 0; i < 100; ++i) {
+    crowd.emplace_back(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    ASSERT_EQ(::connect(crowd.back().value(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    const std::string garbage(static_cast<std::size_t>(i) * 1000, static_cast<char>(i));
+    ::send(crowd.back().value(), garbage.data(), garbage.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  }
+
+  const json told = status();
+
+  EXPECT_EQ(told.at("generation"), 0);
+  EXPECT_EQ(told.at("restarts"), 0);
+  EXPECT_EQ(stop(), kExitStopped);
+}
+
+TEST_F(LiveRun, TellsTheStoryOfADeathInItsReport) {
+  start(2, {"until_stop"});
+  const int pid = status().at("members").at(1).at("pid");
+
+  ::kill(pid, SIGKILL);
+  // The survivor checks in when its peer's death cancels what it waits for; here it waits for nothing.
+  ASSERT_TRUE(comes_true([&] { return read_run_report(folder_ / "journal.jsonl").incidents.size() == 1; }));
+  stop();
+
+  const RunReport::Incident incident = read_run_report(folder_ / "journal.jsonl").incidents.at(0);
+  EXPECT_EQ(incident.pid, pid);
+  EXPECT_EQ(incident.rank, 1);
+  EXPECT_THAT(incident.cause, HasSubstr("SIGKILL"));
+  EXPECT_TRUE(incident.cancelled.has_value());
+}
+
+}  // namespace
+}  // namespace holdfast::recovery

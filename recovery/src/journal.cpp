@@ -34,7 +34,7 @@ void take_line(const nlohmann::json& line, Past& past) {
 
 double unix_seconds_now() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return static_cast<double>(std::chrono::duration_cast<std::chrono::milliseconds>(now).count()) / 1000;
+  return static_cast<double>(std::chrono::duration_cast<std::chrono::microseconds>(now).count()) / 1e6;
 }
 
 nlohmann::json to_json(const Restart& restart) {

@@ -357,12 +357,12 @@ def print_watching(rounds):
 
 
 def has_torch(python):
-    check = [python, "-c", "import torch.distributed as d; raise SystemExit(not d.is_available())"]
-    with contextlib.suppress(OSError):
-        if subprocess.run(check, capture_output=True, timeout=120).returncode == 0:
-            return True
-    print(f"torchrun is left out: {python} has no PyTorch (Debian: python3-torch)", file=sys.stderr)
-    return False
+    if python is None:
+        print("torchrun is left out: --torch names no Python that has PyTorch", file=sys.stderr)
+        return False
+    # Debian 12's PyTorch 1.13 has a torchrun that its Python 3.11 cannot run.
+    subprocess.run([python, "-c", "import torch.distributed.run"], check=True, timeout=PATIENCE)
+    return True
 
 
 def parse_arguments():
@@ -375,13 +375,15 @@ def parse_arguments():
     parser.add_argument("--rounds", type=int, default=8, help="pairs of runs with and without a watchdog")
     parser.add_argument("--save-every", type=int, default=10, help="steps between savepoints, where they serve")
     parser.add_argument("--seed", type=int, default=1, help="of who dies and when")
-    parser.add_argument("--torch", default="/usr/bin/python3", help="a Python that has PyTorch")
+    parser.add_argument("--torch", help="a Python that has PyTorch; without it torchrun is left out")
     parser.add_argument("--folder", help="for runs; default: the system's for temporary files")
     parser.add_argument("--json", help="file for all figures")
     return parser.parse_args()
 
 
 def main():
+    # So that runs end and folders go on SIGTERM, too.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     arguments = parse_arguments()
     ways = arguments.ways.split(",") if arguments.deaths else []
     results = {}

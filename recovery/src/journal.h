@@ -13,6 +13,7 @@
 
 namespace holdfast::recovery {
 
+// To the microsecond: recoveries are timed by the journal.
 double unix_seconds_now();
 
 nlohmann::json to_json(const Restart& restart);

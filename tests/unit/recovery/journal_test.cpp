@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <fstream>
 
 #include "holdfast/base/error.h"
@@ -37,6 +38,15 @@ TEST_F(JournalTest, WritesOneObjectALineWithItsTime) {
   ASSERT_EQ(lines.size(), 2U);
   EXPECT_EQ(nlohmann::json::parse(lines[0]).at("details").at("path"), "a\nb");
   EXPECT_GE(nlohmann::json::parse(lines[1]).at("time").get<double>(), before);
+}
+
+TEST_F(JournalTest, TellsTheTimeToTheMicrosecond) {
+  const auto before = std::chrono::system_clock::now().time_since_epoch();
+  Journal(path_).append({{"event", "died"}});
+
+  const double time = nlohmann::json::parse(lines_of(path_).at(0)).at("time").get<double>();
+  // Cut to whole microseconds, and to what a double holds of them.
+  EXPECT_GT(time, std::chrono::duration<double>(before).count() - 2e-6);
 }
 
 TEST_F(JournalTest, GivesBackTheRestartsOfEarlierWatchdogs) {

@@ -1,0 +1,138 @@
+// What bench/recovery kills: 100 MB of state (8.7 million parameters under Adam) in steps that cost as little as such a
+// model can, and a line for each step that a process has committed.
+//
+//   recovery_program --folder DIR [--replicas 4] [--spares 0] [--when-lost wait] [--recover-from survivors]
+//                    [--save-every 0] [--alone]
+//
+// Each process appends "generation rank size step microseconds" to DIR/steps-<pid>.txt, the last being the system
+// clock's, as in the journal.
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <limits>
+#include <string>
+
+#include "holdfast/base/error.h"
+#include "holdfast/base/shared_memory.h"
+#include "holdfast/holdfast.h"
+
+namespace {
+
+using namespace holdfast;
+
+constexpr std::int64_t kInputs = 784;
+constexpr std::int64_t kClasses = 10;
+constexpr std::int64_t kSamples = 1024;
+constexpr std::int64_t kBatch = 16;
+constexpr std::int64_t kEpochs = 100'000;  // until somebody ends it
+constexpr int kShards = 4;
+
+struct Arguments {
+  std::string folder;
+  int replicas = 4;
+  int spares = 0;
+  std::string when_lost = "wait";
+  std::string recover_from = "survivors";
+  std::int64_t save_every = 0;
+  bool is_alone = false;
+};
+
+// bench/recovery_peer.py has the same.
+Sequential model() {
+  return Sequential{Input{kInputs}, Dense{2048, {.activation = Activation::relu}},
+                    Dense{2048, {.activation = Activation::relu}}, Dense{1408, {.activation = Activation::relu}},
+                    Dense{kClasses}};
+}
+
+Dataset noise() {
+  Tensor features(Shape{kSamples, kInputs});
+  Tensor targets(Shape{kSamples});
+  for (std::int64_t i = 0; i < kSamples; ++i) {
+    Random random(1, Purpose::synthetic_data, 0, static_cast<std::uint64_t>(i));
+    for (float& feature : features.sample(i)) feature = random.normal();
+    targets.sample(i)[0] = static_cast<float>(i % kClasses);
+  }
+  return from_tensors(std::move(features), std::move(targets));
+}
+
+// Tells who has committed which step, and when.
+class StepLog final : public Callback {
+ public:
+  StepLog(const Replica& replica, const std::string& folder)
+      : replica_(replica), path_(folder + "/steps-" + std::to_string(::getpid()) + ".txt") {
+    file_ = FileDescriptor(::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+    if (!file_.is_open()) throw system_error(errno, "cannot open " + path_);
+  }
+
+  std::string name() const override { return "step_log"; }
+
+  void on_step_end(TrainingContext& context, const Logs&) override {
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    std::array<char, 128> line{};
+    const int length =
+        std::snprintf(line.data(), line.size(), "%d %d %d %ld %ld\n", replica_.generation(), context.rank(),
+                      context.replicas(), static_cast<long>(context.step()),
+                      static_cast<long>(std::chrono::duration_cast<std::chrono::microseconds>(now).count()));
+    if (::write(file_.value(), line.data(), static_cast<std::size_t>(length)) != length) {
+      throw system_error(errno, "cannot write to " + path_);
+    }
+  }
+
+ private:
+  const Replica& replica_;
+  const std::string path_;
+  FileDescriptor file_;
+};
+
+void train(Replica& replica, const Arguments& arguments) {
+  Trainer trainer(replica, model(), Adam(1e-4F), SparseCategoricalCrossentropy({.from_logits = true}));
+  FitOptions options{.epochs = kEpochs, .callbacks = {std::make_shared<StepLog>(replica, arguments.folder)}};
+  if (arguments.save_every > 0) {
+    options.callbacks.emplace_back(
+        ModelCheckpoint({.every_steps = arguments.save_every, .every_epochs = 0, .keep_last = 2}));
+  }
+  trainer.fit(noise().shuffle().repeat(1000).batch(kBatch).prefetch(2), options);
+}
+
+int train_alone(const Arguments& arguments) {
+  Replica replica = Replica::alone({.seed = 1, .shards = kShards});
+  train(replica, arguments);
+  return 0;
+}
+
+SuperviseOptions run_of(const Arguments& arguments) {
+  return {.replicas = arguments.replicas,
+          .spares = arguments.spares,
+          .when_lost = arguments.when_lost == "wait" ? WhenLost::wait : WhenLost::shrink,
+          .recover_from = arguments.recover_from == "savepoint" ? RecoverFrom::savepoint : RecoverFrom::survivors,
+          .run_directory = arguments.folder + "/run",
+          .seed = 1,
+          .shards = kShards,
+          // Hundreds of deaths are the purpose.
+          .max_restarts = std::numeric_limits<int>::max()};
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Arguments arguments;
+  CLI::App app("Trains until it is ended; for bench/recovery.");
+  app.add_option("--folder", arguments.folder, "for the lines of steps and the run directory")->required();
+  app.add_option("--replicas", arguments.replicas, "mirrored replicas");
+  app.add_option("--spares", arguments.spares, "processes that are ready to become one");
+  app.add_option("--when-lost", arguments.when_lost, "wait or shrink")->check(CLI::IsMember({"wait", "shrink"}));
+  app.add_option("--recover-from", arguments.recover_from, "survivors or savepoint")
+      ->check(CLI::IsMember({"survivors", "savepoint"}));
+  app.add_option("--save-every", arguments.save_every, "steps between savepoints; 0: none");
+  app.add_flag("--alone", arguments.is_alone, "one replica in this process, without a watchdog");
+  CLI11_PARSE(app, argc, argv);
+  if (arguments.is_alone) return train_alone(arguments);
+  return supervise(argc, argv, run_of(arguments), [&](Replica& replica) { train(replica, arguments); });
+}

@@ -54,6 +54,7 @@ json RunRequests::status(Moment now) {
   body["ok"] = true;
   body["watchdog_pid"] = ::getpid();
   body["max_replicas"] = run_.max_replicas;
+  body["open_savepoint_requests"] = savepoints_.size();
   return body;
 }
 

@@ -25,6 +25,8 @@ class SavepointRequests {
   // The number of the newest open one; 0: none.
   int newest() const { return open_.empty() ? 0 : open_.back().number; }
 
+  std::size_t size() const { return open_.size(); }
+
   void answer(int number, const nlohmann::json& body);
   void refuse_all(const std::string& sentence);
   // Refuses those whose time has passed.

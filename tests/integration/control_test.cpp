@@ -5,9 +5,11 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -80,9 +82,13 @@ class LiveRun : public testing::Test {
 
 TEST_F(LiveRun, TellsOfEveryProcess) {
   start(2, {"until_stop"});
-  ASSERT_TRUE(comes_true([&] { return status().at("samples_per_second").get<double>() > 0; }));
-
-  const json told = status();
+  json told;
+  const auto has_rate = [](const json& member) { return member.at("samples_per_second").get<double>() > 0; };
+  ASSERT_TRUE(comes_true([&] {
+    told = status();
+    const json& members = told.at("members");
+    return members.size() == 2 && std::all_of(members.begin(), members.end(), has_rate);
+  }));
 
   EXPECT_EQ(told.at("ok"), true);
   EXPECT_EQ(told.at("phase"), "running");
@@ -189,13 +195,14 @@ TEST_F(LiveRun, AnswersForASavepointWhenItEnds) {
   json answer;
   {
     std::jthread asks([&] { answer = ask({{"command", "snapshot"}}); });
+    ASSERT_TRUE(comes_true([&] { return status().value("open_savepoint_requests", 0) == 1; }));
     program_->signal(SIGTERM);
     ASSERT_TRUE(comes_true([&] { return status().value("is_stop_requested", false); }));
     program_->signal(SIGTERM);
   }
 
   EXPECT_EQ(answer.at("ok"), false);
-  EXPECT_THAT(answer.at("error").get<std::string>(), HasSubstr("end"));
+  EXPECT_THAT(answer.at("error").get<std::string>(), HasSubstr("the run ended before the savepoint was durable"));
 }
 
 TEST_F(LiveRun, TakesNoHarmFromGarbage) {

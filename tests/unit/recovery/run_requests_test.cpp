@@ -57,6 +57,14 @@ TEST_F(RunRequestsTest, TellsHowManyReplicasThereMayBe) {
   EXPECT_EQ(answer.at("max_replicas"), 4);
 }
 
+TEST_F(RunRequestsTest, TellsHowManySavepointsAreWaitedFor) {
+  ask({{"command", "snapshot"}});
+  ask({{"command", "snapshot"}});
+  requests_.savepoint_made(1, "run/a.h5", 12);
+
+  EXPECT_EQ(ask({{"command", "status"}}).at("open_savepoint_requests"), 1);
+}
+
 TEST_F(RunRequestsTest, ScalesWithinTheLimits) {
   EXPECT_EQ(ask({{"command", "scale"}, {"replicas", 4}}).at("target"), 4);
   EXPECT_THAT(scaled_, ElementsAre(4));

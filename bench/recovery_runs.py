@@ -79,6 +79,9 @@ class Generation:
     def last_step(self):
         return max(lines[-1][0] for lines in self.steps.values())
 
+    def last_moment(self):
+        return max(lines[-1][1] for lines in self.steps.values())
+
     def durations(self):
         for lines in self.steps.values():
             yield from (after[1] - before[1] for before, after in zip(lines, lines[1:]))
@@ -166,6 +169,12 @@ class Run:
         """The median step of all replicas together."""
         whole = [generation for generation in self.generations.values() if generation.size == REPLICAS]
         return statistics.median(duration for generation in whole for duration in generation.durations())
+
+    def pauses(self):
+        """Seconds between the last step of each generation and the first of the next, less a step."""
+        ordered = [self.generations[number] for number in sorted(self.generations)]
+        firsts = [(before, after.first_step()) for before, after in zip(ordered, ordered[1:])]
+        return [first[1] - before.last_moment() - self.step_seconds() for before, first in firsts if first]
 
     def committed(self):
         return max((generation.last_step() for generation in self.generations.values()), default=0)
@@ -270,8 +279,8 @@ def lost_cell(deaths):
 
 def print_deaths(results):
     print("\nMilliseconds from the death, p50 / p99:\n")
-    print("| | deaths | a step | noticed | first survivor out | all survivors out | generation opened | next step committed"
-          " | less one step | steps computed again |")
+    print("| | deaths | a step | noticed | first survivor out | all survivors out | generation opened "
+          "| next step committed | less one step | steps computed again |")
     print("| --- |" + " ---: |" * 9)
     for way, result in results.items():
         deaths, step = result["deaths"], result["step_seconds"]
@@ -303,6 +312,7 @@ def goodput_run(arguments, period):
         run.look()
         seconds = time.monotonic() - begin
         return {"period": period, "steps_per_second": (run.committed() - first) / seconds,
+                "pauses": run.pauses(), "share_outside_pauses": 1 - sum(run.pauses()) / seconds,
                 "watchdog_share": (processor_seconds(run.process.pid) - busy) / seconds}
 
 
@@ -317,43 +327,67 @@ def measure_goodput(arguments):
 
 def print_goodput(runs):
     undisturbed = statistics.mean(run["steps_per_second"] for run in runs if not run["period"])
-    print("\nWith a hot spare:\n\n| a death every | steps a second | of undisturbed |\n| --- | ---: | ---: |")
+    print("\nWith a hot spare:\n\n| a death every | deaths | steps a second | of undisturbed "
+          "| time outside the pauses |\n| --- |" + " ---: |" * 4)
     for run in runs:
         period = f"{run['period']} s" if run["period"] else "never"
-        print(f"| {period} | {run['steps_per_second']:.2f} | {100 * run['steps_per_second'] / undisturbed:.1f} % |")
+        print(f"| {period} | {len(run['pauses'])} | {run['steps_per_second']:.2f} "
+              f"| {100 * run['steps_per_second'] / undisturbed:.1f} % | {100 * run['share_outside_pauses']:.1f} % |")
     shares = [run["watchdog_share"] for run in runs if not run["period"]]
     print(f"\nThe watchdog of four undisturbed replicas used {100 * statistics.mean(shares):.2f} % of one core.")
 
 
-def throughput(arguments, *options):
-    """Steps a second of one process, all of it and of its watchdog on the same core."""
+def at_a_step(run):
+    """The next step's number and moment, and the processor time that the run took until then."""
+    run.look()
+    before = run.committed()
+    deadline = time.monotonic() + PATIENCE
+    while run.committed() == before:
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"waited for step {before + 1} in vain: {run.tail_of_output()}")
+        time.sleep(TICK / 20)
+        run.look()
+    newest = run.newest()
+    processes = {run.process.pid, *newest.steps}
+    return newest.last_step(), newest.last_moment(), sum(map(processor_seconds, processes))
+
+
+def cost_of_steps(arguments, *options):
+    """Of one process, with its watchdog, if any, on the same core: seconds and processor time a step."""
     core = {min(os.sched_getaffinity(0))}
     with folder_for(arguments, "watching") as folder:
         with Run(holdfast_command(arguments, folder, *options), folder, cores=core) as run:
             run.wait_until(lambda: run.newest() and run.newest().first_step(), "the first step")
-            time.sleep(WARM_UP + arguments.seconds / 4)
-            run.look()
-            lines = next(iter(run.newest().steps.values()))
-            counted = [seconds for _, seconds in lines if seconds >= lines[0][1] + WARM_UP]
-            return (len(counted) - 1) / (counted[-1] - counted[0])
+            time.sleep(WARM_UP)
+            first_step, first_moment, first_time = at_a_step(run)
+            time.sleep(arguments.seconds / 4)
+            last_step, last_moment, last_time = at_a_step(run)
+            steps = last_step - first_step
+            return {"seconds": (last_moment - first_moment) / steps, "processor": (last_time - first_time) / steps}
 
 
 def measure_watching(arguments):
     rounds = []
-    for _ in range(arguments.rounds):
-        alone = throughput(arguments, "--alone")
-        watched = throughput(arguments, "--replicas", "1")
-        rounds.append({"alone": alone, "watched": watched})
-        print(f"watching: {alone:.2f} steps/s alone, {watched:.2f} watched", file=sys.stderr)
+    for number in range(arguments.rounds):
+        # Another one comes first each time: a machine that others use changes meanwhile.
+        kinds = [("alone", ["--alone"]), ("watched", ["--replicas", "1"])]
+        costs = {name: cost_of_steps(arguments, *options) for name, options in kinds[::1 if number % 2 else -1]}
+        rounds.append(costs)
+        for name, cost in costs.items():
+            print(f"watching: {name}: {1000 * cost['seconds']:.1f} ms a step, "
+                  f"{1000 * cost['processor']:.1f} ms of processor time", file=sys.stderr)
     return rounds
 
 
 def print_watching(rounds):
-    ratios = [100 * (1 - each["watched"] / each["alone"]) for each in rounds]
-    alone, watched = (statistics.median(each[name] for each in rounds) for name in ("alone", "watched"))
-    print(f"\nOne replica with four shards, pinned to one core with its watchdog: {watched:.2f} steps a second; the same training "
-          f"without a watchdog: {alone:.2f}. Watching took {statistics.median(ratios):.1f} % (median of {len(ratios)} pairs, "
-          f"{min(ratios):.1f} to {max(ratios):.1f} %).")
+    print("\nOne replica with four shards, pinned to one core with its watchdog, and the same training without a "
+          "watchdog:\n\n| a step | alone | watched | watching costs (median of the pairs, from, to) |\n| --- |" + " ---: |" * 3)
+    for measure, title in (("seconds", "time"), ("processor", "processor time")):
+        alone, watched = (1000 * statistics.median(costs[name][measure] for costs in rounds)
+                          for name in ("alone", "watched"))
+        extra = [100 * (costs["watched"][measure] / costs["alone"][measure] - 1) for costs in rounds]
+        print(f"| {title} | {alone:.1f} ms | {watched:.1f} ms "
+              f"| {statistics.median(extra):.1f} % ({min(extra):.1f}, {max(extra):.1f}) |")
 
 
 def has_torch(python):
@@ -371,7 +405,8 @@ def parse_arguments():
     parser.add_argument("--deaths", type=int, default=200, help="in each way; 0: none")
     parser.add_argument("--ways", default=",".join(TITLES), help="comma-separated, of " + ", ".join(TITLES))
     parser.add_argument("--long", action="store_true", help="goodput under deaths, and what watching costs, too")
-    parser.add_argument("--seconds", type=float, default=120, help="of each run of goodput; a quarter of each of watching")
+    parser.add_argument("--seconds", type=float, default=120, 
+                        help="of each run of goodput; a quarter of each of watching")
     parser.add_argument("--rounds", type=int, default=8, help="pairs of runs with and without a watchdog")
     parser.add_argument("--save-every", type=int, default=10, help="steps between savepoints, where they serve")
     parser.add_argument("--seed", type=int, default=1, help="of who dies and when")

@@ -10,6 +10,7 @@
 
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
+#include "holdfast/recovery/environment_faults.h"
 #include "holdfast/recovery/faults.h"
 #include "holdfast/recovery/faulty_file_system.h"
 #include "holdfast/recovery/memory_snapshot.h"
@@ -161,11 +162,20 @@ void save_from_memory(const SuperviseOptions& options, std::int64_t step, std::s
   }
 }
 
+// Those of the options first: an environment variable may add, never take away.
+std::vector<std::string> all_faults(const SuperviseOptions& options, int ranks) {
+  std::vector<std::string> faults = options.faults;
+  const std::vector<std::string> added = recovery::faults_of_environment();
+  faults.insert(faults.end(), added.begin(), added.end());
+  for (const std::string& fault : faults) recovery::parse_fault(fault, ranks);
+  return faults;
+}
+
 recovery::RunOutcome watch(int argc, char** argv, const SuperviseOptions& options) {
   const int replicas = replica_count(options);
   const RunChoices choices = settle_choices(options, replicas);
   check_numbers(choices, replicas);
-  for (const std::string& fault : options.faults) recovery::parse_fault(fault, replicas + options.spares);
+  const std::vector<std::string> faults = all_faults(options, replicas + options.spares);
   const json config = {{"seed", choices.seed},
                        {"shards", choices.shards},
                        {"threads_per_shard", choices.threads_per_shard},
@@ -190,7 +200,7 @@ recovery::RunOutcome watch(int argc, char** argv, const SuperviseOptions& option
        .hang_after = options.hang_after,
        .start_timeout = options.start_timeout,
        .stop_grace = options.stop_grace,
-       .faults = options.faults,
+       .faults = faults,
        .when_owned = [&] { record_choices(options, choices); },
        .when_unfinished = [&](std::int64_t step,
                               std::span<const std::byte> image) { save_from_memory(options, step, image); }});

@@ -16,7 +16,7 @@
 #include <utility>
 
 #include "holdfast/base/error.h"
-#include "holdfast/recovery/environment_faults.h"
+#include "holdfast/recovery/faults.h"
 #include "process_table.h"
 
 namespace holdfast::resilience {

@@ -10,7 +10,6 @@
 
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
-#include "holdfast/recovery/environment_faults.h"
 #include "holdfast/recovery/faults.h"
 #include "holdfast/recovery/faulty_file_system.h"
 #include "holdfast/recovery/memory_snapshot.h"

@@ -30,6 +30,6 @@ int main(int argc, char** argv) {
   return supervise(argc, argv, options, [](Replica& replica) {
     const Sequential model{Input{2}, Dense{8, {.activation = Activation::tanh}}, Dense{1}};
     Trainer trainer{replica, model, SGD{0.05F}, MeanSquaredError{}};
-    trainer.fit(points().shuffle().batch(16), {.epochs = 4, .callbacks = {ModelCheckpoint{.every_steps = 16}}});
+    trainer.fit(points().shuffle().batch(16), {.epochs = 4, .callbacks = {ModelCheckpoint{{.every_steps = 16}}}});
   });
 }

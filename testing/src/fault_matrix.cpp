@@ -92,6 +92,8 @@ class Cells {
     for (const MatrixRank rank : matrix_.ranks) {
       // With one replica the first is the last.
       if (rank == MatrixRank::last && (replicas == 1 || recovery::is_of_rank_zero(phase))) continue;
+      // Both need somebody who survives another's death.
+      if (replicas == 1 && (phase == FaultPhase::rendezvous || phase == FaultPhase::broadcast)) continue;
       Fault fault{.rank = rank == MatrixRank::first ? 0 : replicas - 1, .phase = phase, .kind = kind, .target = target};
       if (recovery::must_have_step(phase)) fault.step = step_in(phase, matrix_);
       // Another generation gets to the rendezvous of the first one's end only.

@@ -13,7 +13,6 @@
 namespace holdfast::resilience {
 namespace {
 
-constexpr std::chrono::seconds kLeaveTimeout(5);
 constexpr std::chrono::seconds kKillTimeout(20);
 constexpr int kMostRanks = 1024;  // the program itself knows how many it has
 
@@ -24,11 +23,11 @@ int watchdog_kills(const std::vector<std::string>& faults) {
 }
 
 // One start, until the program is over or the deadline has passed.
-void start_once(const std::vector<std::string>& command, const std::vector<std::string>& faults, Deadline deadline,
+void start_once(const std::vector<std::string>& command, const RunOptions& options, Deadline deadline,
                 RunResult& result) {
-  Session session(command, faults);
+  Session session(command, options.faults);
   result.is_out_of_time = !session.wait(deadline);
-  if (!result.is_out_of_time) result.processes_left = session.wait_for_others(Deadline::after(kLeaveTimeout));
+  if (!result.is_out_of_time) result.processes_left = session.wait_for_others(Deadline::after(options.leave_time));
   session.kill_all(Deadline::after(kKillTimeout));
   result.exit_code = session.reap();
   result.output = session.output();
@@ -48,10 +47,10 @@ RunResult run_program(const Program& program, const RunOptions& options) {
   const std::vector<std::string> command = command_of(program, folder.run_directory());
   const auto begin = Deadline::Clock::now();
   RunResult result;
-  start_once(command, options.faults, deadline, result);
+  start_once(command, options, deadline, result);
   while (has_to_start_again(result, most_starts)) {
     ++result.starts;
-    start_once(command, options.faults, deadline, result);
+    start_once(command, options, deadline, result);
   }
   result.wall_time = std::chrono::duration_cast<std::chrono::milliseconds>(Deadline::Clock::now() - begin);
   read_record(folder.run_directory(), result);

@@ -1,11 +1,13 @@
 #include "holdfast/testing/program_run.h"
 
 #include <gtest/gtest.h>
-#include <signal.h>
 
+#include <csignal>
+#include <cstdlib>
 #include <filesystem>
 
 #include "holdfast/base/error.h"
+#include "process_table.h"
 #include "support/temporary_folder.h"
 
 namespace holdfast::resilience {
@@ -85,12 +87,14 @@ TEST(ProgramRun, KillsAllOfAProgramThatIsNotOverInTime) {
   EXPECT_LT(run.wall_time, seconds(100));
 }
 
-TEST(ProgramRun, FindsProcessesThatAreLeftBehindInOtherProcessGroups) {
-  const RunResult run = run_program(shell("set -m; sleep 1000 >/dev/null 2>&1 & exit 0"), {});
+TEST(ProgramRun, FindsAndKillsProcessesThatAreLeftBehind) {
+  const RunResult run =
+      run_program(shell("sleep 1000 >/dev/null 2>&1 & exit 0"), {.leave_time = std::chrono::milliseconds(100)});
 
   EXPECT_EQ(run.exit_code, 0);
   ASSERT_EQ(run.processes_left.size(), 1U);
-  EXPECT_NE(::kill(run.processes_left[0], 0), 0) << "it lives on";
+  const auto entry = process_entry(run.processes_left[0]);
+  EXPECT_TRUE(!entry || entry->is_zombie()) << "it lives on";
 }
 
 TEST(ProgramRun, StartsAProgramAgainWhoseWatchdogWasKilled) {

@@ -23,6 +23,8 @@ struct RunOptions {
   std::vector<std::string> faults{};  // specifications, see holdfast/recovery/fault_plan.h
   // For all starts together; then every process of the program is killed.
   std::chrono::milliseconds time_limit = std::chrono::minutes(2);
+  // What the program's processes have to leave in once it has ended.
+  std::chrono::milliseconds leave_time = std::chrono::seconds(5);
   // Empty: a temporary one, deleted afterwards. Otherwise it must not exist, and stays.
   std::string run_directory{};
 };
@@ -54,7 +56,7 @@ struct RunResult {
   int corruptions = 0;  // injected ones
   int roll_backs = 0;
   int faults_struck = 0;              // of those that were given
-  std::vector<int> processes_left{};  // alive 5 s after the program's end; they were killed then
+  std::vector<int> processes_left{};  // alive leave_time after its end; they were killed
   std::chrono::milliseconds wall_time{};
 };
 

@@ -7,6 +7,7 @@
 #include <map>
 #include <new>
 
+#include "chaos.h"
 #include "convert.h"
 #include "diff.h"
 #include "exit_code.h"
@@ -45,11 +46,13 @@ class Parser {
     add_scale();
     add_snapshot();
     add_report();
+    add_chaos();
   }
 
   // None when all is said already, as by --help; `exit_code` then.
   Action parse(std::vector<std::string> arguments, int& exit_code) {
-    take_program_of_run(arguments);
+    take_program(arguments, "run", run_.watchdog.command);
+    take_program(arguments, "chaos", chaos_.command);
     std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes them
     try {
       app_.parse(arguments);
@@ -224,14 +227,6 @@ class Parser {
     add("--stop-grace", run_.stop_grace_seconds, "From SIGTERM until processes that have not left are killed");
   }
 
-  // What follows the first "--" is the program's own, options and further "--" too.
-  void take_program_of_run(std::vector<std::string>& arguments) {
-    const auto mark = std::find(arguments.begin(), arguments.end(), "--");
-    if (arguments.empty() || arguments.front() != "run" || mark == arguments.end()) return;
-    run_.watchdog.command.assign(mark + 1, arguments.end());
-    arguments.erase(mark, arguments.end());
-  }
-
   void add_status() {
     CLI::App* command = app_.add_subcommand(
         "status", "Show a live run, process by process: on a terminal again and again until it ends, elsewhere once");
@@ -268,6 +263,68 @@ class Parser {
     command->callback([this] { action_ = [this] { return report(report_, console_); }; });
   }
 
+  void add_chaos() {
+    CLI::App* command = app_.add_subcommand(
+        "chaos",
+        "Run a program undisturbed and under faults, and compare the weights at the end. Exit code: 0 it survived, 1 "
+        "it did not, 2 not done");
+    command->footer(
+        "The program stands behind a --: holdfast chaos [OPTIONS] -- PROGRAM [ARGUMENTS...]. {run_dir} in an argument "
+        "stands for the run directory, a fresh one for each run, and {replicas} for the number of replicas.");
+    command->add_option("--fault", chaos_.faults, "A fault, such as rank=1,step=120,fault=kill; repeatable")
+        ->allow_extra_args(false);
+    command->add_option("--plan", chaos_.plan_path, "A file with a fault a line, or a JSON list of them");
+    command->add_option("--faults", chaos_.random_faults, "So many faults, drawn from --seed")
+        ->check(CLI::PositiveNumber);
+    command->add_flag("--matrix", chaos_.is_matrix, "Every fault in every phase, one run for each");
+    command
+        ->add_option("--every", chaos_.kill_every_seconds,
+                     "Kill a replica each so often (5s, 500ms) in one run, and watch what the watchdog holds")
+        ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{{"s", 1.0}, {"ms", 0.001}, {"min", 60.0}},
+                                          CLI::AsNumberWithUnit::CASE_SENSITIVE, "TIME"))
+        ->check(CLI::Range(0.01, 1e6).description(""));
+    command->add_option("--seed", chaos_.seed, "Of what is drawn")->capture_default_str();
+    command->add_option("--replicas", chaos_.replicas, "For {replicas} and for random faults; default: the program's")
+        ->check(CLI::Range(1, 64).description(""));
+    command->add_option("--steps", chaos_.steps, "Of the run, for random faults; default: as the undisturbed run has")
+        ->check(CLI::PositiveNumber);
+    command->add_flag("--each", chaos_.is_one_run_each, "A run for each fault, not one with all of them");
+    command->add_option("--timeout", chaos_.timeout_seconds, "For each run; then all its processes are killed")
+        ->capture_default_str()
+        ->check(CLI::Range(0.1, 1e7).description(""))
+        ->type_name("SECONDS");
+    add_chaos_matrix(*command);
+    command->add_option("--keep", chaos_.keep_in, "A folder for the run directories, which are deleted otherwise");
+    command->add_option("--json", chaos_.json_path, "Write what was seen to a file");
+    command->add_option("--junit", chaos_.junit_path, "The same for build servers");
+    command->callback([this] { action_ = [this] { return chaos(files_, chaos_, console_); }; });
+  }
+
+  void add_chaos_matrix(CLI::App& command) {
+    const auto add_step = [&](const char* name, std::int64_t& step, const char* what) {
+      command.add_option(name, step, what)->capture_default_str()->check(CLI::NonNegativeNumber);
+    };
+    command.add_option("--matrix-replicas", chaos_.matrix_replicas, "Of the matrix: for {replicas}, such as 2,4")
+        ->delimiter(',')
+        ->capture_default_str()
+        ->check(CLI::Range(1, 64).description(""));
+    add_step("--step", chaos_.step, "Of the matrix: a step that training gets to");
+    add_step("--savepoint-step", chaos_.savepoint_step,
+             "Of the matrix: where a savepoint is written, older ones prune");
+    add_step("--snapshot-step", chaos_.snapshot_step, "Of the matrix: where a memory snapshot is made");
+    command.add_option("--sample", chaos_.sample, "Of the matrix: so many of its cases, drawn from --seed")
+        ->check(CLI::PositiveNumber);
+  }
+
+  // What follows the first "--" behind `command` is the program's own, options and further "--" too.
+  static void take_program(std::vector<std::string>& arguments, const std::string& command,
+                           std::vector<std::string>& program) {
+    const auto mark = std::find(arguments.begin(), arguments.end(), "--");
+    if (arguments.empty() || arguments.front() != command || mark == arguments.end()) return;
+    program.assign(mark + 1, arguments.end());
+    arguments.erase(mark, arguments.end());
+  }
+
   FileSystem& files_;
   Console& console_;
   CLI::App app_{
@@ -286,6 +343,7 @@ class Parser {
   ScaleOptions scale_;
   SnapshotOptions snapshot_;
   ReportOptions report_;
+  ChaosOptions chaos_;
 };
 
 }  // namespace

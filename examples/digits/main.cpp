@@ -129,6 +129,10 @@ void declare(CLI::App& app, Arguments& arguments) {
   app.add_option("--spares", arguments.run.spares, "processes that wait, ready, to take the place of a replica")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
+  app.add_option("--max-restarts", arguments.run.max_restarts,
+                 "replicas lost within ten minutes; one more ends the run")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--when-lost", arguments.when_lost,
                  "without a spare: wait for a new process, or shrink and go on at once")
       ->capture_default_str()

@@ -5,10 +5,12 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 #include <limits>
 #include <map>
 #include <mutex>
+#include <sstream>
 #include <system_error>
 #include <utility>
 
@@ -36,6 +38,16 @@ int error_number_of(FaultKind kind) {
 }
 
 }  // namespace
+
+std::vector<std::string> faults_of_environment() {
+  std::vector<std::string> faults;
+  const char* text = std::getenv(kFaultsVariable);
+  std::istringstream rest(text == nullptr ? "" : text);
+  for (std::string fault; std::getline(rest, fault, ';');) {
+    if (!fault.empty()) faults.push_back(fault);
+  }
+  return faults;
+}
 
 // What has begun in this process and is not over.
 struct Faults::Course {

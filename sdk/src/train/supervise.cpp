@@ -165,11 +165,20 @@ void save_from_memory(const SuperviseOptions& options, std::int64_t step, std::s
   }
 }
 
+// Those of the options first: an environment variable may add, never take away.
+std::vector<std::string> all_faults(const SuperviseOptions& options, int ranks) {
+  std::vector<std::string> faults = options.faults;
+  const std::vector<std::string> added = recovery::faults_of_environment();
+  faults.insert(faults.end(), added.begin(), added.end());
+  for (const std::string& fault : faults) recovery::parse_fault(fault, ranks);
+  return faults;
+}
+
 recovery::RunOutcome watch(int argc, char** argv, const SuperviseOptions& options) {
   const int replicas = replica_count(options);
   const RunChoices choices = settle_choices(options, replicas);
   check_numbers(choices, replicas);
-  for (const std::string& fault : options.faults) recovery::parse_fault(fault, replicas + options.spares);
+  const std::vector<std::string> faults = all_faults(options, replicas + options.spares);
   return recovery::run_watchdog(
       {.replicas = replicas,
        .max_replicas = std::min(choices.shards, recovery::kMaxReplicas),
@@ -186,7 +195,7 @@ recovery::RunOutcome watch(int argc, char** argv, const SuperviseOptions& option
        .hang_after = options.hang_after,
        .start_timeout = options.start_timeout,
        .stop_grace = options.stop_grace,
-       .faults = options.faults,
+       .faults = faults,
        .when_owned = [&] { record_choices(options, choices); },
        .when_unfinished = [&](std::int64_t step,
                               std::span<const std::byte> image) { save_from_memory(options, step, image); }});

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstdlib>
 #include <stdexcept>
 #include <thread>
 
@@ -209,6 +210,15 @@ TEST(Faults, StrikeOnceAmongManyThreads) {
 
   EXPECT_EQ(thrown, 1);
   EXPECT_EQ(failed, 1);
+}
+
+TEST(FaultsOfTheEnvironment, AreSeparatedBySemicolons) {
+  ::setenv(kFaultsVariable, "rank=1,step=2,fault=kill;;rank=0,step=3,fault=hang;", 1);
+  const std::vector<std::string> faults = faults_of_environment();
+  ::unsetenv(kFaultsVariable);
+
+  EXPECT_THAT(faults, ::testing::ElementsAre("rank=1,step=2,fault=kill", "rank=0,step=3,fault=hang"));
+  EXPECT_TRUE(faults_of_environment().empty());
 }
 
 }  // namespace

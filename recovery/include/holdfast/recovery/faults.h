@@ -21,6 +21,12 @@
 
 namespace holdfast::recovery {
 
+// Faults that whoever starts a program gives it, for tests of programs that have no option for them: specifications
+// (fault_plan.h) separated by semicolons.
+inline constexpr const char* kFaultsVariable = "HOLDFAST_FAULTS";
+// What the variable holds, in its order and unread; none where it is not set or empty.
+std::vector<std::string> faults_of_environment();
+
 // What a file operation needs of the disk: one that may need space fails when it is full.
 enum class FileNeed { space, none };
 

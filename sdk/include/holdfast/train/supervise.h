@@ -78,7 +78,9 @@ struct SuperviseOptions {
   std::chrono::milliseconds stop_grace = std::chrono::seconds(25);
 
   // Faults to inject, for tests: "rank=1,step=120,fault=kill[,phase=compute]"; each fires once in a run. See
-  // holdfast/recovery/faults.h.
+  // holdfast/recovery/fault_plan.h. The environment variable HOLDFAST_FAULTS, specifications separated by semicolons,
+  // adds to them, so that programs without an option for faults can be tested; nothing else is taken from the
+  // environment.
   std::vector<std::string> faults{};
 };
 

@@ -1,0 +1,169 @@
+#include "chaos.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "chaos_report.h"
+#include "exit_code.h"
+#include "holdfast/base/whole_file.h"
+#include "holdfast/recovery/fault_plan.h"
+#include "holdfast/recovery/watchdog.h"
+#include "holdfast/testing/fault_matrix.h"
+#include "holdfast/testing/resilience_test.h"
+#include "text.h"
+
+namespace holdfast::cli {
+namespace {
+
+using resilience::Case;
+using resilience::CaseResult;
+using resilience::RunResult;
+
+std::chrono::milliseconds time_limit(const ChaosOptions& options) {
+  return std::chrono::milliseconds(static_cast<std::int64_t>(options.timeout_seconds * 1000));
+}
+
+// As a shell takes it for one word.
+std::string quoted(const std::string& word) {
+  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=./,:{}";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
+std::string program_of(const ChaosOptions& options) {
+  std::string text = " --";
+  for (const std::string& word : options.command) text += " " + quoted(word);
+  return text;
+}
+
+std::string replay_of(const Case& test, const ChaosOptions& options) {
+  std::string text = "holdfast chaos";
+  for (const std::string& fault : test.faults) text += " --fault " + quoted(fault);
+  if (test.replicas != 0) text += " --replicas " + std::to_string(test.replicas);
+  return text + program_of(options);
+}
+
+std::string replay_of_seed(const ChaosOptions& options, int replicas, std::int64_t steps) {
+  return "holdfast chaos --faults " + std::to_string(*options.random_faults) + " --seed " +
+         std::to_string(options.seed) + " --replicas " + std::to_string(replicas) + " --steps " +
+         std::to_string(steps) + program_of(options);
+}
+
+void require_one_source(const ChaosOptions& options) {
+  if (options.command.empty()) {
+    throw Error(ErrorCode::invalid_argument,
+                "there is no program to run; it stands behind a --: holdfast chaos [OPTIONS] -- PROGRAM "
+                "[ARGUMENTS...], with {run_dir} for the run directory");
+  }
+  const int sources = (options.faults.empty() ? 0 : 1) + (options.plan_path.empty() ? 0 : 1) +
+                      (options.random_faults ? 1 : 0) + (options.is_matrix ? 1 : 0) +
+                      (options.kill_every_seconds ? 1 : 0);
+  if (sources == 1) return;
+  throw Error(ErrorCode::invalid_argument, "faults come from one of --fault, --plan, --faults, --matrix and --every; " +
+                                               std::to_string(sources) + " of them are given");
+}
+
+std::vector<std::string> specifications(const std::vector<recovery::Fault>& faults) {
+  std::vector<std::string> texts;
+  for (const recovery::Fault& fault : faults) texts.push_back(fault.specification);
+  return texts;
+}
+
+// What is to go wrong but for the matrix, in the order in which it was given or drawn.
+std::vector<std::string> faults_of(FileSystem& files, const ChaosOptions& options, int replicas, std::int64_t steps) {
+  constexpr int kMostRanks = 2 * recovery::kMaxReplicas;  // spares have ranks, too; the program knows how many
+  if (!options.plan_path.empty())
+    return specifications(recovery::parse_fault_plan(read_text_file(files, options.plan_path), kMostRanks));
+  if (options.random_faults) {
+    return specifications(recovery::random_fault_plan(
+        {.faults = *options.random_faults, .seed = options.seed, .replicas = replicas, .steps = steps}));
+  }
+  for (const std::string& fault : options.faults) recovery::parse_fault(fault, kMostRanks);
+  return options.faults;
+}
+
+std::vector<Case> matrix_cases(const ChaosOptions& options) {
+  std::vector<Case> cases = resilience::fault_matrix({.replicas = options.matrix_replicas,
+                                                      .step = options.step,
+                                                      .savepoint_step = options.savepoint_step,
+                                                      .snapshot_step = options.snapshot_step});
+  return options.sample ? resilience::sample_of(std::move(cases), *options.sample, options.seed) : cases;
+}
+
+std::vector<Case> cases_of(FileSystem& files, const ChaosOptions& options, const RunResult& undisturbed) {
+  if (options.is_matrix) return matrix_cases(options);
+  const int replicas = options.replicas.value_or(std::max(1, undisturbed.replicas));
+  const std::int64_t steps = options.steps.value_or(std::max<std::int64_t>(1, undisturbed.last_fit->step));
+  const std::vector<std::string> faults = faults_of(files, options, replicas, steps);
+  if (!options.is_one_run_each) return {{.name = "all", .faults = faults, .replicas = replicas}};
+  std::vector<Case> cases;
+  for (const std::string& fault : faults) {
+    const std::string number = std::to_string(cases.size() + 1);
+    cases.push_back({.name = number + " " + fault, .faults = {fault}, .replicas = replicas});
+  }
+  return cases;
+}
+
+void write_file(FileSystem& files, const std::string& path, const std::string& text) {
+  if (!path.empty()) write_whole_file(files, path, std::as_bytes(std::span(text)));
+}
+
+void tell(const CaseResult& result, std::size_t number, std::size_t count, Console& console) {
+  console.problems << "holdfast: " << number << " of " << count << ": " << printable(result.test.name) << ": "
+                   << to_string(result.verdict) << "\n"
+                   << std::flush;
+}
+
+int finish(const ChaosReport& report, Console& console) {
+  write_findings(report, console.out);
+  return has_survived(report) ? kDone : kDamaged;
+}
+
+int kill_again_and_again(FileSystem& files, const ChaosOptions& options, const resilience::Program& program,
+                         const RunResult& undisturbed, Console& console) {
+  const auto every = std::chrono::milliseconds(static_cast<std::int64_t>(*options.kill_every_seconds * 1000));
+  const resilience::SoakResult soak = resilience::soak(
+      program,
+      {.every = every, .seed = options.seed, .time_limit = time_limit(options), .run_directory = options.keep_in});
+  ChaosReport report{.undisturbed = undisturbed};
+  const std::string replay = "holdfast chaos --every " + describe_number(*options.kill_every_seconds) + " --seed " +
+                             std::to_string(options.seed) + program_of(options);
+  report.cases.push_back({resilience::judge({.name = "soak"}, undisturbed, soak.run), replay});
+  write_soak(soak, console.out);
+  write_table(report, console.out);
+  write_file(files, options.json_path, to_json_text(soak, report));
+  write_file(files, options.junit_path, to_junit_text(report));
+  return finish(report, console);
+}
+
+}  // namespace
+
+int chaos(FileSystem& files, const ChaosOptions& options, Console& console) {
+  require_one_source(options);
+  const resilience::Program program{.command = options.command, .replicas = options.replicas.value_or(2)};
+  resilience::ResilienceTest test(program, {.time_limit = time_limit(options), .keep_in = options.keep_in});
+  ChaosReport report{.undisturbed = test.undisturbed()};
+  console.out << "undisturbed: weights " << report.undisturbed.last_fit->weights_digest << " at step "
+              << report.undisturbed.last_fit->step << "\n\n"
+              << std::flush;
+  if (options.kill_every_seconds) return kill_again_and_again(files, options, program, report.undisturbed, console);
+
+  const std::vector<Case> cases = cases_of(files, options, report.undisturbed);
+  for (const Case& entry : cases) {
+    const bool is_of_a_seed = options.random_faults && !options.is_one_run_each;
+    const std::string replay = is_of_a_seed ? replay_of_seed(options, entry.replicas,
+                                                             options.steps.value_or(report.undisturbed.last_fit->step))
+                                            : replay_of(entry, options);
+    report.cases.push_back({test.run(entry), replay});
+    tell(report.cases.back().result, report.cases.size(), cases.size(), console);
+    // After each, so that hours of work are not lost with the last of them.
+    write_file(files, options.json_path, to_json_text(report));
+    write_file(files, options.junit_path, to_junit_text(report));
+  }
+  write_table(report, console.out);
+  return finish(report, console);
+}
+
+}  // namespace holdfast::cli

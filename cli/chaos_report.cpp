@@ -1,0 +1,203 @@
+#include "chaos_report.h"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string_view>
+
+#include "table.h"
+#include "text.h"
+
+namespace holdfast::cli {
+namespace {
+
+using nlohmann::json;
+using resilience::CaseResult;
+using resilience::RunResult;
+using resilience::WatchdogSize;
+
+constexpr std::size_t kMostOfASentence = 100;
+
+std::string seconds_of(const RunResult& run) {
+  std::ostringstream text;
+  text.precision(1);
+  text << std::fixed << static_cast<double>(run.wall_time.count()) / 1000;
+  return text.str();
+}
+
+std::string joined(const std::vector<std::string>& faults) {
+  std::string text;
+  for (const std::string& fault : faults) text += (text.empty() ? "" : "; ") + fault;
+  return text;
+}
+
+bool have_all_struck(const CaseResult& result) {
+  return result.run.faults_struck >= static_cast<int>(result.test.faults.size());
+}
+
+std::string struck(const CaseResult& result) {
+  return std::to_string(result.run.faults_struck) + "/" + std::to_string(result.test.faults.size());
+}
+
+json to_json(const std::optional<resilience::FinishedFit>& fit) {
+  return fit ? json{{"step", fit->step}, {"weights_digest", fit->weights_digest}} : json();
+}
+
+json to_json(const RunResult& run) {
+  json lost = json::array();
+  for (const resilience::LostReplica& replica : run.lost) {
+    lost.push_back(
+        {{"generation", replica.generation}, {"rank", replica.rank}, {"step", replica.step}, {"cause", replica.cause}});
+  }
+  return {{"exit_code", run.exit_code},
+          {"sentence", run.sentence},
+          {"starts", run.starts},
+          {"replicas", run.replicas},
+          {"seconds", static_cast<double>(run.wall_time.count()) / 1000},
+          {"last_fit", to_json(run.last_fit)},
+          {"lost", lost},
+          {"corruptions", run.corruptions},
+          {"roll_backs", run.roll_backs},
+          {"faults_struck", run.faults_struck},
+          {"processes_left", run.processes_left}};
+}
+
+json to_json(const WatchdogSize& size) {
+  return {{"resident_kilobytes", size.resident_kilobytes},
+          {"descriptors", size.descriptors},
+          {"threads", size.threads},
+          {"zombies", size.zombies}};
+}
+
+json to_json(const ChaosReport& report) {
+  json cases = json::array();
+  for (const ChaosCase& entry : report.cases) {
+    const CaseResult& result = entry.result;
+    json line = to_json(result.run);
+    line["name"] = result.test.name;
+    line["faults"] = result.test.faults;
+    line["verdict"] = to_string(result.verdict);
+    line["survived"] = has_survived(result.verdict);
+    line["what"] = result.sentence;
+    line["replay"] = entry.replay;
+    cases.push_back(std::move(line));
+  }
+  return {{"undisturbed", to_json(report.undisturbed)}, {"cases", cases}};
+}
+
+// What a program says may hold any byte.
+std::string dump(const json& object) {
+  return object.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+std::string escaped(std::string_view text) {
+  std::string result;
+  for (const char c : printable(text)) {
+    switch (c) {
+      case '<':
+        result += "&lt;";
+        break;
+      case '>':
+        result += "&gt;";
+        break;
+      case '&':
+        result += "&amp;";
+        break;
+      case '"':
+        result += "&quot;";
+        break;
+      default:
+        result += c;
+    }
+  }
+  return result;
+}
+
+std::size_t count_of_failed(const ChaosReport& report) {
+  return static_cast<std::size_t>(std::count_if(report.cases.begin(), report.cases.end(), [](const ChaosCase& entry) {
+    return !has_survived(entry.result.verdict);
+  }));
+}
+
+}  // namespace
+
+bool has_survived(const ChaosReport& report) {
+  return count_of_failed(report) == 0;
+}
+
+void write_table(const ChaosReport& report, std::ostream& out) {
+  Table table({"case", ">struck", ">lost", ">seconds", "verdict", "what was seen"});
+  for (const ChaosCase& entry : report.cases) {
+    const CaseResult& result = entry.result;
+    table.add({result.test.name, struck(result), std::to_string(result.run.lost.size()), seconds_of(result.run),
+               std::string(to_string(result.verdict)), shortened(result.sentence, kMostOfASentence)});
+  }
+  table.write(out);
+  std::map<std::string_view, std::uint64_t> counts;
+  for (const ChaosCase& entry : report.cases) ++counts[to_string(entry.result.verdict)];
+  out << "\n" << describe_count(report.cases.size(), "case");
+  for (const auto& [verdict, count] : counts) out << ", " << count << " " << verdict;
+  out << "\n";
+}
+
+void write_findings(const ChaosReport& report, std::ostream& out) {
+  for (const ChaosCase& entry : report.cases) {
+    const CaseResult& result = entry.result;
+    const bool is_survivor = has_survived(result.verdict);
+    if (is_survivor && have_all_struck(result)) continue;
+    out << "\n"
+        << (is_survivor ? "not every fault struck: " : "FINDING: ") << result.test.name << ": "
+        << to_string(result.verdict) << "\n  faults: " << joined(result.test.faults)
+        << "\n  seen:   " << printable(result.sentence) << "\n  again:  " << entry.replay << "\n";
+  }
+}
+
+std::string to_json_text(const ChaosReport& report) {
+  return dump(to_json(report));
+}
+
+std::string to_junit_text(const ChaosReport& report) {
+  std::ostringstream out;
+  out << "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n<testsuite name=\"holdfast chaos\" tests=\""
+      << report.cases.size() << "\" failures=\"" << count_of_failed(report) << "\">\n";
+  for (const ChaosCase& entry : report.cases) {
+    const CaseResult& result = entry.result;
+    out << "<testcase classname=\"chaos\" name=\"" << escaped(result.test.name) << "\" time=\""
+        << seconds_of(result.run) << "\">";
+    if (!has_survived(result.verdict)) {
+      out << "<failure message=\"" << escaped(to_string(result.verdict)) << ": " << escaped(result.sentence) << "\">"
+          << escaped(joined(result.test.faults)) << " again: " << escaped(entry.replay) << "</failure>";
+    }
+    out << "</testcase>\n";
+  }
+  out << "</testsuite>\n</testsuites>\n";
+  return out.str();
+}
+
+void write_soak(const resilience::SoakResult& soak, std::ostream& out) {
+  out << soak.kills << " replicas killed in " << seconds_of(soak.run) << " s, of which the watchdog tells "
+      << soak.run.lost.size() << "\n\n";
+  Table table({"the watchdog's", ">first", ">last", ">most"});
+  const auto add = [&](const char* name, auto WatchdogSize::*member) {
+    table.add({name, std::to_string(soak.first.*member), std::to_string(soak.last.*member),
+               std::to_string(soak.most.*member)});
+  };
+  add("memory, KiB", &WatchdogSize::resident_kilobytes);
+  add("descriptors", &WatchdogSize::descriptors);
+  add("threads", &WatchdogSize::threads);
+  add("zombies", &WatchdogSize::zombies);
+  table.write(out);
+  out << "\n";
+}
+
+std::string to_json_text(const resilience::SoakResult& soak, const ChaosReport& report) {
+  json object = to_json(report);
+  object["soak"] = {{"kills", soak.kills},
+                    {"first", to_json(soak.first)},
+                    {"last", to_json(soak.last)},
+                    {"most", to_json(soak.most)}};
+  return dump(object);
+}
+
+}  // namespace holdfast::cli

@@ -1,0 +1,35 @@
+#pragma once
+
+// What `holdfast chaos` found, for people, for programs and for build servers.
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "holdfast/testing/resilience_test.h"
+#include "holdfast/testing/soak.h"
+
+namespace holdfast::cli {
+
+struct ChaosCase {
+  resilience::CaseResult result{};
+  std::string replay{};  // a command line that makes it again
+};
+
+struct ChaosReport {
+  resilience::RunResult undisturbed{};
+  std::vector<ChaosCase> cases{};
+};
+
+bool has_survived(const ChaosReport& report);
+
+void write_table(const ChaosReport& report, std::ostream& out);
+// Those that did not survive, and faults that never struck.
+void write_findings(const ChaosReport& report, std::ostream& out);
+std::string to_json_text(const ChaosReport& report);
+std::string to_junit_text(const ChaosReport& report);
+
+void write_soak(const resilience::SoakResult& soak, std::ostream& out);
+std::string to_json_text(const resilience::SoakResult& soak, const ChaosReport& report);
+
+}  // namespace holdfast::cli

@@ -1,0 +1,72 @@
+#include "process_table.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <sstream>
+#include <string>
+
+namespace holdfast::resilience {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string folder_of(int pid) {
+  return "/proc/" + std::to_string(pid);
+}
+
+std::vector<ProcessEntry> processes_that(const std::function<bool(const ProcessEntry&)>& is_wanted) {
+  std::vector<ProcessEntry> found;
+  for (const fs::directory_entry& entry : fs::directory_iterator("/proc")) {
+    const std::string name = entry.path().filename().string();
+    int pid = 0;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
+    if (error != std::errc{} || end != name.data() + name.size()) continue;
+    const std::optional<ProcessEntry> process = process_entry(pid);
+    if (process && is_wanted(*process)) found.push_back(*process);
+  }
+  return found;
+}
+
+}  // namespace
+
+std::optional<ProcessEntry> process_entry(int pid) {
+  std::ifstream file(folder_of(pid) + "/stat");
+  std::string line;
+  if (!std::getline(file, line)) return std::nullopt;
+  // The program's name stands in brackets and may hold any character.
+  std::istringstream rest(line.substr(std::min(line.size(), line.rfind(')') + 1)));
+  ProcessEntry entry{.pid = pid};
+  int group = 0;
+  if (!(rest >> entry.state >> entry.parent >> group >> entry.session)) return std::nullopt;
+  return entry;
+}
+
+std::vector<ProcessEntry> processes_of_session(int session) {
+  return processes_that([session](const ProcessEntry& entry) { return entry.session == session; });
+}
+
+std::vector<ProcessEntry> children_of(int pid) {
+  return processes_that([pid](const ProcessEntry& entry) { return entry.parent == pid; });
+}
+
+Holdings holdings_of(int pid) {
+  Holdings holdings;
+  std::ifstream file(folder_of(pid) + "/status");
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream rest(line);
+    std::string name;
+    rest >> name;
+    if (name == "VmRSS:") rest >> holdings.resident_kilobytes;
+    if (name == "Threads:") rest >> holdings.threads;
+  }
+  std::error_code gone;
+  for (fs::directory_iterator at(folder_of(pid) + "/fd", gone), end; !gone && at != end; at.increment(gone)) {
+    ++holdings.descriptors;
+  }
+  return holdings;
+}
+
+}  // namespace holdfast::resilience

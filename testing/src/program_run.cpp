@@ -1,0 +1,61 @@
+#include "holdfast/testing/program_run.h"
+
+#include <algorithm>
+#include <csignal>
+
+#include "holdfast/base/deadline.h"
+#include "holdfast/base/error.h"
+#include "holdfast/recovery/fault_plan.h"
+#include "run_folder.h"
+#include "run_record.h"
+#include "session.h"
+
+namespace holdfast::resilience {
+namespace {
+
+constexpr std::chrono::seconds kKillTimeout(20);
+constexpr int kMostRanks = 1024;  // the program itself knows how many it has
+
+int watchdog_kills(const std::vector<std::string>& faults) {
+  return static_cast<int>(std::count_if(faults.begin(), faults.end(), [](const std::string& fault) {
+    return recovery::parse_fault(fault, kMostRanks).kind == recovery::FaultKind::kill_watchdog;
+  }));
+}
+
+// One start, until the program is over or the deadline has passed.
+void start_once(const std::vector<std::string>& command, const RunOptions& options, Deadline deadline,
+                RunResult& result) {
+  Session session(command, options.faults);
+  result.is_out_of_time = !session.wait(deadline);
+  if (!result.is_out_of_time) result.processes_left = session.wait_for_others(Deadline::after(options.leave_time));
+  session.kill_all(Deadline::after(kKillTimeout));
+  result.exit_code = session.reap();
+  result.output = session.output();
+}
+
+bool has_to_start_again(const RunResult& result, int most_starts) {
+  return result.exit_code == 128 + SIGKILL && !result.is_out_of_time && result.processes_left.empty() &&
+         result.starts < most_starts;
+}
+
+}  // namespace
+
+RunResult run_program(const Program& program, const RunOptions& options) {
+  const int most_starts = 1 + watchdog_kills(options.faults);
+  const Deadline deadline = Deadline::after(options.time_limit);
+  const RunFolder folder(options.run_directory);
+  const std::vector<std::string> command = command_of(program, folder.run_directory());
+  const auto begin = Deadline::Clock::now();
+  RunResult result;
+  start_once(command, options, deadline, result);
+  while (has_to_start_again(result, most_starts)) {
+    ++result.starts;
+    start_once(command, options, deadline, result);
+  }
+  result.wall_time = std::chrono::duration_cast<std::chrono::milliseconds>(Deadline::Clock::now() - begin);
+  read_record(folder.run_directory(), result);
+  if (result.sentence.empty()) result.sentence = last_line(result.output);
+  return result;
+}
+
+}  // namespace holdfast::resilience

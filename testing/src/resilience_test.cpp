@@ -1,0 +1,146 @@
+#include "holdfast/testing/resilience_test.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "holdfast/base/error.h"
+#include "holdfast/recovery/fault_plan.h"
+#include "holdfast/recovery/watchdog.h"
+
+namespace holdfast::resilience {
+namespace {
+
+using recovery::CorruptionTarget;
+using recovery::Fault;
+using recovery::FaultKind;
+
+constexpr int kMostRanks = 1024;
+// docs/recovery.md: a step that fails in three generations is to blame, not the processes.
+constexpr int kFailuresOfPoison = 3;
+// Or two generations that give numbers which cannot be right.
+constexpr int kCorruptionsOfPoison = 2;
+
+std::vector<Fault> parsed(const std::vector<std::string>& specifications) {
+  std::vector<Fault> faults;
+  for (const std::string& text : specifications) faults.push_back(recovery::parse_fault(text, kMostRanks));
+  return faults;
+}
+
+bool is_of_disk(const Fault& fault) {
+  return fault.kind == FaultKind::full_disk || fault.kind == FaultKind::io_error;
+}
+
+bool is_corruption(const Fault& fault) {
+  return fault.kind == FaultKind::nan || fault.kind == FaultKind::flip;
+}
+
+bool is_one_step_to_blame(const std::vector<Fault>& faults) {
+  std::map<std::int64_t, int> faults_of_step;
+  for (const Fault& fault : faults) {
+    if (fault.step) ++faults_of_step[*fault.step];
+  }
+  return std::any_of(faults_of_step.begin(), faults_of_step.end(),
+                     [](const auto& entry) { return entry.second >= kFailuresOfPoison; });
+}
+
+bool may_stop(const std::vector<Fault>& faults) {
+  return std::any_of(faults.begin(), faults.end(), is_of_disk) || is_one_step_to_blame(faults) ||
+         std::count_if(faults.begin(), faults.end(), is_corruption) >= kCorruptionsOfPoison;
+}
+
+// A wrong gradient that is finite becomes part of the sum that all replicas apply; a wrong state of a run's only
+// replica is like no other's.
+bool may_change_weights(const std::vector<Fault>& faults, int replicas) {
+  return std::any_of(faults.begin(), faults.end(), [replicas](const Fault& fault) {
+    return fault.kind == FaultKind::flip && (fault.target == CorruptionTarget::gradient || replicas == 1);
+  });
+}
+
+std::string describe(const std::optional<FinishedFit>& fit) {
+  return fit ? "weights " + fit->weights_digest + " at step " + std::to_string(fit->step) : "no finished fit";
+}
+
+std::string describe_end(const RunResult& run) {
+  return "exit code " + std::to_string(run.exit_code) + ": " + run.sentence;
+}
+
+std::pair<Verdict, std::string> verdict_of(const Case& test, const RunResult& undisturbed, const RunResult& run) {
+  if (!run.processes_left.empty()) {
+    return {Verdict::processes_left, std::to_string(run.processes_left.size()) +
+                                         " of its processes lived on after its end with " + describe_end(run)};
+  }
+  if (run.is_out_of_time) {
+    return {Verdict::out_of_time, "killed after " + std::to_string(run.wall_time.count() / 1000) + " s; it had lost " +
+                                      std::to_string(run.lost.size()) + " replicas"};
+  }
+  const std::vector<Fault> faults = parsed(test.faults);
+  if (run.exit_code != 0) {
+    const bool is_report = (run.exit_code == recovery::kExitUnrecoverable || run.exit_code == recovery::kExitGaveUp) &&
+                           !run.sentence.empty() && may_stop(faults);
+    return {is_report ? Verdict::documented_stop : Verdict::ended, describe_end(run)};
+  }
+  if (run.last_fit == undisturbed.last_fit) return {Verdict::same_digest, describe(run.last_fit)};
+  const std::string both = describe(run.last_fit) + ", undisturbed " + describe(undisturbed.last_fit);
+  const bool is_limit = run.last_fit && may_change_weights(faults, run.replicas);
+  return {is_limit ? Verdict::documented_limit : Verdict::other_digest, both};
+}
+
+}  // namespace
+
+std::string_view to_string(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::same_digest:
+      return "same digest";
+    case Verdict::documented_stop:
+      return "documented stop";
+    case Verdict::documented_limit:
+      return "documented limit";
+    case Verdict::other_digest:
+      return "other digest";
+    case Verdict::ended:
+      return "ended";
+    case Verdict::out_of_time:
+      return "out of time";
+    case Verdict::processes_left:
+      return "processes left";
+  }
+  HOLDFAST_ASSERT(false);
+}
+
+bool has_survived(Verdict verdict) {
+  return verdict == Verdict::same_digest || verdict == Verdict::documented_stop || verdict == Verdict::documented_limit;
+}
+
+CaseResult judge(const Case& test, const RunResult& undisturbed, const RunResult& run) {
+  auto [verdict, sentence] = verdict_of(test, undisturbed, run);
+  return {.test = test, .run = run, .verdict = verdict, .sentence = std::move(sentence)};
+}
+
+ResilienceTest::ResilienceTest(Program program, ResilienceOptions options)
+    : program_(std::move(program)), options_(std::move(options)) {}
+
+const RunResult& ResilienceTest::undisturbed() {
+  if (undisturbed_) return *undisturbed_;
+  RunResult run = run_program(program_, {.time_limit = options_.time_limit});
+  if (run.exit_code != 0 || run.is_out_of_time || !run.last_fit) {
+    const std::string end = run.is_out_of_time ? "was not over in time" : "ended with " + describe_end(run);
+    throw Error(ErrorCode::failed_replica, "the undisturbed run of " + program_.command.front() + " " + end + " (" +
+                                               describe(run.last_fit) +
+                                               "), so that runs under faults cannot be compared with it");
+  }
+  return undisturbed_.emplace(std::move(run));
+}
+
+CaseResult ResilienceTest::run(const Case& test) {
+  parsed(test.faults);  // mistakes before minutes
+  const RunResult& expected = undisturbed();
+  Program program = program_;
+  if (test.replicas != 0) program.replicas = test.replicas;
+  const std::string folder = options_.keep_in.empty() ? "" : options_.keep_in + "/" + test.name;
+  return judge(
+      test, expected,
+      run_program(program, {.faults = test.faults, .time_limit = options_.time_limit, .run_directory = folder}));
+}
+
+}  // namespace holdfast::resilience

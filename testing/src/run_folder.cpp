@@ -1,0 +1,79 @@
+#include "run_folder.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+
+#include "holdfast/base/error.h"
+
+namespace holdfast::resilience {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kRunDirectory = "{run_dir}";
+constexpr const char* kReplicas = "{replicas}";
+
+bool replace_all(std::string& text, const std::string& from, const std::string& to) {
+  bool was_there = false;
+  for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
+    text.replace(at, from.size(), to);
+    was_there = true;
+  }
+  return was_there;
+}
+
+std::string make_temporary_folder() {
+  std::string pattern = (fs::temp_directory_path() / "holdfast-resilience-XXXXXX").string();
+  if (::mkdtemp(pattern.data()) == nullptr) throw system_error(errno, "cannot make a folder like " + pattern);
+  return pattern;
+}
+
+}  // namespace
+
+RunFolder::RunFolder(const std::string& wanted) {
+  if (wanted.empty()) {
+    temporary_ = make_temporary_folder();
+    run_directory_ = temporary_ + "/run";
+    return;
+  }
+  if (fs::exists(wanted)) {
+    throw Error(ErrorCode::invalid_argument,
+                "the run directory " + wanted + " exists, and a run there would be resumed; give one that does not");
+  }
+  std::error_code failure;
+  fs::create_directories(wanted, failure);
+  if (failure) throw system_error(failure.value(), "cannot make the run directory " + wanted);
+  run_directory_ = wanted;
+}
+
+RunFolder::~RunFolder() {
+  std::error_code ignored;
+  if (!temporary_.empty()) fs::remove_all(temporary_, ignored);
+}
+
+std::vector<std::string> command_of(const Program& program, const std::string& run_directory) {
+  std::vector<std::string> command = program.command;
+  if (command.empty()) throw Error(ErrorCode::invalid_argument, "there is no program to run");
+  bool has_folder = false;
+  for (std::string& argument : command) {
+    has_folder |= replace_all(argument, kRunDirectory, run_directory);
+    replace_all(argument, kReplicas, std::to_string(program.replicas));
+  }
+  if (!has_folder) {
+    throw Error(ErrorCode::invalid_argument, "no argument of " + command.front() +
+                                                 " has {run_dir}, which stands for the run directory of each run, as "
+                                                 "in: --run-dir {run_dir}");
+  }
+  return command;
+}
+
+std::string last_line(const std::string& output) {
+  const std::size_t last = output.find_last_not_of(" \r\n");
+  if (last == std::string::npos) return {};
+  const std::size_t before = output.find_last_of("\r\n", last);
+  const std::size_t first = before == std::string::npos ? 0 : before + 1;
+  return output.substr(first, last - first + 1);
+}
+
+}  // namespace holdfast::resilience

@@ -1,0 +1,170 @@
+#include "session.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "holdfast/base/error.h"
+#include "holdfast/recovery/faults.h"
+#include "process_table.h"
+
+namespace holdfast::resilience {
+namespace {
+
+constexpr std::size_t kMostOutput = std::size_t{64} * 1024;
+constexpr std::chrono::milliseconds kLook(10);
+constexpr std::chrono::seconds kKillTimeout(20);
+
+std::vector<std::string> environment_with(const std::vector<std::string>& faults) {
+  const std::string name = std::string(recovery::kFaultsVariable) + "=";
+  std::vector<std::string> environment;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    if (!std::string_view(*entry).starts_with(name)) environment.emplace_back(*entry);
+  }
+  std::string all;
+  for (const std::string& fault : faults) all += (all.empty() ? "" : ";") + fault;
+  if (!all.empty()) environment.push_back(name + all);
+  return environment;
+}
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> result;
+  for (std::string& text : texts) result.push_back(text.data());
+  result.push_back(nullptr);
+  return result;
+}
+
+std::pair<FileDescriptor, FileDescriptor> create_pipe() {
+  int ends[2] = {-1, -1};
+  if (::pipe2(ends, O_CLOEXEC) != 0) throw system_error(errno, "cannot create a pipe");
+  return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
+}
+
+// In the child, between fork and exec: system calls alone.
+[[noreturn]] void become(char* const* arguments, char* const* environment, int output, int error_pipe, int parent) {
+  ::setsid();
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(127);
+  const int nothing = ::open("/dev/null", O_RDONLY);
+  ::dup2(nothing, STDIN_FILENO);
+  ::dup2(output, STDOUT_FILENO);
+  ::dup2(output, STDERR_FILENO);
+  ::execvpe(arguments[0], arguments, environment);
+  const int error_number = errno;
+  [[maybe_unused]] const ssize_t written = ::write(error_pipe, &error_number, sizeof error_number);
+  ::_exit(127);
+}
+
+}  // namespace
+
+Session::Session(std::vector<std::string> command, const std::vector<std::string>& faults) {
+  std::vector<std::string> environment = environment_with(faults);
+  const std::vector<char*> arguments = pointers(command);
+  const std::vector<char*> variables = pointers(environment);
+  auto [reading, writing] = create_pipe();
+  auto [error_reading, error_writing] = create_pipe();
+  ::fcntl(reading.value(), F_SETFL, O_NONBLOCK);
+  const int parent = ::getpid();
+  pid_ = ::fork();
+  if (pid_ == 0) become(arguments.data(), variables.data(), writing.value(), error_writing.value(), parent);
+  if (pid_ < 0) throw system_error(errno, "cannot fork a process for " + command.front());
+  ended_ = FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
+  spoken_ = std::move(reading);
+  writing.reset();
+  error_writing.reset();
+  int error_number = ended_.is_open() ? 0 : errno;
+  if (error_number == 0) {
+    // Closed by the exec, or written to when that fails.
+    while (::read(error_reading.value(), &error_number, sizeof error_number) < 0 && errno == EINTR) continue;
+  }
+  if (error_number == 0) return;
+  ::kill(pid_, SIGKILL);
+  ::waitpid(pid_, nullptr, 0);
+  throw system_error(error_number, "cannot run the program " + command.front());
+}
+
+Session::~Session() {
+  try {
+    kill_all(Deadline::after(kKillTimeout));
+    if (!is_reaped_) reap();
+  } catch (const std::exception&) {
+    // Nothing more can be done about a process that the kernel does not end.
+  }
+}
+
+bool Session::wait(Deadline deadline) {
+  for (;;) {
+    pollfd descriptors[2] = {{ended_.value(), POLLIN, 0}, {spoken_.value(), POLLIN, 0}};
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining()).count();
+    const int ready = ::poll(descriptors, 2, static_cast<int>(std::min<std::int64_t>(left, 60'000)));
+    if (ready > 0 && descriptors[1].revents != 0) collect();
+    if (ready > 0 && descriptors[0].revents != 0) {
+      collect();
+      return true;
+    }
+    if (deadline.has_passed()) return false;
+  }
+}
+
+void Session::collect() {
+  char buffer[8192];
+  ssize_t bytes = 0;
+  while (spoken_.is_open() && (bytes = ::read(spoken_.value(), buffer, sizeof buffer)) > 0) {
+    output_.append(buffer, static_cast<std::size_t>(bytes));
+    if (output_.size() > kMostOutput) output_.erase(0, output_.size() - kMostOutput);
+  }
+  if (bytes == 0) spoken_.reset();
+}
+
+std::vector<int> Session::others() const {
+  std::vector<int> pids;
+  for (const ProcessEntry& entry : processes_of_session(pid_)) {
+    if (entry.pid != pid_ && !entry.is_zombie()) pids.push_back(entry.pid);
+  }
+  return pids;
+}
+
+std::vector<int> Session::wait_for_others(Deadline deadline) const {
+  std::vector<int> left = others();
+  while (!left.empty() && !deadline.has_passed()) {
+    std::this_thread::sleep_for(kLook);
+    left = others();
+  }
+  return left;
+}
+
+void Session::kill_all(Deadline deadline) {
+  // Once reaped, its number may be the session of strangers.
+  if (is_reaped_) return;
+  ::kill(pid_, SIGKILL);
+  for (;;) {
+    const std::vector<int> left = others();
+    for (const int pid : left) ::kill(pid, SIGKILL);
+    if (left.empty() && wait(Deadline::after(kLook))) return;
+    if (deadline.has_passed()) {
+      throw Error(ErrorCode::deadline_exceeded, "the program's process " + std::to_string(pid_) + " and " +
+                                                    std::to_string(left.size()) + " others cannot be killed");
+    }
+    std::this_thread::sleep_for(kLook);
+  }
+}
+
+int Session::reap() {
+  int status = 0;
+  while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) continue;
+  is_reaped_ = true;
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+}  // namespace holdfast::resilience

@@ -1,0 +1,98 @@
+#include "holdfast/testing/soak.h"
+
+#include <algorithm>
+#include <csignal>
+#include <optional>
+
+#include "draws.h"
+#include "holdfast/base/deadline.h"
+#include "process_table.h"
+#include "run_folder.h"
+#include "run_record.h"
+#include "session.h"
+
+namespace holdfast::resilience {
+namespace {
+
+constexpr std::chrono::seconds kLeaveTimeout(5);
+constexpr std::chrono::seconds kKillTimeout(20);
+
+WatchdogSize size_of(int watchdog, const std::vector<ProcessEntry>& children) {
+  const Holdings holdings = holdings_of(watchdog);
+  return {.resident_kilobytes = holdings.resident_kilobytes,
+          .descriptors = holdings.descriptors,
+          .threads = holdings.threads,
+          .zombies = static_cast<int>(std::count_if(children.begin(), children.end(),
+                                                    [](const ProcessEntry& child) { return child.is_zombie(); }))};
+}
+
+WatchdogSize most_of(const WatchdogSize& a, const WatchdogSize& b) {
+  return {.resident_kilobytes = std::max(a.resident_kilobytes, b.resident_kilobytes),
+          .descriptors = std::max(a.descriptors, b.descriptors),
+          .threads = std::max(a.threads, b.threads),
+          .zombies = std::max(a.zombies, b.zombies)};
+}
+
+class Killer {
+ public:
+  Killer(const Session& session, const RunFolder& folder, std::uint64_t seed)
+      : session_(session), folder_(folder), draws_(seed) {}
+
+  // Does nothing while there is nobody to kill.
+  void strike(SoakResult& result) {
+    const int watchdog = watchdog_of_session();
+    if (watchdog == 0) return;
+    std::vector<ProcessEntry> children = children_of(watchdog);
+    const WatchdogSize size = size_of(watchdog, children);
+    std::erase_if(children, [](const ProcessEntry& child) { return child.is_zombie(); });
+    if (children.empty()) return;
+    if (result.kills == 0) result.first = size;
+    result.last = size;
+    result.most = most_of(result.most, size);
+    const ProcessEntry& chosen = children[draws_.below(children.size())];
+    // Its number may have become a stranger's meanwhile; the watchdog's children alone are ours to kill.
+    const std::optional<ProcessEntry> still = process_entry(chosen.pid);
+    if (still && still->parent == watchdog && ::kill(chosen.pid, SIGKILL) == 0) ++result.kills;
+  }
+
+ private:
+  // The journal may tell of a watchdog in another namespace, or of one that is gone.
+  int watchdog_of_session() {
+    if (watchdog_ == 0) watchdog_ = watchdog_pid(folder_.run_directory());
+    const std::optional<ProcessEntry> entry = watchdog_ == 0 ? std::nullopt : process_entry(watchdog_);
+    return entry && entry->session == session_.pid() ? watchdog_ : 0;
+  }
+
+  const Session& session_;
+  const RunFolder& folder_;
+  Draws draws_;
+  int watchdog_ = 0;
+};
+
+}  // namespace
+
+SoakResult soak(const Program& program, const SoakOptions& options) {
+  const Deadline deadline = Deadline::after(options.time_limit);
+  const RunFolder folder(options.run_directory);
+  const std::vector<std::string> command = command_of(program, folder.run_directory());
+  const auto begin = Deadline::Clock::now();
+  SoakResult result;
+  Session session(command, {});
+  Killer killer(session, folder, options.seed);
+  for (auto next = begin + options.every;; next += options.every) {
+    const bool is_over = session.wait(Deadline::at(std::min(next, deadline.moment())));
+    result.run.is_out_of_time = !is_over && deadline.has_passed();
+    if (is_over || result.run.is_out_of_time) break;
+    killer.strike(result);
+  }
+  if (!result.run.is_out_of_time) result.run.processes_left = session.wait_for_others(Deadline::after(kLeaveTimeout));
+  session.kill_all(Deadline::after(kKillTimeout));
+  result.run.exit_code = session.reap();
+  result.run.output = session.output();
+  result.run.wall_time = std::chrono::duration_cast<std::chrono::milliseconds>(Deadline::Clock::now() - begin);
+  read_record(folder.run_directory(), result.run);
+  if (result.run.sentence.empty()) result.run.sentence = last_line(result.run.output);
+  return result;
+}
+
+}  // namespace holdfast::resilience

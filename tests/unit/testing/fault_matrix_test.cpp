@@ -1,0 +1,82 @@
+#include "holdfast/testing/fault_matrix.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+namespace holdfast::resilience {
+namespace {
+
+using recovery::FaultKind;
+using recovery::FaultPhase;
+using ::testing::ElementsAre;
+
+std::vector<std::string> names_of(const std::vector<Case>& cases) {
+  std::vector<std::string> names;
+  for (const Case& entry : cases) names.push_back(entry.name);
+  return names;
+}
+
+TEST(FaultMatrix, HasACellForEachRankAndNumberOfReplicas) {
+  const std::vector<Case> cases = fault_matrix({.kinds = {FaultKind::kill}, .phases = {FaultPhase::forward}});
+
+  EXPECT_THAT(names_of(cases), ElementsAre("kill-forward-first-2", "kill-forward-last-2", "kill-forward-first-4",
+                                           "kill-forward-last-4"));
+  EXPECT_THAT(cases[3].faults, ElementsAre("rank=3,step=10,phase=forward,fault=kill"));
+  EXPECT_EQ(cases[3].replicas, 4);
+}
+
+TEST(FaultMatrix, LeavesOutWhatMakesNoSense) {
+  EXPECT_THAT(fault_matrix({.kinds = {FaultKind::full_disk}, .phases = {FaultPhase::forward}}), ElementsAre());
+  EXPECT_THAT(names_of(fault_matrix({.kinds = {FaultKind::kill}, .phases = {FaultPhase::writing}, .replicas = {2}})),
+              ElementsAre("kill-writing-first-2"))
+      << "rank 0 alone writes";
+}
+
+TEST(FaultMatrix, BeginsARecoveryForFaultsThatStrikeDuringOne) {
+  const FaultMatrix broadcast{.kinds = {FaultKind::stop}, .phases = {FaultPhase::broadcast}, .replicas = {3}};
+  const FaultMatrix load{.kinds = {FaultKind::kill}, .phases = {FaultPhase::load}, .replicas = {2}};
+
+  EXPECT_THAT(fault_matrix(broadcast).front().faults,
+              ElementsAre("rank=2,step=10,phase=forward,fault=kill", "rank=0,phase=broadcast,fault=stop"));
+  EXPECT_THAT(fault_matrix(load).front().faults,
+              ElementsAre("rank=0,step=10,phase=forward,fault=kill", "rank=1,step=10,phase=forward,fault=kill",
+                          "rank=0,phase=load,fault=kill"));
+}
+
+TEST(FaultMatrix, HasEveryKindAndPhaseUnderADifferentNameEach) {
+  const std::vector<Case> cases = fault_matrix({});
+
+  std::set<std::string> names;
+  std::set<FaultKind> kinds;
+  std::set<FaultPhase> phases;
+  for (const Case& entry : cases) {
+    names.insert(entry.name);
+    const recovery::Fault fault = recovery::parse_fault(entry.faults.back(), entry.replicas);
+    kinds.insert(fault.kind);
+    phases.insert(fault.phase);
+  }
+  EXPECT_EQ(names.size(), cases.size());
+  EXPECT_EQ(kinds.size(), recovery::fault_kinds().size());
+  EXPECT_EQ(phases.size(), recovery::fault_phases().size());
+}
+
+TEST(Sample, IsTheSameForASeedAndKeepsTheOrder) {
+  const std::vector<std::string> all = names_of(fault_matrix({}));
+
+  const std::vector<std::string> sample = names_of(sample_of(fault_matrix({}), 20, 5));
+
+  ASSERT_EQ(sample.size(), 20U);
+  EXPECT_EQ(sample, names_of(sample_of(fault_matrix({}), 20, 5)));
+  EXPECT_NE(sample, names_of(sample_of(fault_matrix({}), 20, 6)));
+  auto place = all.begin();
+  for (const std::string& name : sample) {
+    place = std::find(place, all.end(), name);
+    ASSERT_NE(place, all.end()) << name;
+  }
+}
+
+}  // namespace
+}  // namespace holdfast::resilience

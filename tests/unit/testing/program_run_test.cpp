@@ -1,0 +1,140 @@
+#include "holdfast/testing/program_run.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+
+#include "holdfast/base/error.h"
+#include "process_table.h"
+#include "support/temporary_folder.h"
+
+namespace holdfast::resilience {
+namespace {
+
+using std::chrono::seconds;
+
+// A program that does what this line of the shell says.
+Program shell(const std::string& line) {
+  return {.command = {"/bin/sh", "-c", "mkdir -p {run_dir}; " + line}};
+}
+
+std::string write_line(const std::string& json) {
+  return "echo '" + json + "' >> {run_dir}/journal.jsonl; ";
+}
+
+TEST(ProgramRun, ReadsWhatTheJournalTells) {
+  const std::string lines =
+      write_line(R"({"event":"watchdog_started","pid":7,"replicas":3})") +
+      write_line(
+          R"({"event":"restart","restart":{"cause":"SIGKILL","detected":1.5,"generation":0,"rank":2,"step":9}})") +
+      write_line(R"({"event":"corruption_injected","details":{"what":"bit 3"}})") +
+      write_line(R"({"event":"rolled_back","details":{"step":8}})") +
+      write_line(R"({"event":"fit_finished","details":{"step":20,"weights_digest":"old"}})") +
+      write_line(R"({"event":"fit_finished","details":{"step":27,"weights_digest":"new"}})") + write_line("{torn") +
+      write_line(R"({"event":"exited","actions":["finish 0: finished: all of it"]})") +
+      "mkdir {run_dir}/faults; touch {run_dir}/faults/0-aa.fired {run_dir}/faults/1-bb.fired";
+
+  const RunResult run = run_program(shell(lines), {});
+
+  EXPECT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_EQ(run.replicas, 3);
+  EXPECT_EQ(run.last_fit, (FinishedFit{.step = 27, .weights_digest = "new"}));
+  ASSERT_EQ(run.lost.size(), 1U);
+  EXPECT_EQ(run.lost[0].rank, 2);
+  EXPECT_EQ(run.lost[0].step, 9);
+  EXPECT_EQ(run.corruptions, 1);
+  EXPECT_EQ(run.roll_backs, 1);
+  EXPECT_EQ(run.faults_struck, 2);
+  EXPECT_EQ(run.sentence, "finished: all of it");
+}
+
+TEST(ProgramRun, TellsTheLastLineOfAProgramThatWroteNoJournal) {
+  const RunResult run = run_program(shell("echo first; echo the last word; echo; exit 3"), {});
+
+  EXPECT_EQ(run.exit_code, 3);
+  EXPECT_EQ(run.sentence, "the last word");
+  EXPECT_EQ(run.replicas, 0);
+  EXPECT_EQ(run.last_fit, std::nullopt);
+}
+
+TEST(ProgramRun, HandsFaultsReplicasAndAFreshRunDirectoryOver) {
+  Program program = shell("echo $HOLDFAST_FAULTS {replicas}; ls -A {run_dir}");
+  program.replicas = 4;
+
+  const RunResult run = run_program(program, {.faults = {"rank=1,step=2,fault=kill", "rank=0,step=3,fault=hang"}});
+
+  EXPECT_EQ(run.output, "rank=1,step=2,fault=kill;rank=0,step=3,fault=hang 4\n");
+}
+
+TEST(ProgramRun, TakesFaultsOfItsOwnEnvironmentAway) {
+  ::setenv("HOLDFAST_FAULTS", "rank=0,step=0,fault=kill", 1);
+  const RunResult run = run_program(shell("echo \"faults: $HOLDFAST_FAULTS\""), {});
+  ::unsetenv("HOLDFAST_FAULTS");
+
+  EXPECT_EQ(run.output, "faults: \n");
+}
+
+TEST(ProgramRun, KillsAllOfAProgramThatIsNotOverInTime) {
+  const TemporaryFolder folder;
+
+  const RunResult run = run_program(shell("sleep 1000 & echo $! > {run_dir}/pid; wait"),
+                                    {.time_limit = std::chrono::milliseconds(500), .run_directory = folder / "run"});
+
+  EXPECT_TRUE(run.is_out_of_time);
+  EXPECT_EQ(run.exit_code, 128 + SIGKILL);
+  EXPECT_LT(run.wall_time, seconds(100));
+}
+
+TEST(ProgramRun, FindsAndKillsProcessesThatAreLeftBehind) {
+  const RunResult run =
+      run_program(shell("sleep 1000 >/dev/null 2>&1 & exit 0"), {.leave_time = std::chrono::milliseconds(100)});
+
+  EXPECT_EQ(run.exit_code, 0);
+  ASSERT_EQ(run.processes_left.size(), 1U);
+  const auto entry = process_entry(run.processes_left[0]);
+  EXPECT_TRUE(!entry || entry->is_zombie()) << "it lives on";
+}
+
+TEST(ProgramRun, StartsAProgramAgainWhoseWatchdogWasKilled) {
+  const std::string line = "test -e {run_dir}/again && exit 0; touch {run_dir}/again; kill -9 $$";
+
+  EXPECT_EQ(run_program(shell(line), {.faults = {"rank=0,step=3,fault=kill-watchdog"}}).starts, 2);
+  const RunResult once = run_program(shell(line), {.faults = {"rank=0,step=3,fault=kill"}});
+  EXPECT_EQ(once.starts, 1);
+  EXPECT_EQ(once.exit_code, 128 + SIGKILL);
+}
+
+TEST(ProgramRun, LeavesNothingOfATemporaryRunDirectoryAndAllOfAnother) {
+  const TemporaryFolder folder;
+
+  const RunResult temporary = run_program(shell("echo {run_dir}"), {});
+  run_program(shell("touch {run_dir}/trace"), {.run_directory = folder / "kept"});
+
+  const std::string path = temporary.sentence;
+  EXPECT_FALSE(path.empty());
+  EXPECT_FALSE(std::filesystem::exists(path));
+  EXPECT_TRUE(std::filesystem::exists(folder / "kept/trace"));
+}
+
+TEST(ProgramRun, RefusesWhatItCannotRun) {
+  const TemporaryFolder folder;
+  const auto code_of = [](const Program& program, const RunOptions& options) {
+    try {
+      run_program(program, options);
+    } catch (const Error& error) {
+      return error.code();
+    }
+    ADD_FAILURE() << "it ran";
+    return ErrorCode::cancelled;
+  };
+
+  EXPECT_EQ(code_of({.command = {"/nowhere/at/all", "{run_dir}"}}, {}), ErrorCode::not_found);
+  EXPECT_EQ(code_of({.command = {"/bin/true"}}, {}), ErrorCode::invalid_argument);
+  EXPECT_EQ(code_of({}, {}), ErrorCode::invalid_argument);
+  EXPECT_EQ(code_of(shell("true"), {.run_directory = folder.path()}), ErrorCode::invalid_argument);
+}
+
+}  // namespace
+}  // namespace holdfast::resilience

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "holdfast/base/error.h"
+#include "holdfast/recovery/faults.h"
 #include "holdfast/recovery/launch.h"
 #include "text.h"
 
@@ -23,6 +24,7 @@ int run(const RunOptions& options, Console& console) {
   }
   recovery::WatchdogOptions watchdog = options.watchdog;
   if (options.hang_after_seconds > 0) watchdog.hang_after = to_milliseconds(options.hang_after_seconds);
+  for (const std::string& fault : recovery::faults_of_environment()) watchdog.faults.push_back(fault);
   watchdog.start_timeout = to_milliseconds(options.start_timeout_seconds);
   watchdog.stop_grace = to_milliseconds(options.stop_grace_seconds);
   const recovery::RunOutcome outcome = recovery::run_watchdog(recovery::for_any_program(watchdog, options.devices));

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "collective/memory/memory_communicator.h"
+#include "holdfast/base/error.h"
 #include "holdfast/base/shared_memory.h"
 
 namespace holdfast {
@@ -25,6 +26,7 @@ class ThreadGroup {
 
   std::unique_ptr<MemoryCommunicator> connect(const MemoryCommunicatorShape& shape) {
     const std::lock_guard lock(mutex_);
+    if (is_cancelled_) throw Error(ErrorCode::cancelled, "there is no further generation of these threads");
     const std::size_t number = made_[static_cast<std::size_t>(shape.rank)]++;
     std::vector<SharedMemory>& arenas = arenas_[number];
     while (static_cast<int>(arenas.size()) < shape.size)
@@ -40,6 +42,7 @@ class ThreadGroup {
   // What the watchdog does when a generation ends.
   void cancel_all() {
     const std::lock_guard lock(mutex_);
+    is_cancelled_ = true;
     for (auto& [number, arenas] : arenas_) {
       for (SharedMemory& arena : arenas) reinterpret_cast<SignalWord*>(arena.writable().data())->cancel();
     }
@@ -47,6 +50,7 @@ class ThreadGroup {
 
  private:
   std::mutex mutex_;
+  bool is_cancelled_ = false;
   std::vector<std::size_t> made_;
   std::map<std::size_t, std::vector<SharedMemory>> arenas_;
 };

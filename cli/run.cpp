@@ -2,8 +2,11 @@
 
 #include <chrono>
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "holdfast/base/error.h"
+#include "holdfast/recovery/faults.h"
 #include "holdfast/recovery/launch.h"
 #include "text.h"
 
@@ -25,6 +28,8 @@ int run(const RunOptions& options, Console& console) {
   if (options.hang_after_seconds > 0) watchdog.hang_after = to_milliseconds(options.hang_after_seconds);
   watchdog.start_timeout = to_milliseconds(options.start_timeout_seconds);
   watchdog.stop_grace = to_milliseconds(options.stop_grace_seconds);
+  const std::vector<std::string> added = recovery::faults_of_environment();
+  watchdog.faults.insert(watchdog.faults.end(), added.begin(), added.end());
   const recovery::RunOutcome outcome = recovery::run_watchdog(recovery::for_any_program(watchdog, options.devices));
   if (outcome.exit_code != recovery::kExitFinished)
     console.problems << "holdfast: " << printable(outcome.sentence) << "\n";

@@ -2,6 +2,8 @@
 
 #include <chrono>
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "holdfast/base/error.h"
 #include "holdfast/recovery/faults.h"
@@ -27,6 +29,8 @@ int run(const RunOptions& options, Console& console) {
   for (const std::string& fault : recovery::faults_of_environment()) watchdog.faults.push_back(fault);
   watchdog.start_timeout = to_milliseconds(options.start_timeout_seconds);
   watchdog.stop_grace = to_milliseconds(options.stop_grace_seconds);
+  const std::vector<std::string> added = recovery::faults_of_environment();
+  watchdog.faults.insert(watchdog.faults.end(), added.begin(), added.end());
   const recovery::RunOutcome outcome = recovery::run_watchdog(recovery::for_any_program(watchdog, options.devices));
   if (outcome.exit_code != recovery::kExitFinished)
     console.problems << "holdfast: " << printable(outcome.sentence) << "\n";

@@ -18,7 +18,7 @@ using Command = testing::CommandTest;
 
 TEST_F(Command, ExplainsItself) {
   EXPECT_EQ(run({"--help"}), kDone);
-  for (const char* name : {"inspect", "verify", "diff", "stats", "convert", "prune", "run"}) {
+  for (const char* name : {"inspect", "verify", "diff", "stats", "convert", "prune", "run", "chaos"}) {
     EXPECT_THAT(out(), HasSubstr(name));
   }
   EXPECT_EQ(run({"convert", "--help"}), kDone);

@@ -76,7 +76,9 @@ void Trainer::Session::enter_generation() {
       place_->enter_generation(has_state_ ? state_.step : -1);
       prepare_workers();
       runner_.emplace(*place_, trainable_);
-      return settle_state();
+      settle_state();
+      // Whoever waits for nobody any more is looked at again.
+      return supervision_.enter(TrainingPhase::callbacks, state_.step);
     } catch (const GenerationEnded& ended) {
       log(LogLevel::info, std::string("replica: ") + ended.what() + "; it waits for the next");
     }
@@ -117,8 +119,10 @@ void Trainer::Session::settle_state() {
   if (newest->has_state != 0) return share_state(static_cast<int>(newest - all.begin()), own < *newest);
   std::string text;
   if (place_->rank == 0) {
+    supervision_.enter(TrainingPhase::starting, state_.step);
     check_arithmetic();
     text = find_state();
+    supervision_.enter(TrainingPhase::waiting_for_peers, state_.step);
   }
   text = share_text(std::move(text), 0);
   if (text.empty()) return begin_anew();
@@ -252,11 +256,13 @@ Digest Trainer::Session::state_digest() const {
 
 void Trainer::Session::agree() {
   if (place_->size == 1 && !dispute_) return;
-  supervision_.enter(TrainingPhase::waiting_for_peers, state_.step);
+  supervision_.enter(TrainingPhase::saving, state_.step);
   const Digest own = state_digest();
+  supervision_.enter(TrainingPhase::waiting_for_peers, state_.step);
   std::vector<Digest> all(static_cast<std::size_t>(place_->size));
   runner_->communicator().gather_all(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)),
                                      runner_->deadline());
+  supervision_.enter(TrainingPhase::callbacks, state_.step);
   const bool is_agreed =
       std::all_of(all.begin(), all.end(), [&](const Digest& digest) { return digest == all.front(); });
   if (is_agreed) return settle_dispute(own);

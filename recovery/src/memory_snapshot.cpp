@@ -49,13 +49,15 @@ MemorySnapshots::Header& MemorySnapshots::header(int slot) {
   return reinterpret_cast<Header*>(memory_.writable().data())[slot];
 }
 
-void MemorySnapshots::write(int generation, std::int64_t step, std::span<const std::span<const std::byte>> parts) {
+bool MemorySnapshots::write(int generation, std::int64_t step, std::span<const std::span<const std::byte>> parts,
+                            const Accepts& accepts) {
   const bool first_is_newer = header(0).is_whole != 0 && (header(1).is_whole == 0 || header(0).step > header(1).step);
   const int slot = first_is_newer ? 1 : 0;
   Header& target = header(slot);
   target.is_whole.store(0, std::memory_order_release);
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  std::byte* next = memory_.writable().data() + kPageBytes + static_cast<std::size_t>(slot) * capacity_bytes();
+  std::byte* const begin = memory_.writable().data() + kPageBytes + static_cast<std::size_t>(slot) * capacity_bytes();
+  std::byte* next = begin;
   std::size_t bytes = 0;
   DigestBuilder builder;
   for (std::span<const std::byte> part : parts) {
@@ -73,7 +75,9 @@ void MemorySnapshots::write(int generation, std::int64_t step, std::span<const s
   target.bytes = bytes;
   target.generation = generation;
   target.digest = builder.finish();
+  if (accepts && !accepts({begin, bytes})) return false;
   target.is_whole.store(1, std::memory_order_release);
+  return true;
 }
 
 std::optional<MemorySnapshots::Whole> MemorySnapshots::newest(const SharedMemory& memory) {

@@ -294,7 +294,13 @@ void Trainer::Session::keep_in_memory(const FitOptions& options) {
   supervision_.enter(TrainingPhase::saving, state_.step);
   runner_->reach_with_state(FaultPoint::snapshot, state_.step);
   collect_callback_states(options);
-  supervision_.keep_in_memory(state_.step, image_of(state_, trainable_)->parts);
+  const auto image = image_of(state_, trainable_);
+  Digest copied{};
+  supervision_.keep_in_memory(state_.step, image->parts, [&](std::span<const std::byte> copy) {
+    copied = digest(copy.subspan(image->parts.front().size()));
+    return copied == agreed_;
+  });
+  require_unchanged(copied);
   memory_schedule_.taken(begin, MemorySnapshotSchedule::Clock::now());
 }
 

@@ -59,8 +59,10 @@ class Supervision {
   virtual void report_no_savepoint(int number, const std::string& why) = 0;
   // This process has trained on so many more.
   virtual void count_samples(std::int64_t samples) = 0;
-  // Keeps the state in memory that outlives this process; false where there is none.
-  virtual bool keep_in_memory(std::int64_t step, std::span<const std::span<const std::byte>> parts) = 0;
+  // Keeps the state in memory that outlives this process, unless `accepts` refuses the copy.
+  using Accepts = std::function<bool(std::span<const std::byte> copied)>;
+  virtual void keep_in_memory(std::int64_t step, std::span<const std::span<const std::byte>> parts,
+                              const Accepts& accepts) = 0;
   // Calls `read` with the newest state that any process kept so and that is whole; false where there is none.
   virtual bool read_from_memory(const std::function<void(std::span<const std::byte>)>& read) = 0;
   // A line for the run's journal.
@@ -81,7 +83,7 @@ class NoSupervision : public Supervision {
   void report_savepoint(int, const std::string&, std::int64_t) override {}
   void report_no_savepoint(int, const std::string&) override {}
   void count_samples(std::int64_t) override {}
-  bool keep_in_memory(std::int64_t, std::span<const std::span<const std::byte>>) override { return false; }
+  void keep_in_memory(std::int64_t, std::span<const std::span<const std::byte>>, const Accepts&) override {}
   bool read_from_memory(const std::function<void(std::span<const std::byte>)>&) override { return false; }
   void report_event(const std::string&, const std::string&) override {}
 };

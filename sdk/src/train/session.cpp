@@ -105,18 +105,84 @@ Trainer::Session::Position Trainer::Session::position() const {
           .is_epoch_begun = is_epoch_begun_ ? 1 : 0};
 }
 
+std::vector<Trainer::Session::Standing> Trainer::Session::exchange_standings() {
+  const Standing own{
+      .position = position(), .is_doubtful = is_doubtful_ ? 1 : 0, .rolled_back_step = rolled_back_step_};
+  std::vector<Standing> all(static_cast<std::size_t>(place_->size));
+  runner_->communicator().gather_all(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)),
+                                     runner_->deadline());
+  return all;
+}
+
 void Trainer::Session::settle_state() {
   if (place_->run_directory.empty()) {
     has_state_ = true;
     return;
   }
   supervision_.enter(TrainingPhase::waiting_for_peers, state_.step);
-  const Position own = position();
-  std::vector<Position> all(static_cast<std::size_t>(place_->size));
+  std::vector<Standing> standings = exchange_standings();
+  drop_disputed_state(standings);
+  const bool has_any = std::any_of(standings.begin(), standings.end(),
+                                   [](const Standing& standing) { return standing.position.has_state != 0; });
+  if (has_any) {
+    share_newest_state(standings);
+  } else {
+    load_state();
+  }
+  rolled_back_step_ = 0;
+}
+
+// Some ranks may have learned that the states differ, and others been cut off before. What any of them found wrong is
+// wrong for all; all but those who were cut off keep what they know of who had which state.
+void Trainer::Session::drop_disputed_state(std::vector<Standing>& standings) {
+  std::int64_t step = 0;
+  for (const Standing& standing : standings) step = std::max(step, standing.rolled_back_step);
+  if (step == 0) return;
+  const bool was_cut_off = has_state_ && state_.step == step;
+  Digest own{};
+  if (was_cut_off) {
+    own = state_digest();
+  } else if (dispute_ && dispute_->own) {
+    own = *dispute_->own;
+  }
+  std::vector<Digest> all(standings.size());
   runner_->communicator().gather_all(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)),
                                      runner_->deadline());
-  const auto newest = std::max_element(all.begin(), all.end());
-  if (newest->has_state != 0) return share_state(static_cast<int>(newest - all.begin()), own < *newest);
+  if (was_cut_off) dispute_ = Dispute{.step = step, .own = own};
+  if (dispute_) dispute_->all = all;
+  rolled_back_step_ = step;
+  const bool is_disputed = state_.step >= step - 1;
+  has_state_ = has_state_ && !is_disputed;
+  standings = exchange_standings();
+}
+
+// Of those who have come furthest. A state whose comparison was cut off is compared again, and given up where its owner
+// is the only one that has it.
+void Trainer::Session::share_newest_state(const std::vector<Standing>& standings) {
+  const auto newest = std::max_element(standings.begin(), standings.end(),
+                                       [](const Standing& a, const Standing& b) { return a.position < b.position; });
+  std::ptrdiff_t owners = 0;
+  bool is_doubtful = false;
+  for (const Standing& standing : standings) {
+    if (standing.position != newest->position) continue;
+    ++owners;
+    is_doubtful = is_doubtful || standing.is_doubtful != 0;
+  }
+  if (is_doubtful && owners == 1) {
+    has_state_ = has_state_ && position() < newest->position;
+    is_doubtful_ = false;
+    const std::vector<Standing> others = exchange_standings();
+    const bool has_any = std::any_of(others.begin(), others.end(),
+                                     [](const Standing& standing) { return standing.position.has_state != 0; });
+    return has_any ? share_newest_state(others) : load_state();
+  }
+  share_state(static_cast<int>(newest - standings.begin()), position() < newest->position);
+  is_doubtful_ = false;
+  if (is_doubtful) agree();
+}
+
+// From the watchdog's memory or a savepoint, by rank 0; or the state of step 0.
+void Trainer::Session::load_state() {
   std::string text;
   if (place_->rank == 0) {
     supervision_.enter(TrainingPhase::starting, state_.step);
@@ -255,17 +321,22 @@ Digest Trainer::Session::state_digest() const {
 }
 
 void Trainer::Session::agree() {
-  if (place_->size == 1 && !dispute_) return;
   supervision_.enter(TrainingPhase::saving, state_.step);
   const Digest own = state_digest();
+  agreed_ = own;
+  if (place_->size == 1 && !dispute_) return;
   supervision_.enter(TrainingPhase::waiting_for_peers, state_.step);
+  is_doubtful_ = true;
   std::vector<Digest> all(static_cast<std::size_t>(place_->size));
   runner_->communicator().gather_all(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)),
                                      runner_->deadline());
   supervision_.enter(TrainingPhase::callbacks, state_.step);
   const bool is_agreed =
       std::all_of(all.begin(), all.end(), [&](const Digest& digest) { return digest == all.front(); });
-  if (is_agreed) return settle_dispute(own);
+  if (is_agreed) {
+    is_doubtful_ = false;
+    return settle_dispute(own);
+  }
   std::string digests;
   for (const Digest& digest : all) digests += (digests.empty() ? "" : ", ") + digest.hex();
   if (dispute_ && dispute_->own && dispute_->step == state_.step) {
@@ -274,7 +345,23 @@ void Trainer::Session::agree() {
                                          "; one of the machine's parts computes wrongly");
   }
   dispute_ = Dispute{.step = state_.step, .own = own, .all = all};
-  roll_back("the replicas hold different states behind step " + std::to_string(state_.step) + ", by rank: " + digests);
+  roll_back(state_.step,
+            "the replicas hold different states behind step " + std::to_string(state_.step) + ", by rank: " + digests);
+}
+
+// Between the comparison and a copy the state may have changed, which nobody but this replica has seen.
+void Trainer::Session::require_unchanged(const Digest& copied) const {
+  if (copied == agreed_) return;
+  throw Error(ErrorCode::diverged, "this replica's state of step " + std::to_string(state_.step) + " was " +
+                                       agreed_.hex() + ", as the others', and " + copied.hex() + " when it was copied");
+}
+
+Snapshot Trainer::Session::copy_of_agreed_state() {
+  Snapshot snapshot = take_snapshot(state_, trainable_);
+  DigestBuilder builder;
+  for (const SnapshotArray& array : snapshot.arrays) builder.update(std::as_bytes(std::span(array.values)));
+  require_unchanged(builder.finish());
+  return snapshot;
 }
 
 // Behind the step that was disputed: whoever had another state than computing it again gives, where a peer had that
@@ -294,7 +381,9 @@ void Trainer::Session::settle_dispute(const Digest& agreed) {
                                        settled.own->hex() + ", and " + agreed.hex() + " when all computed it again");
 }
 
-void Trainer::Session::roll_back(const std::string& why) {
+void Trainer::Session::roll_back(std::int64_t step, const std::string& why) {
+  rolled_back_step_ = step;
+  is_doubtful_ = false;
   if (place_->rank == 0) {
     log(LogLevel::warning, why + "; all go back to the last state that they agreed on");
     supervision_.report_event("rolled_back", nlohmann::json{{"step", state_.step}, {"why", why}}.dump());
@@ -318,7 +407,7 @@ void Trainer::Session::on_not_finite(const std::string& what, const FitOptions& 
                                            "; look at the data of that batch, or lower the learning rate");
   }
   dispute_ = Dispute{.step = state_.step + 1};
-  roll_back(sentence);
+  roll_back(state_.step + 1, sentence);
 }
 
 std::size_t Trainer::Session::join_call(const std::string& kind, const Dataset& data, std::int64_t epochs) {
@@ -433,7 +522,7 @@ bool Trainer::Session::submit_savepoint(const std::string& path, SaveOptions opt
   if (options.threads == 0) options.threads = place_->saving_threads;
   return writer_.submit({.path = path,
                          .step = step,
-                         .take_snapshot = [this] { return take_snapshot(state_, trainable_); },
+                         .take_snapshot = [this] { return copy_of_agreed_state(); },
                          .options = std::move(options),
                          .when_failed = std::move(when_failed)},
                         save_deadline(), [this, step] { supervision_.enter(TrainingPhase::saving, step); });
@@ -457,6 +546,7 @@ void Trainer::Session::save_before_stop() {
 // durable.
 void Trainer::Session::stop() {
   if (!place_->run_directory.empty()) {
+    agree();
     if (place_->rank == 0) {
       if (running_fit_ == nullptr) {
         save_before_stop();

@@ -53,12 +53,23 @@ class Trainer::Session {
     auto operator<=>(const Position&) const = default;
   };
 
+  // What the ranks of a generation tell each other first.
+  struct Standing {
+    Position position{};
+    std::int64_t is_doubtful = 0;       // its comparison with the others' was cut off
+    std::int64_t rolled_back_step = 0;  // what it found to be wrong; 0: nothing
+  };
+
   // Blocks until this process is part of a new generation and all its ranks stand at the same state: the newest that
   // any of them has, or the one that rank 0 finds. Again and again, where generations end meanwhile.
   void enter_generation();
   void prepare_workers();
   void settle_state();
   Position position() const;
+  std::vector<Standing> exchange_standings();
+  void drop_disputed_state(std::vector<Standing>& standings);
+  void share_newest_state(const std::vector<Standing>& standings);
+  void load_state();
   void share_state(int root, bool takes);
   void share_arrays(int root, bool takes);
   void take_state(const std::string& text, bool is_epoch_begun);
@@ -94,7 +105,9 @@ class Trainer::Session {
   // wrong before.
   void agree();
   Digest state_digest() const;
-  [[noreturn]] void roll_back(const std::string& why);
+  [[noreturn]] void roll_back(std::int64_t step, const std::string& why);
+  void require_unchanged(const Digest& copied) const;
+  Snapshot copy_of_agreed_state();
   void begin_anew();
   void on_not_finite(const std::string& what, const FitOptions& options);
   void settle_dispute(const Digest& agreed);
@@ -138,6 +151,10 @@ class Trainer::Session {
     std::vector<Digest> all{};    // by rank
   };
   std::optional<Dispute> dispute_;
+
+  bool is_doubtful_ = false;           // while the state is compared with the others'
+  std::int64_t rolled_back_step_ = 0;  // whose state was found to be wrong, until all others know; 0: none
+  Digest agreed_{};                    // of the state, when it was compared last
 
   int prepared_workers_ = 0;
   std::optional<StepRunner> runner_;  // of the newest generation

@@ -284,7 +284,8 @@ class WorkerSupervision final : public Supervision {
   }
   void report_no_savepoint(int number, const std::string& why) override { worker_.report_no_savepoint(number, why); }
   void count_samples(std::int64_t samples) override { worker_.count_samples(samples); }
-  bool keep_in_memory(std::int64_t step, std::span<const std::span<const std::byte>> parts) override;
+  void keep_in_memory(std::int64_t step, std::span<const std::span<const std::byte>> parts,
+                      const Accepts& accepts) override;
   bool read_from_memory(const std::function<void(std::span<const std::byte>)>& read) override;
   void report_event(const std::string& event, const std::string& detail) override {
     worker_.report_event(event, detail);
@@ -305,7 +306,8 @@ void WorkerSupervision::corrupt(FaultPoint point, std::int64_t step, const Float
   }
 }
 
-bool WorkerSupervision::keep_in_memory(std::int64_t step, std::span<const std::span<const std::byte>> parts) {
+void WorkerSupervision::keep_in_memory(std::int64_t step, std::span<const std::span<const std::byte>> parts,
+                                       const Accepts& accepts) {
   std::size_t bytes = 0;
   for (const auto& part : parts) bytes += part.size();
   // The header grows with the history: not each snapshot should need new memory.
@@ -313,8 +315,7 @@ bool WorkerSupervision::keep_in_memory(std::int64_t step, std::span<const std::s
     snapshots_ =
         worker_.request_snapshot_memory(bytes + bytes / 8 + kSpareSnapshotBytes, Deadline::after(kMemoryTimeout));
   }
-  snapshots_->write(worker_.generation(), step, parts);
-  return true;
+  snapshots_->write(worker_.generation(), step, parts, accepts);
 }
 
 bool WorkerSupervision::read_from_memory(const std::function<void(std::span<const std::byte>)>& read) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <string>
@@ -25,7 +26,9 @@ class MemorySnapshotsTest : public testing::Test {
   void write(std::int64_t step, const std::string& text) {
     const std::array<std::span<const std::byte>, 2> parts{std::as_bytes(std::span(text).first(text.size() / 2)),
                                                           std::as_bytes(std::span(text).subspan(text.size() / 2))};
-    writer_.write(3, step, parts);
+    EXPECT_TRUE(writer_.write(3, step, parts, [&](std::span<const std::byte> copied) {
+      return std::equal(copied.begin(), copied.end(), std::as_bytes(std::span(text)).begin());
+    }));
   }
 
   // "STEP: TEXT" of the newest whole one.
@@ -90,6 +93,16 @@ TEST_F(MemorySnapshotsTest, KeepTheNewestWhenTheRunGoesBack) {
   write(6, "in between");
 
   EXPECT_EQ(newest(), "9: last");
+}
+
+TEST_F(MemorySnapshotsTest, LeaveOutWhatIsNotAccepted) {
+  write(1, "first");
+  const std::string text = "changed meanwhile";
+  const std::array<std::span<const std::byte>, 1> parts{std::as_bytes(std::span(text))};
+
+  EXPECT_FALSE(writer_.write(3, 2, parts, [](std::span<const std::byte>) { return false; }));
+
+  EXPECT_EQ(newest(), "1: first");
 }
 
 TEST_F(MemorySnapshotsTest, AreNoneInBytesOfAnybody) {

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 
@@ -23,8 +24,11 @@ class MemorySnapshots {
 
   std::size_t capacity_bytes() const;
 
-  // Copies the parts, one behind the other; the slot is whole when this returns. Asserts that there is room.
-  void write(int generation, std::int64_t step, std::span<const std::span<const std::byte>> parts);
+  // Copies the parts, one behind the other, and shows the copy to `accepts`, if there is one: the slot is whole when
+  // that, and this, return true. Asserts that there is room.
+  using Accepts = std::function<bool(std::span<const std::byte> copied)>;
+  bool write(int generation, std::int64_t step, std::span<const std::span<const std::byte>> parts,
+             const Accepts& accepts = {});
 
   struct Whole {
     int generation = 0;

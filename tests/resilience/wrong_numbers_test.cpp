@@ -82,6 +82,14 @@ TEST_F(WrongNumbers, BeforeTheFirstSnapshotSendAllBackToTheStart) {
   EXPECT_TRUE(events("resumed").empty());
 }
 
+// Between the comparison and the copy nobody else can see it: the replica itself must.
+TEST_F(WrongNumbers, ThatComeWhileASnapshotIsCopiedAreNotKept) {
+  run("rank=0,step=10,phase=snapshot,fault=flip,target=slot,seed=3", 2, 5);
+
+  EXPECT_TRUE(events("rolled_back").empty());
+  EXPECT_EQ(guilty(), std::vector<int>{0});
+}
+
 TEST_F(WrongNumbers, ThatAreNoneAreUndone) {
   for (const std::string target : {"loss", "gradient"}) {
     SCOPED_TRACE(target);
@@ -90,7 +98,7 @@ TEST_F(WrongNumbers, ThatAreNoneAreUndone) {
     run("rank=1,step=13,phase=backward,fault=nan,target=" + target, 2, 4);
 
     ASSERT_EQ(events("rolled_back").size(), 1U);
-    EXPECT_EQ(events("rolled_back")[0].at("details").at("step"), 13);
+    EXPECT_EQ(events("rolled_back")[0].at("details").at("step"), 14);
     EXPECT_TRUE(guilty().empty());
   }
 }

@@ -151,6 +151,11 @@ void Trainer::Session::drop_disputed_state(std::vector<Standing>& standings) {
   if (was_cut_off) dispute_ = Dispute{.step = step, .own = own};
   if (dispute_) dispute_->all = all;
   rolled_back_step_ = step;
+  if (place_->rank == 0) {
+    const std::string why = rolled_back_why_.empty() ? "another replica found it wrong" : rolled_back_why_;
+    supervision_.report_event("rolled_back", nlohmann::json{{"step", step}, {"why", why}}.dump());
+  }
+  rolled_back_why_.clear();
   const bool is_disputed = state_.step >= step - 1;
   has_state_ = has_state_ && !is_disputed;
   standings = exchange_standings();
@@ -382,12 +387,11 @@ void Trainer::Session::settle_dispute(const Digest& agreed) {
 }
 
 void Trainer::Session::roll_back(std::int64_t step, const std::string& why) {
+  log(LogLevel::warning,
+      "replica " + std::to_string(place_->rank) + ": " + why + "; all go back to the last state that they agreed on");
   rolled_back_step_ = step;
+  rolled_back_why_ = why;
   is_doubtful_ = false;
-  if (place_->rank == 0) {
-    log(LogLevel::warning, why + "; all go back to the last state that they agreed on");
-    supervision_.report_event("rolled_back", nlohmann::json{{"step", state_.step}, {"why", why}}.dump());
-  }
   throw RollBack{};
 }
 

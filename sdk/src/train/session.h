@@ -154,6 +154,7 @@ class Trainer::Session {
 
   bool is_doubtful_ = false;           // while the state is compared with the others'
   std::int64_t rolled_back_step_ = 0;  // whose state was found to be wrong, until all others know; 0: none
+  std::string rolled_back_why_;        // empty where another rank found it
   Digest agreed_{};                    // of the state, when it was compared last
 
   int prepared_workers_ = 0;

@@ -182,6 +182,10 @@ class Parser {
                       "The program knows nothing of Holdfast: exit code 0 is its end, any other makes all start again");
     command->add_option("--spares", watchdog.spares, "Further processes, ready to take the place of one at once")
         ->check(CLI::NonNegativeNumber);
+    command
+        ->add_option("--max-replicas", watchdog.max_replicas,
+                     "As many as \"holdfast scale\" may ask for; of a program of the SDK at most its shards")
+        ->check(CLI::Range(1, recovery::kMaxReplicas).description(""));
     command->add_option("--run-dir", watchdog.run_directory, "Journal and lock; what the program saves, too")
         ->capture_default_str();
     command->add_option("--max-restarts", watchdog.max_restarts, "Within ten minutes; one more ends the run")

@@ -46,6 +46,7 @@ typedef struct Process {
   int rank, size;
   uint32_t count;  // of exchanges in this generation
   double patience;
+  int answered;  // the newest request for a savepoint that was
   State state;
 } Process;
 
@@ -151,6 +152,20 @@ static void keep(Process* process) {
   if (process->state.step % STEPS_BETWEEN_EVENTS == 0) tell(process, "line_fitted");
 }
 
+// For `holdfast snapshot`. Nobody need agree on the step: all have the same state.
+static void save_if_asked(Process* process) {
+  const int number = holdfast_worker_savepoint_requested(process->worker);
+  if (process->rank != 0 || number <= process->answered) return;
+  process->answered = number;
+  char path[4096];
+  path_in_run_directory(process, "line.state", path, sizeof path);
+  if (write_file(process)) {
+    holdfast_worker_report_savepoint(process->worker, number, path, process->state.step);
+  } else {
+    holdfast_worker_report_no_savepoint(process->worker, number, "the state cannot be written to the run directory");
+  }
+}
+
 // What all of a step agree on.
 typedef struct Votes {
   int stop, regroup;
@@ -177,6 +192,7 @@ static holdfast_status train_a_step(Process* process, Votes* votes) {
   if (status != HOLDFAST_OK) return status;
   update(process, turn);
   keep(process);
+  save_if_asked(process);
   *votes = count_votes(process, turn);
   return HOLDFAST_OK;
 }

@@ -12,6 +12,9 @@ using nlohmann::json;
 constexpr int kSavepointSeconds = 600;
 constexpr int kMostSavepointSeconds = 3600;
 
+constexpr const char* kIsPlain =
+    "the program does not register with the watchdog, so that its processes can only start and end together";
+
 json refusal(const std::string& sentence) {
   return {{"ok", false}, {"error", sentence}};
 }
@@ -63,6 +66,7 @@ json RunRequests::scale(int replicas) {
     return refusal("this run may have 1 to " + std::to_string(run_.max_replicas) +
                    " replicas, and another number was " + "asked for");
   }
+  if (run_.state().policy.all_start_together) return refusal(kIsPlain);
   run_.scale(replicas);
   if (run_.state().target != replicas) return refusal("the run is ending, so it stays as it is");
   return {{"ok", true}, {"target", replicas}};
@@ -73,6 +77,7 @@ void RunRequests::snapshot(int seconds, const Answer& answer, Moment now) {
     return answer(refusal("a savepoint may take 1 to " + std::to_string(kMostSavepointSeconds) + " seconds"));
   }
   const State& state = run_.state();
+  if (state.policy.all_start_together) return answer(refusal(kIsPlain));
   if (state.is_stop_requested || (state.phase != RunPhase::running && state.phase != RunPhase::gathering)) {
     return answer(refusal("the run is ending, so no further savepoint is made on request"));
   }

@@ -221,6 +221,16 @@ int holdfast_worker_regroup_requested(const holdfast_worker* worker) {
   return worker->worker->regroup_requested() ? 1 : 0;
 }
 
+int holdfast_worker_savepoint_requested(const holdfast_worker* worker) {
+  return worker->worker->savepoint_requested();
+}
+void holdfast_worker_report_savepoint(holdfast_worker* worker, int number, const char* path, int64_t step) {
+  guarded([&] { worker->worker->report_savepoint(number, path == nullptr ? "" : path, step); });
+}
+void holdfast_worker_report_no_savepoint(holdfast_worker* worker, int number, const char* why) {
+  guarded([&] { worker->worker->report_no_savepoint(number, why == nullptr ? "failed without saying why" : why); });
+}
+
 holdfast_status holdfast_worker_exchange_arenas(holdfast_worker* worker, size_t bytes, double timeout_seconds,
                                                 holdfast_arenas** arenas) {
   return guarded([&] {

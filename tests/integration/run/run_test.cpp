@@ -275,6 +275,19 @@ TEST_F(RunInC, StopsInOrderAndGoesOnWhenStartedAgain) {
   EXPECT_GE(step_taken_up(), 1000);
 }
 
+TEST_F(RunInC, SavesOnRequestAndGoesOn) {
+  RunningProgram& program = start({"--replicas", "2"});
+  ASSERT_TRUE(trains());
+
+  const ProgramResult saved = run_program(built_program("holdfast"), {"snapshot", folder_ / "run"});
+
+  EXPECT_EQ(saved.exit_code, 0) << saved.output;
+  EXPECT_TRUE(std::filesystem::exists(in_run("line.state")));
+  const ProgramResult result = program.wait();
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_EQ(line_with("y = ", result.output), undisturbed_line());
+}
+
 TEST_F(RunInC, SaysThatTheProgramNeedsAWatchdog) {
   const ProgramResult result = run_program(built_program("c_worker"), {});
 

@@ -70,6 +70,16 @@ TEST_F(RunRequestsTest, ScalesWithinTheLimits) {
   EXPECT_THAT(scaled_, ElementsAre(4));
 }
 
+TEST_F(RunRequestsTest, AsksNothingOfAProgramThatDoesNotRegister) {
+  state_.policy.all_start_together = true;
+
+  EXPECT_THAT(error_of({{"command", "scale"}, {"replicas", 3}}), HasSubstr("does not register"));
+  EXPECT_THAT(error_of({{"command", "snapshot"}}), HasSubstr("does not register"));
+
+  EXPECT_TRUE(scaled_.empty());
+  EXPECT_TRUE(asked_.empty());
+}
+
 TEST_F(RunRequestsTest, RefusesNumbersThatCannotBe) {
   for (const json& replicas :
        {json(0), json(-1), json(5), json(1e300), json(4294967298), json("2"), json(nullptr), json::array({2})}) {

@@ -97,6 +97,14 @@ HOLDFAST_C_API int holdfast_worker_stop_requested(const holdfast_worker* worker)
 // 1 when another generation is to begin at a step boundary that all agree on. Any thread.
 HOLDFAST_C_API int holdfast_worker_regroup_requested(const holdfast_worker* worker);
 
+// Somebody wants a savepoint while the run goes on (`holdfast snapshot`): the number of the newest such request, 0
+// before the first. For rank 0, which answers when the savepoint is durable, or never will be; an answer counts for all
+// requests up to its number. Any thread.
+HOLDFAST_C_API int holdfast_worker_savepoint_requested(const holdfast_worker* worker);
+HOLDFAST_C_API void holdfast_worker_report_savepoint(holdfast_worker* worker, int number, const char* path,
+                                                     int64_t step);
+HOLDFAST_C_API void holdfast_worker_report_no_savepoint(holdfast_worker* worker, int number, const char* why);
+
 // An arena's first bytes belong to its counter; a program's own begin behind them.
 #define HOLDFAST_ARENA_HEADER_BYTES 64
 

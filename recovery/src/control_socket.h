@@ -37,7 +37,8 @@ class ControlAddress {
 
 class ControlSocket {
  public:
-  // To be called once, from the io_context's thread, now or later; it may outlive the peer and the socket.
+  // To be called once, from the io_context's thread, now or later; it may outlive the peer and the socket, but not the
+  // io_context.
   using Answer = std::function<void(const nlohmann::json&)>;
   using Handler = std::function<void(const nlohmann::json& request, const Answer& answer)>;
 

@@ -5,6 +5,7 @@
 
 #include <sys/socket.h>
 
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -34,12 +35,14 @@ class LiveRun {
  public:
   LiveRun(const std::string& directory, ControlSocket::Handler handler)
       : control_(io_, directory, std::move(handler), {}), thread_([this] { io_.run(); }) {}
-  ~LiveRun() {
-    io_.stop();
-    thread_.join();
-  }
+  ~LiveRun() { stop(); }
   LiveRun(const LiveRun&) = delete;
   LiveRun& operator=(const LiveRun&) = delete;
+
+  void stop() {
+    io_.stop();
+    if (thread_.joinable()) thread_.join();
+  }
 
  private:
   boost::asio::io_context io_{1};
@@ -71,10 +74,12 @@ TEST(AskRun, SaysThatNoRunIsLive) {
 TEST(AskRun, SaysThatTheWatchdogDoesNotAnswer) {
   const TemporaryFolder directory;
   std::vector<ControlSocket::Answer> kept;
-  const LiveRun run(directory.path(),
-                    [&kept](const json&, const ControlSocket::Answer& answer) { kept.push_back(answer); });
+  LiveRun run(directory.path(), [&kept](const json&, const ControlSocket::Answer& answer) { kept.push_back(answer); });
 
   const Error error = failure_of(directory.path(), "{}", Deadline::after(50ms));
+  // An answer must not outlive the loop that sends it.
+  run.stop();
+  kept.clear();
 
   EXPECT_EQ(error.code(), ErrorCode::deadline_exceeded);
 }

@@ -101,19 +101,7 @@ FitResult Trainer::Session::fit(const Dataset& data, const FitOptions& options) 
 
   FitContext context(*this, call, data);
   begin_fit(context, options);
-  const CallRecord begun = record_of(call);
-  while (!record_of(call).is_finished) {
-    try {
-      continue_fit(call, context, data, options);
-      continue;
-    } catch (const GenerationEnded&) {
-    } catch (const RollBack&) {
-      has_state_ = false;
-    }
-    enter_generation();
-    rejoin_call(begun);
-    if (has_taken_state_) restore_callbacks(options);
-  }
+  carry_through(call, [&] { continue_fit(call, context, data, options); });
   running_fit_ = nullptr;
   if (place_->rank == 0) act_and_tell(options, [&] { flush_savepoints(); });
   trainable_.on_fit_end();
@@ -288,9 +276,9 @@ bool Trainer::Session::submit_requested_savepoint(int number,
 
 void Trainer::Session::keep_in_memory(const FitOptions& options) {
   if (!std::exchange(is_comparison_requested_, false) || place_->run_directory.empty()) return;
+  const auto begin = MemorySnapshotSchedule::Clock::now();
   agree();
   if (place_->rank != 0) return;
-  const auto begin = MemorySnapshotSchedule::Clock::now();
   supervision_.enter(TrainingPhase::saving, state_.step);
   runner_->reach_with_state(FaultPoint::snapshot, state_.step);
   collect_callback_states(options);

@@ -453,15 +453,11 @@ std::unique_ptr<BatchLoader> Trainer::Session::open_loader(const Dataset& data, 
                                        runner_->shards().end, epoch, batch, end_epoch);
 }
 
-Logs Trainer::Session::evaluate(const Dataset& data) {
-  check_data(data, "evaluate()");
-  const std::size_t call = join_call("evaluate", data, 1);
+void Trainer::Session::carry_through(std::size_t call, const std::function<void()>& act) {
   const CallRecord begun = record_of(call);
   while (!record_of(call).is_finished) {
     try {
-      const Logs results = evaluation_pass(data);
-      record_of(call).results = results;
-      record_of(call).is_finished = true;
+      act();
       continue;
     } catch (const GenerationEnded&) {
     } catch (const RollBack&) {
@@ -469,7 +465,18 @@ Logs Trainer::Session::evaluate(const Dataset& data) {
     }
     enter_generation();
     rejoin_call(begun);
+    if (has_taken_state_ && running_fit_ != nullptr) restore_callbacks(*running_fit_);
   }
+}
+
+Logs Trainer::Session::evaluate(const Dataset& data) {
+  check_data(data, "evaluate()");
+  const std::size_t call = join_call("evaluate", data, 1);
+  carry_through(call, [&] {
+    const Logs results = evaluation_pass(data);
+    record_of(call).results = results;
+    record_of(call).is_finished = true;
+  });
   return record_of(call).results;
 }
 

@@ -84,6 +84,8 @@ class Trainer::Session {
   // The index of the next call's record: the recorded one where the run had come that far, else a new one.
   std::size_t join_call(const std::string& kind, const Dataset& data, std::int64_t epochs);
   CallRecord& record_of(std::size_t call) { return state_.calls.at(call); }
+  // Acts until the call is finished: again, from wherever the state is then, after each end of a generation.
+  void carry_through(std::size_t call, const std::function<void()>& act);
   // After a generation: the state is at this call, too.
   void rejoin_call(const CallRecord& call);
   void check_data(const Dataset& data, const char* purpose) const;

@@ -69,7 +69,7 @@ std::string name_of(const RunReport::Incident& incident) {
 
 std::string describe_loss(const RunReport::Incident& incident) {
   if (incident.rank < 0) return "nothing: the others went on";
-  if (!incident.repeated) return "not known yet: the run got no further after it";
+  if (!incident.repeated) return "not known: no progress was written down after it";
   std::string loss = *incident.repeated == 0 ? "no step" : describe_steps(*incident.repeated) + ", computed again";
   if (incident.resumed) {
     loss += ", since nobody's state survived: it came from " + printable(incident.resumed->path) + " of step " +

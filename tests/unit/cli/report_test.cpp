@@ -70,11 +70,12 @@ TEST(DescribeReport, TellsWhatWasComputedAgain) {
                         "33\n"));
 }
 
-TEST(DescribeReport, TellsWhatIsNotKnownYet) {
+TEST(DescribeReport, TellsWhatIsNotKnown) {
   RunReport::Incident incident = death();
   incident.repeated.reset();
 
-  EXPECT_THAT(describe_report(run_with(incident), true), HasSubstr("lost: not known yet"));
+  EXPECT_THAT(describe_report(run_with(incident), true),
+              HasSubstr("lost: not known: no progress was written down after it"));
 }
 
 TEST(DescribeReport, TellsALiveRunFromOneThatWasKilled) {

@@ -96,4 +96,13 @@ FileDescriptor SharedMemory::read_only_descriptor() const {
   return descriptor;
 }
 
+bool SharedMemory::is_same_as(const FileDescriptor& descriptor) const {
+  const auto file_of = [](const FileDescriptor& of) {
+    struct stat status {};
+    if (::fstat(of.value(), &status) != 0) throw system_error(errno, "cannot look at shared memory");
+    return std::pair(status.st_dev, status.st_ino);
+  };
+  return file_of(descriptor_) == file_of(descriptor);
+}
+
 }  // namespace holdfast

@@ -16,10 +16,11 @@ SignalWord& signal_of(SharedMemory& arena) {
   return *reinterpret_cast<SignalWord*>(arena.writable().data());
 }
 
-std::string list(const std::vector<std::optional<std::size_t>>& sizes) {
+template <class Requests>
+std::string list(const Requests& requests) {
   std::string text;
-  for (std::size_t rank = 0; rank < sizes.size(); ++rank) {
-    text += (rank == 0 ? "rank " : ", rank ") + std::to_string(rank) + ": " + std::to_string(*sizes[rank]);
+  for (std::size_t rank = 0; rank < requests.size(); ++rank) {
+    text += (rank == 0 ? "rank " : ", rank ") + std::to_string(rank) + ": " + std::to_string(requests[rank]->bytes);
   }
   return text;
 }
@@ -28,33 +29,47 @@ std::string list(const std::vector<std::optional<std::size_t>>& sizes) {
 
 ArenaExchange::ArenaExchange(int generation, int replicas) : generation_(generation), replicas_(replicas) {}
 
-std::vector<ArenaExchange::Reply> ArenaExchange::request(int rank, int number, std::size_t bytes) {
+std::vector<ArenaExchange::Reply> ArenaExchange::request(int rank, int number, std::size_t bytes,
+                                                         FileDescriptor shown) {
   if (is_cancelled_) {
     std::vector<Reply> replies;
     replies.push_back(cancelled(rank, number));
     return replies;
   }
-  Sizes& sizes = wanted_[number];
-  sizes.resize(static_cast<std::size_t>(replicas_));
-  sizes.at(rank) = bytes;
-  if (std::find(sizes.begin(), sizes.end(), std::nullopt) != sizes.end()) return {};
-  const Sizes complete = std::move(wanted_.extract(number).mapped());
-  if (std::adjacent_find(complete.begin(), complete.end(), std::not_equal_to<>()) != complete.end()) {
+  Requests& requests = wanted_[number];
+  requests.resize(static_cast<std::size_t>(replicas_));
+  requests.at(rank) = Request{bytes, std::move(shown)};
+  const bool is_complete =
+      std::all_of(requests.begin(), requests.end(), [](const auto& request) { return request.has_value(); });
+  if (!is_complete) return {};
+  return answer(number, wanted_.extract(number).mapped());
+}
+
+std::vector<ArenaExchange::Reply> ArenaExchange::answer(int number, const Requests& requests) {
+  const Request& first = *requests.front();
+  const auto all_alike = [&](const auto& is_alike) {
+    return std::all_of(requests.begin(), requests.end(), [&](const auto& request) { return is_alike(*request); });
+  };
+  if (!all_alike([&](const Request& request) { return request.bytes == first.bytes; })) {
     return refuse(number, ErrorCode::incompatible,
-                  "replicas want shared memory of different sizes, in bytes: " + list(complete));
+                  "replicas want shared memory of different sizes, in bytes: " + list(requests));
   }
-  if (bytes < sizeof(SignalWord)) {
+  if (!all_alike([&](const Request& request) { return request.shown.is_open() == first.shown.is_open(); })) {
+    return refuse(number, ErrorCode::incompatible, "some replicas show memory of their own, and some do not");
+  }
+  if (first.bytes < sizeof(SignalWord)) {
     return refuse(number, ErrorCode::invalid_argument,
-                  "shared memory of " + std::to_string(bytes) + " bytes has no room for its signal word");
+                  "shared memory of " + std::to_string(first.bytes) + " bytes has no room for its signal word");
   }
   try {
-    return create(number, bytes);
+    return create(number, requests);
   } catch (const Error& error) {
     return refuse(number, error.code(), error.what());
   }
 }
 
-std::vector<ArenaExchange::Reply> ArenaExchange::create(int number, std::size_t bytes) {
+std::vector<ArenaExchange::Reply> ArenaExchange::create(int number, const Requests& requests) {
+  const std::size_t bytes = requests.front()->bytes;
   std::vector<SharedMemory> created;
   for (int rank = 0; rank < replicas_; ++rank) {
     const std::string name =
@@ -68,6 +83,9 @@ std::vector<ArenaExchange::Reply> ArenaExchange::create(int number, std::size_t 
       const SharedMemory& memory = created.at(owner);
       reply.message.descriptors.push_back(owner == rank ? duplicate(memory.descriptor())
                                                         : memory.read_only_descriptor());
+    }
+    for (const std::optional<Request>& request : requests) {
+      if (request->shown.is_open()) reply.message.descriptors.push_back(duplicate(request->shown.value()));
     }
     replies.push_back(std::move(reply));
   }
@@ -103,9 +121,9 @@ std::vector<ArenaExchange::Reply> ArenaExchange::cancel() {
   is_cancelled_ = true;
   for (SharedMemory& arena : arenas_) signal_of(arena).cancel();
   std::vector<Reply> replies;
-  for (const auto& [number, sizes] : wanted_) {
+  for (const auto& [number, requests] : wanted_) {
     for (int rank = 0; rank < replicas_; ++rank) {
-      if (sizes.at(rank)) replies.push_back(cancelled(rank, number));
+      if (requests.at(rank)) replies.push_back(cancelled(rank, number));
     }
   }
   wanted_.clear();

@@ -237,7 +237,7 @@ class Watchdog {
     const auto tell = [this, id](EventKind kind, const std::string& what) {
       feed({.kind = kind, .member = id, .what = what, .step = step_of(id)});
     };
-    return {.on_message = [this, id](Message& message) { on_message(id, message.body); },
+    return {.on_message = [this, id](Message& message) { on_message(id, message); },
             .on_bad_message = [tell](const std::string& what) { tell(EventKind::failure_reported, what); },
             .on_death = [tell] { tell(EventKind::died, ""); },
             .on_exit = [this, id](ExitStatus status) { on_exit(id, status); }};
@@ -272,7 +272,8 @@ class Watchdog {
     return process == processes_.end() ? -1 : process->second->step();
   }
 
-  void on_message(int id, const nlohmann::json& body) {
+  void on_message(int id, Message& message) {
+    const nlohmann::json& body = message.body;
     const std::string kind = body.at("kind").get<std::string>();
     Event event{.member = id, .step = step_of(id)};
     if (kind == kJoined) {
@@ -296,7 +297,8 @@ class Watchdog {
     } else if (kind == kEvent) {
       return note(id, body);
     } else if (kind == kArenaRequest) {
-      return send_arenas(id, arena_number_of(body), body.at("bytes").get<std::size_t>());
+      return send_arenas(id, arena_number_of(body), body.at("bytes").get<std::size_t>(),
+                         message.descriptors.empty() ? FileDescriptor() : std::move(message.descriptors.front()));
     } else if (kind == kSnapshotRequest) {
       return send_snapshot_memory(id, body.at("bytes").get<std::size_t>());
     } else if (kind == kSavepointMade) {
@@ -320,12 +322,12 @@ class Watchdog {
                      {"details", body.at("details")}});
   }
 
-  void send_arenas(int id, ArenaNumber which, std::size_t bytes) {
+  void send_arenas(int id, ArenaNumber which, std::size_t bytes, FileDescriptor shown) {
     if (!arenas_ || which.generation != state_.generation || stage_of(id) != Stage::training) {
       return send(id, {.body = arena_refusal(which, ErrorCode::cancelled,
                                              "generation " + std::to_string(which.generation) + " was ended")});
     }
-    send_replies(arenas_->request(rank_of(id), which.number, bytes));
+    send_replies(arenas_->request(rank_of(id), which.number, bytes, std::move(shown)));
   }
 
   void send_replies(const std::vector<ArenaExchange::Reply>& replies) {

@@ -213,7 +213,23 @@ struct Worker::Connection {
     return descriptor;
   }
 
-  void send(nlohmann::json body) const { channel.send({.body = std::move(body)}, Deadline::after(kSendTimeout)); }
+  // Those of descriptors that were seen in the exchange before are what they were: its pages need not be found again.
+  std::vector<std::shared_ptr<const SharedMemory>> views_of(std::span<FileDescriptor> descriptors) {
+    if (descriptors.empty()) return {};
+    std::vector<std::shared_ptr<const SharedMemory>> now;
+    for (FileDescriptor& descriptor : descriptors) {
+      const auto known =
+          std::find_if(views.begin(), views.end(), [&](const auto& view) { return view->is_same_as(descriptor); });
+      now.push_back(known != views.end()
+                        ? *known
+                        : std::make_shared<SharedMemory>(SharedMemory::map_read_only(std::move(descriptor))));
+    }
+    views = now;
+    return now;
+  }
+
+  void send_message(const Message& message) const { channel.send(message, Deadline::after(kSendTimeout)); }
+  void send(nlohmann::json body) const { send_message({.body = std::move(body)}); }
 
   void try_to_send(const nlohmann::json& body, const char* what) const noexcept {
     try {
@@ -234,6 +250,7 @@ struct Worker::Connection {
   std::optional<Faults> faults;
   std::vector<FileDescriptor> snapshots;
   int next_arena = 0;
+  std::vector<std::shared_ptr<const SharedMemory>> views;  // of what peers showed in the newest exchange
 
   std::atomic<bool> is_stop_requested = false;
   std::atomic<int> regroup_generation = -1;  // the one that is to regroup
@@ -309,14 +326,18 @@ const Faults& Worker::faults() const {
   return *connection_->faults;
 }
 
-Worker::Arena Worker::exchange_arenas(std::size_t bytes, Deadline deadline) {
+Worker::Arena Worker::exchange_arenas(std::size_t bytes, Deadline deadline, const SharedMemory* shows) {
   const ArenaNumber which{.generation = generation(), .number = connection_->next_arena++};
-  connection_->send(arena_request(which, bytes));
+  Message request{.body = arena_request(which, bytes)};
+  if (shows != nullptr) request.descriptors.push_back(shows->read_only_descriptor());
+  connection_->send_message(request);
   Message reply = connection_->wait_for_arenas(which, deadline);
   check_arena_reply(reply.body);
-  HOLDFAST_ASSERT(reply.descriptors.size() == static_cast<std::size_t>(size()));
+  const auto ranks = static_cast<std::size_t>(size());
+  HOLDFAST_ASSERT(reply.descriptors.size() == ranks * (shows != nullptr ? 2 : 1));
   Arena arena;
-  arena.all.resize(reply.descriptors.size());
+  arena.all.resize(ranks);
+  arena.shown = connection_->views_of(std::span(reply.descriptors).subspan(ranks));
   for (int peer = 0; peer < size(); ++peer) {
     FileDescriptor& descriptor = reply.descriptors.at(peer);
     if (peer == rank()) {

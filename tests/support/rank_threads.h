@@ -28,15 +28,21 @@ class ThreadGroup {
     const std::lock_guard lock(mutex_);
     if (is_cancelled_) throw Error(ErrorCode::cancelled, "there is no further generation of these threads");
     const std::size_t number = made_[static_cast<std::size_t>(shape.rank)]++;
+    constexpr std::size_t kArenaBytes = MemoryCommunicatorShape::kArenaBytes;
     std::vector<SharedMemory>& arenas = arenas_[number];
     while (static_cast<int>(arenas.size()) < shape.size)
-      arenas.push_back(SharedMemory::create("test-arena", shape.arena_bytes()));
-    std::vector<SharedMemory> peers;
+      arenas.push_back(SharedMemory::create("test-arena", kArenaBytes));
+    std::vector<std::shared_ptr<SharedMemory>>& blocks = blocks_[shape.blocks_bytes()];
+    while (static_cast<int>(blocks.size()) < shape.size)
+      blocks.push_back(std::make_shared<SharedMemory>(SharedMemory::create("test-blocks", shape.blocks_bytes())));
+    MemoryCommunicator::Memory memory;
     for (const SharedMemory& arena : arenas)
-      peers.push_back(SharedMemory::map_read_only(arena.read_only_descriptor(), shape.arena_bytes()));
-    FileDescriptor own(::dup(arenas[static_cast<std::size_t>(shape.rank)].descriptor()));
-    return std::make_unique<MemoryCommunicator>(shape, SharedMemory::map_writable(std::move(own), shape.arena_bytes()),
-                                                std::move(peers));
+      memory.arenas.push_back(SharedMemory::map_read_only(arena.read_only_descriptor(), kArenaBytes));
+    const auto rank = static_cast<std::size_t>(shape.rank);
+    memory.own_arena = SharedMemory::map_writable(FileDescriptor(::dup(arenas[rank].descriptor())), kArenaBytes);
+    memory.own_blocks = blocks[rank];
+    memory.blocks.assign(blocks.begin(), blocks.end());
+    return std::make_unique<MemoryCommunicator>(shape, std::move(memory));
   }
 
   // What the watchdog does when a generation ends.
@@ -53,6 +59,8 @@ class ThreadGroup {
   bool is_cancelled_ = false;
   std::vector<std::size_t> made_;
   std::map<std::size_t, std::vector<SharedMemory>> arenas_;
+  // By size: what a rank writes into is the same in each of its communicators, as in a process.
+  std::map<std::size_t, std::vector<std::shared_ptr<SharedMemory>>> blocks_;
 };
 
 // Runs body(rank) in one thread each. When one throws, the others are cancelled; the exception of the first that failed

@@ -32,6 +32,7 @@ inline void train_on_threads(const ThreadRun& run, const std::function<void(Repl
     place->shards = run.shards;
     place->seed = run.seed;
     place->workers = run.workers;
+    place->most_workers = run.workers;
     place->run_directory = run.run_directory;
     place->savepoint_copies = run.savepoint_copies;
     place->collective_timeout = std::chrono::seconds(60);

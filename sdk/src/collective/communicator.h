@@ -45,14 +45,20 @@ class Communicator {
   // Whether the whole range of the last reduction is neither NaN nor infinite; the same answer on every rank.
   virtual bool was_finite() const = 0;
 
-  // Rank `root`'s bytes replace those of everyone who takes them. The same number of bytes on each rank, and the same
+  // Rank `root`'s bytes replace those of everyone who takes them. Parts of the same sizes on each rank, and the same
   // calls, whether a rank takes them or knows them already.
-  virtual void broadcast(std::span<std::byte> bytes, int root, bool takes, Deadline deadline) = 0;
+  virtual void broadcast(std::span<const std::span<std::byte>> parts, int root, bool takes, Deadline deadline) = 0;
+  void broadcast(std::span<std::byte> bytes, int root, bool takes, Deadline deadline) {
+    broadcast(std::span(&bytes, 1), root, takes, deadline);
+  }
 
   // Every rank's bytes, in the order of ranks; `all` has room for as many times `own`.
   virtual void gather_all(std::span<const std::byte> own, std::span<std::byte> all, Deadline deadline) = 0;
 
   virtual void barrier(Deadline deadline) = 0;
+
+  // Whether the next call would end with GenerationEnded: who computes for long may look, and leave. Any thread.
+  virtual bool is_cancelled() const = 0;
 };
 
 }  // namespace holdfast

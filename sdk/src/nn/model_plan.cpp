@@ -52,6 +52,7 @@ const float* ModelPlan::input_of(std::size_t step, const float* features, const 
 
 const float* ModelPlan::forward(const ForwardPass& pass, const float* features, float* activations) {
   for (std::size_t i = 0; i < steps_.size(); ++i) {
+    pass.before_layer();
     steps_[i].stage->forward(pass, input_of(i, features, activations), activations + steps_[i].output_offset);
   }
   return input_of(steps_.size(), features, activations);
@@ -60,6 +61,7 @@ const float* ModelPlan::forward(const ForwardPass& pass, const float* features, 
 void ModelPlan::backward(const BackwardPass& pass, const float* features, float* activations,
                          const float* output_gradient, float* gradients_a, float* gradients_b) {
   for (std::size_t i = steps_.size(); i-- > first_trained_;) {
+    pass.before_layer();
     float* const input_gradient = i == first_trained_ ? nullptr : gradients_a;
     steps_[i].stage->backward(pass, {.input = input_of(i, features, activations),
                                      .output = activations + steps_[i].output_offset,

@@ -50,7 +50,7 @@ std::span<const float> ModelProgram::forward_training(std::span<const float> fea
   last_features_ = features;
   last_samples_ = samples;
   if (samples == 0) return {};
-  const ForwardPass pass = {.parameters = parameters.data(), .draws = draws};
+  const ForwardPass pass = {.parameters = parameters.data(), .draws = draws, .before_layer = before_layer_};
   const float* const output = last_plan_->forward(pass, features.data(), training_activations_.data());
   return {output, elements(model_.output_shape(), samples)};
 }
@@ -62,7 +62,7 @@ std::span<const float> ModelProgram::forward_inference(std::span<const float> fe
   HOLDFAST_ASSERT(parameters.size() == model_.parameters().float_count());
   HOLDFAST_ASSERT(buffers.size() == model_.buffers().float_count());
   if (samples == 0) return {};
-  const ForwardPass pass = {.parameters = parameters.data(), .buffers = buffers.data()};
+  const ForwardPass pass = {.parameters = parameters.data(), .buffers = buffers.data(), .before_layer = before_layer_};
   const auto inference = plan(samples, false);
   const float* const output = inference->forward(pass, features.data(), inference_activations_.data());
   return {output, elements(model_.output_shape(), samples)};
@@ -78,8 +78,10 @@ void ModelProgram::backward(std::span<const float> output_gradient, std::span<co
     std::fill(contributions.begin(), contributions.end(), 0.0F);
     return;
   }
-  const BackwardPass pass = {
-      .parameters = parameters.data(), .gradients = gradients.data(), .contributions = contributions.data()};
+  const BackwardPass pass = {.parameters = parameters.data(),
+                             .gradients = gradients.data(),
+                             .contributions = contributions.data(),
+                             .before_layer = before_layer_};
   last_plan_->backward(pass, last_features_.data(), training_activations_.data(), output_gradient.data(),
                        gradients_a_.data(), gradients_b_.data());
   clear_padding(gradients);

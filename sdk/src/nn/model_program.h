@@ -45,6 +45,9 @@ class ModelProgram {
   void backward(std::span<const float> output_gradient, std::span<const float> parameters, std::span<float> gradients,
                 std::span<float> contributions);
 
+  // What each pass calls before each layer; an exception of it ends the pass and reaches its caller.
+  void call_before_layers(BeforeLayer before_layer) { before_layer_ = std::move(before_layer); }
+
   std::size_t contribution_count() const { return contribution_count_; }
   // `contributions` are those of all shards of a batch, added up.
   void update_buffers(std::span<const float> contributions, std::span<float> buffers) const;
@@ -59,6 +62,7 @@ class ModelProgram {
   const Sequential model_;
   const std::unique_ptr<compute::Backend> backend_;
   const std::size_t contribution_count_;
+  BeforeLayer before_layer_ = [] {};
   std::list<std::shared_ptr<ModelPlan>> plans_;  // most recent first
 
   // Shared by all plans. Training has its own, so that an inference between its two passes does no harm.

@@ -4,6 +4,7 @@
 // several stages (its arithmetic, then its activation) or none.
 
 #include <cstdint>
+#include <functional>
 
 namespace holdfast {
 
@@ -15,16 +16,21 @@ struct Draws {
   std::int64_t first_sample = 0;
 };
 
+// What a pass calls before each layer; an exception of it ends the pass.
+using BeforeLayer = std::function<void()>;
+
 struct ForwardPass {
   const float* parameters = nullptr;
   const float* buffers = nullptr;  // null in training
   Draws draws = {};                // training only
+  const BeforeLayer& before_layer;
 };
 
 struct BackwardPass {
   const float* parameters = nullptr;
   float* gradients = nullptr;
   float* contributions = nullptr;
+  const BeforeLayer& before_layer;
 };
 
 // A stage's own arrays in the backward pass.

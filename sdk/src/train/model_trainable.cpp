@@ -87,7 +87,9 @@ std::size_t ModelTrainable::gradient_count() const {
 
 ModelTrainable::WorkerState& ModelTrainable::worker(const ShardBatch& batch) {
   HOLDFAST_ASSERT(batch.worker >= 0 && batch.worker < static_cast<int>(workers_.size()));
-  return workers_[static_cast<std::size_t>(batch.worker)];
+  WorkerState& state = workers_[static_cast<std::size_t>(batch.worker)];
+  state.program->call_before_layers(batch.check_cancelled);
+  return state;
 }
 
 void ModelTrainable::add_metrics(std::span<const float> outputs, const ShardBatch& batch, std::span<float> sums) const {

@@ -99,6 +99,7 @@ struct Replica::Place {
   int workers = 1;         // shards that this replica computes at once
   int saving_threads = 0;  // this replica's share of the host's cores; 0: all that the process has
 
+  int most_workers = 1;  // that it may have in any generation
   int shards = 1;
   int threads_per_shard = 1;
   std::uint64_t seed = 0;

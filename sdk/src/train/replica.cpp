@@ -15,8 +15,12 @@ Replica Replica::alone(const AloneOptions& options) {
   place->shards = options.shards;
   place->threads_per_shard = options.threads_per_shard;
   place->connect = [](const MemoryCommunicatorShape& shape) {
-    return std::make_unique<MemoryCommunicator>(shape, SharedMemory::create("holdfast-arena", shape.arena_bytes()),
-                                                std::vector<SharedMemory>(1));
+    const auto blocks = std::make_shared<SharedMemory>(SharedMemory::create("holdfast-blocks", shape.blocks_bytes()));
+    return std::make_unique<MemoryCommunicator>(
+        shape, MemoryCommunicator::Memory{SharedMemory::create("holdfast-arena", MemoryCommunicatorShape::kArenaBytes),
+                                          std::vector<SharedMemory>(1),
+                                          blocks,
+                                          {blocks}});
   };
   return Replica(std::move(place));
 }

@@ -21,14 +21,9 @@ std::size_t round_up_to_line(std::size_t floats) {
   return (floats + 15) / 16 * 16;
 }
 
-// Arenas of all ranks are alike, so the rank with most shards decides.
-int slots_of_every_rank(const Replica::Place& place) {
-  int slots = 1;
-  for (int rank = 0; rank < place.size; ++rank) {
-    const int local = dealt_shards(place.shards, place.size, rank).count();
-    slots = std::max(slots, ShardAccumulator::slots_needed(local, std::min(local, place.workers)));
-  }
-  return slots;
+// As many as a rank may ever need: one that computes all shards, with as many workers as it can have.
+int slots_of_every_generation(const Replica::Place& place) {
+  return ShardAccumulator::slots_needed(place.shards, std::min(place.shards, place.most_workers));
 }
 
 std::int64_t samples_of(std::span<const ShardSlice> shards) {
@@ -53,7 +48,7 @@ StepRunner::StepRunner(Replica::Place& place, Trainable& trainable)
   communicator_ = place.connect({.rank = place.rank,
                                  .size = place.size,
                                  .shards = place.shards,
-                                 .slots = slots_of_every_rank(place),
+                                 .slots = slots_of_every_generation(place),
                                  .float_count = block_floats_});
   accumulator_ = std::make_unique<ShardAccumulator>(ShardTree(place.shards), local_, communicator_->slots());
 }
@@ -150,7 +145,8 @@ void StepRunner::compute_shard(const Batch& batch, std::int64_t step, Mode mode,
                          .samples = slice.samples,
                          .batch_samples = batch.samples,
                          .features = slice.features,
-                         .targets = slice.targets};
+                         .targets = slice.targets,
+                         .check_cancelled = [this] { check_cancelled(); }};
   const std::span<float> slot = accumulator_->acquire(local_.begin + index);
   std::fill(slot.begin() + static_cast<std::ptrdiff_t>(sums_begin_), slot.end(), 0.0F);
   const std::span<float> sums = slot.subspan(sums_begin_, sum_count_);
@@ -174,6 +170,11 @@ void StepRunner::compute_shard(const Batch& batch, std::int64_t step, Mode mode,
   }
   if (index == 0) vote(slot);
   accumulator_->complete(local_.begin + index, {.begin = mode == Mode::train ? 0 : sums_begin_, .end = block_floats_});
+}
+
+// The shard will be computed again, with the state as it is: waiting for its end would hold the others up.
+void StepRunner::check_cancelled() const {
+  if (communicator_->is_cancelled()) throw GenerationEnded("the generation was ended while a shard was computed");
 }
 
 // One vote a rank: with its first shard.

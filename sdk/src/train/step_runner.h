@@ -66,6 +66,7 @@ class StepRunner {
   std::string describe_not_finite(std::span<const float> reduced) const;
   void compute_shards(const Batch& batch, std::int64_t step, Mode mode);
   void compute_shard(const Batch& batch, std::int64_t step, Mode mode, int worker, int index);
+  void check_cancelled() const;
   void vote(std::span<float> slot) const;
   Outcome outcome_of(std::span<const float> reduced) const;
 

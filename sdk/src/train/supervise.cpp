@@ -380,6 +380,7 @@ std::shared_ptr<Replica::Place> place_of(recovery::Worker& worker, const Supervi
   place->own_file_system = recovery::faulty_file_system(posix_file_system(), worker.faults());
   place->file_system = place->own_file_system.get();
   const int cores = config.at("cores").get<int>();
+  place->most_workers = std::max(1, cores / place->threads_per_shard);
   const auto move = [&worker, cores](Replica::Place& moved) {
     moved.rank = worker.rank();
     moved.size = worker.size();
@@ -393,10 +394,17 @@ std::shared_ptr<Replica::Place> place_of(recovery::Worker& worker, const Supervi
     if (own) own->check();
     move(moved);
   };
-  place->connect = [&worker](const MemoryCommunicatorShape& shape) -> std::unique_ptr<Communicator> {
+  place->connect = [&worker, blocks = std::shared_ptr<SharedMemory>()](
+                       const MemoryCommunicatorShape& shape) mutable -> std::unique_ptr<Communicator> {
+    if (!blocks) {
+      blocks = std::make_shared<SharedMemory>(SharedMemory::create("holdfast-blocks", shape.blocks_bytes()));
+    }
     try {
-      recovery::Worker::Arena arena = worker.exchange_arenas(shape.arena_bytes(), Deadline::after(worker.patience()));
-      return std::make_unique<MemoryCommunicator>(shape, std::move(arena.own), std::move(arena.all));
+      recovery::Worker::Arena arena = worker.exchange_arenas(MemoryCommunicatorShape::kArenaBytes,
+                                                             Deadline::after(worker.patience()), blocks.get());
+      return std::make_unique<MemoryCommunicator>(
+          shape,
+          MemoryCommunicator::Memory{std::move(arena.own), std::move(arena.all), blocks, std::move(arena.shown)});
     } catch (const Error& failure) {
       if (failure.code() == ErrorCode::cancelled) throw GenerationEnded(failure.what());
       throw;

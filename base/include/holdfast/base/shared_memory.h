@@ -52,6 +52,8 @@ class SharedMemory {
   int descriptor() const { return descriptor_.value(); }
   // A descriptor of the same memory that cannot be mapped for writing.
   FileDescriptor read_only_descriptor() const;
+  // Whether both are the same memory, whatever each of them may do with it.
+  bool is_same_as(const FileDescriptor& descriptor) const;
 
  private:
   SharedMemory(FileDescriptor descriptor, std::size_t bytes, bool is_writable);

@@ -71,12 +71,17 @@ class Worker {
   struct Arena {
     SharedMemory own;               // writable; all zero
     std::vector<SharedMemory> all;  // by rank, read-only; the own rank's is empty
+    // By rank, what each has shown, read-only; the own too. None where nobody shows any.
+    std::vector<std::shared_ptr<const SharedMemory>> shown{};
   };
   // Gives each rank of the generation a block of `bytes` that its peers can read. The first four bytes are a
   // SignalWord, which the watchdog cancels when the generation ends. All ranks must call it equally often, with equal
   // sizes; one thread at a time. Throws Error{cancelled} when the generation ends, Error{incompatible} where sizes
   // differ, Error{out_of_memory}, Error{deadline_exceeded}.
-  Arena exchange_arenas(std::size_t bytes, Deadline deadline);
+  //
+  // `shows` is memory of this process that its peers may read too, and that it keeps from generation to generation; all
+  // show some, or none does. What was seen of it before is the same view again.
+  Arena exchange_arenas(std::size_t bytes, Deadline deadline, const SharedMemory* shows = nullptr);
 
   // Memory of the watchdog for snapshots of up to `capacity_bytes`, of this process alone. Those of other processes go
   // as soon as this one holds one that is whole.

@@ -9,6 +9,7 @@
 // repeats a step gets the same bits.
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -37,6 +38,10 @@ struct ShardBatch {
   std::int64_t batch_samples = 0;   // of the global batch
   std::span<const float> features;  // [samples, feature shape]
   std::span<const float> targets;   // [samples, target shape]
+  // Throws when a replica was lost, so that this shard will be computed again: call it now and then where a shard takes
+  // longer than some milliseconds, and let the exception through. The survivors go on together when all have left. Any
+  // thread; never empty.
+  std::function<void()> check_cancelled = [] {};
 };
 
 // Where a shard's gradients go. What is written here is added over all shards of the batch in one fixed order.

@@ -11,12 +11,15 @@ namespace {
 
 constexpr std::size_t kFiniteOffset = 32;
 constexpr std::size_t kSlotTableOffset = 64;
-constexpr std::size_t kSlotsOffset = 4096;
-constexpr std::size_t kMaximumCoveringNodes = (kSlotsOffset - kSlotTableOffset) / sizeof(std::uint32_t);
+constexpr std::size_t kMaximumCoveringNodes =
+    (MemoryCommunicatorShape::kArenaBytes - kSlotTableOffset) / sizeof(std::uint32_t);
 constexpr std::size_t kLineFloats = 16;  // one cache line: no two ranks write into the same one
 
 // 4 KiB a temporary; a tree over 2^20 shards keeps 20 of them, so that all stay near the core.
 constexpr std::size_t kBlockFloats = 1024;
+
+// Of a broadcast: small enough to stay in a cache between the root's copy and that of the takers.
+constexpr std::size_t kPieceBytes = std::size_t{2} * 1024 * 1024;
 
 std::size_t segment_floats(std::size_t floats, int ranks) {
   const std::size_t lines = (floats + kLineFloats - 1) / kLineFloats;
@@ -48,6 +51,48 @@ bool is_finite(const float* values, std::size_t floats) {
   return largest < 0x7F80'0000U;
 }
 
+std::size_t bytes_of(std::span<const std::span<std::byte>> parts) {
+  std::size_t bytes = 0;
+  for (const std::span<std::byte> part : parts) bytes += part.size();
+  return bytes;
+}
+
+// Goes through parts as if they were one.
+class PartsCursor {
+ public:
+  explicit PartsCursor(std::span<const std::span<std::byte>> parts) : parts_(parts) {}
+
+  // Both go on until `piece` or the parts are at their end.
+  void copy_to(std::span<std::byte> piece) {
+    advance(piece.size(), [&](std::size_t at, std::span<std::byte> bytes) {
+      std::memcpy(piece.data() + at, bytes.data(), bytes.size());
+    });
+  }
+  void copy_from(std::span<const std::byte> piece) {
+    advance(piece.size(), [&](std::size_t at, std::span<std::byte> bytes) {
+      std::memcpy(bytes.data(), piece.data() + at, bytes.size());
+    });
+  }
+
+ private:
+  template <class Copy>
+  void advance(std::size_t bytes, const Copy& copy) {
+    for (std::size_t at = 0; at < bytes && part_ < parts_.size();) {
+      const std::size_t count = std::min(bytes - at, parts_[part_].size() - begin_);
+      if (count > 0) copy(at, parts_[part_].subspan(begin_, count));
+      at += count;
+      begin_ += count;
+      if (begin_ < parts_[part_].size()) continue;
+      ++part_;
+      begin_ = 0;
+    }
+  }
+
+  std::span<const std::span<std::byte>> parts_;
+  std::size_t part_ = 0;
+  std::size_t begin_ = 0;  // in the part
+};
+
 }  // namespace
 
 bool add_in_order(std::span<const SumInstruction> program, std::span<const float* const> leaves, FloatRange range,
@@ -77,21 +122,20 @@ bool add_in_order(std::span<const SumInstruction> program, std::span<const float
   return all_finite;
 }
 
-std::size_t MemoryCommunicatorShape::arena_bytes() const {
-  const std::size_t floats = static_cast<std::size_t>(slots) * float_count + segment_floats(float_count, size);
-  return kSlotsOffset + floats * sizeof(float);
+// A segment is never longer than the block, and pages that nobody touches cost nothing.
+std::size_t MemoryCommunicatorShape::blocks_bytes() const {
+  return (static_cast<std::size_t>(slots) + 2) * float_count * sizeof(float);
 }
 
-MemoryCommunicator::MemoryCommunicator(const MemoryCommunicatorShape& shape, SharedMemory own,
-                                       std::vector<SharedMemory> peers)
+MemoryCommunicator::MemoryCommunicator(const MemoryCommunicatorShape& shape, Memory memory)
     : shape_(shape),
       program_(sum_program(ShardTree(shape.shards), all_covering_nodes(ShardTree(shape.shards), shape.size))),
-      own_(std::move(own)),
-      peers_(std::move(peers)),
-      result_(shape.size == 1 ? 0 : shape.float_count) {
-  HOLDFAST_ASSERT(shape.float_count > 0 && shape.float_count % kLineFloats == 0 &&
-                  own_.size_bytes() >= shape.arena_bytes());
-  HOLDFAST_ASSERT(static_cast<int>(peers_.size()) == shape.size);
+      memory_(std::move(memory)) {
+  HOLDFAST_ASSERT(shape.float_count > 0 && shape.float_count % kLineFloats == 0);
+  HOLDFAST_ASSERT(memory_.own_arena.size_bytes() >= MemoryCommunicatorShape::kArenaBytes &&
+                  memory_.own_blocks->size_bytes() >= shape.blocks_bytes());
+  HOLDFAST_ASSERT(static_cast<int>(memory_.arenas.size()) == shape.size &&
+                  static_cast<int>(memory_.blocks.size()) == shape.size);
   const ShardTree tree(shape.shards);
   for (int rank = 0; rank < shape.size; ++rank) {
     const std::size_t nodes = tree.covering_nodes(dealt_shards(shape.shards, shape.size, rank)).size();
@@ -101,7 +145,14 @@ MemoryCommunicator::MemoryCommunicator(const MemoryCommunicatorShape& shape, Sha
 }
 
 const std::byte* MemoryCommunicator::arena(int rank) const {
-  return rank == shape_.rank ? own_.readable().data() : peers_[static_cast<std::size_t>(rank)].readable().data();
+  const SharedMemory& memory = rank == shape_.rank ? memory_.own_arena : memory_.arenas[static_cast<std::size_t>(rank)];
+  return memory.readable().data();
+}
+
+const std::byte* MemoryCommunicator::blocks(int rank) const {
+  const SharedMemory& memory =
+      rank == shape_.rank ? *memory_.own_blocks : *memory_.blocks[static_cast<std::size_t>(rank)];
+  return memory.readable().data();
 }
 
 const SignalWord& MemoryCommunicator::signal(int rank) const {
@@ -110,16 +161,20 @@ const SignalWord& MemoryCommunicator::signal(int rank) const {
 
 const float* MemoryCommunicator::slot(int rank, std::uint32_t index) const {
   HOLDFAST_ASSERT(index < static_cast<std::uint32_t>(shape_.slots));
-  return reinterpret_cast<const float*>(arena(rank) + kSlotsOffset) + index * shape_.float_count;
+  return reinterpret_cast<const float*>(blocks(rank)) + index * shape_.float_count;
 }
 
 const float* MemoryCommunicator::segment(int rank) const {
-  return reinterpret_cast<const float*>(arena(rank) + kSlotsOffset) +
-         static_cast<std::size_t>(shape_.slots) * shape_.float_count;
+  return slot(rank, 0) + static_cast<std::size_t>(shape_.slots) * shape_.float_count;
+}
+
+std::span<float> MemoryCommunicator::result() {
+  auto* const first = reinterpret_cast<float*>(memory_.own_blocks->writable().data());
+  return {first + static_cast<std::size_t>(shape_.slots + 1) * shape_.float_count, shape_.float_count};
 }
 
 std::vector<std::span<float>> MemoryCommunicator::slots() {
-  auto* first = reinterpret_cast<float*>(own_.writable().data() + kSlotsOffset);
+  auto* first = reinterpret_cast<float*>(memory_.own_blocks->writable().data());
   std::vector<std::span<float>> slots;
   for (int index = 0; index < shape_.slots; ++index) {
     slots.emplace_back(first + static_cast<std::size_t>(index) * shape_.float_count, shape_.float_count);
@@ -159,7 +214,7 @@ std::span<const float> MemoryCommunicator::reduce(std::span<const int> covering_
     was_finite_ = is_finite(sum + range.begin, range.end - range.begin);
     return {sum, shape_.float_count};
   }
-  auto* table = own_.writable().data() + kSlotTableOffset;
+  auto* table = memory_.own_arena.writable().data() + kSlotTableOffset;
   for (std::size_t node = 0; node < covering_slots.size(); ++node) {
     const auto index = static_cast<std::uint32_t>(covering_slots[node]);
     std::memcpy(table + node * sizeof index, &index, sizeof index);
@@ -167,7 +222,7 @@ std::span<const float> MemoryCommunicator::reduce(std::span<const int> covering_
   barrier(deadline);
   const bool own_is_finite =
       add_in_order(program_, leaves(), segment_of(shape_.rank, range), const_cast<float*>(segment(shape_.rank)));
-  own_.writable()[kFiniteOffset] = static_cast<std::byte>(own_is_finite);
+  memory_.own_arena.writable()[kFiniteOffset] = static_cast<std::byte>(own_is_finite);
   // Behind this barrier nobody reads slots any more; segments are written again only behind the next reduction's first
   // barrier.
   barrier(deadline);
@@ -175,13 +230,14 @@ std::span<const float> MemoryCommunicator::reduce(std::span<const int> covering_
   was_finite_ = true;
   for (int rank = 0; rank < shape_.size; ++rank)
     was_finite_ = was_finite_ && arena(rank)[kFiniteOffset] != std::byte{0};
-  return result_;
+  return result();
 }
 
 void MemoryCommunicator::gather(FloatRange range) {
+  const std::span<float> all = result();
   for (int rank = 0; rank < shape_.size; ++rank) {
     const FloatRange part = segment_of(rank, range);
-    std::memcpy(result_.data() + part.begin, segment(rank), (part.end - part.begin) * sizeof(float));
+    std::memcpy(all.data() + part.begin, segment(rank), (part.end - part.begin) * sizeof(float));
   }
 }
 
@@ -189,31 +245,35 @@ std::size_t MemoryCommunicator::slots_bytes() const {
   return static_cast<std::size_t>(shape_.slots) * shape_.float_count * sizeof(float);
 }
 
-void MemoryCommunicator::broadcast(std::span<std::byte> bytes, int root, bool takes, Deadline deadline) {
+// Through two places in turn, so that the root fills one while the others empty the other. Only within the slots: a
+// peer may still be reading this rank's segment of the reduction before.
+void MemoryCommunicator::broadcast(std::span<const std::span<std::byte>> parts, int root, bool takes,
+                                   Deadline deadline) {
   HOLDFAST_ASSERT(root >= 0 && root < shape_.size);
-  // Only through the slots: a peer may still be reading this rank's segment of the reduction before.
-  const std::size_t piece_bytes = slots_bytes();
-  for (std::size_t begin = 0; begin < bytes.size(); begin += piece_bytes) {
-    const std::span<std::byte> piece = bytes.subspan(begin, std::min(piece_bytes, bytes.size() - begin));
-    if (shape_.rank == root) std::memcpy(own_.writable().data() + kSlotsOffset, piece.data(), piece.size());
+  const std::size_t piece_bytes = std::min(kPieceBytes, slots_bytes() / 2);
+  const auto place = [&](std::size_t piece) { return piece % 2 * piece_bytes; };
+  const std::size_t pieces = (bytes_of(parts) + piece_bytes - 1) / piece_bytes;
+  PartsCursor cursor(parts);
+  for (std::size_t piece = 0; piece < pieces; ++piece) {
+    if (shape_.rank == root) cursor.copy_to(memory_.own_blocks->writable().subspan(place(piece), piece_bytes));
     barrier(deadline);
-    if (shape_.rank != root && takes) std::memcpy(piece.data(), arena(root) + kSlotsOffset, piece.size());
-    barrier(deadline);
+    if (shape_.rank != root && takes) cursor.copy_from({blocks(root) + place(piece), piece_bytes});
   }
+  if (pieces > 0) barrier(deadline);
 }
 
 void MemoryCommunicator::gather_all(std::span<const std::byte> own, std::span<std::byte> all, Deadline deadline) {
   HOLDFAST_ASSERT(all.size() == own.size() * static_cast<std::size_t>(shape_.size) && own.size() <= slots_bytes());
-  std::memcpy(own_.writable().data() + kSlotsOffset, own.data(), own.size());
+  std::memcpy(memory_.own_blocks->writable().data(), own.data(), own.size());
   barrier(deadline);
   for (int rank = 0; rank < shape_.size; ++rank) {
-    std::memcpy(all.data() + static_cast<std::size_t>(rank) * own.size(), arena(rank) + kSlotsOffset, own.size());
+    std::memcpy(all.data() + static_cast<std::size_t>(rank) * own.size(), blocks(rank), own.size());
   }
   barrier(deadline);
 }
 
 void MemoryCommunicator::barrier(Deadline deadline) {
-  reinterpret_cast<SignalWord*>(own_.writable().data())->count_up();
+  reinterpret_cast<SignalWord*>(memory_.own_arena.writable().data())->count_up();
   ++phase_;
   for (int rank = 0; rank < shape_.size; ++rank) {
     switch (signal(rank).wait_until(phase_, deadline)) {
@@ -232,7 +292,7 @@ void MemoryCommunicator::barrier(Deadline deadline) {
 }
 
 void MemoryCommunicator::cancel() {
-  reinterpret_cast<SignalWord*>(own_.writable().data())->cancel();
+  reinterpret_cast<SignalWord*>(memory_.own_arena.writable().data())->cancel();
 }
 
 }  // namespace holdfast

@@ -1,12 +1,15 @@
 #pragma once
 
-// The ranks of one host, in processes or threads: each has an arena of shared memory that it alone writes and all
-// others read. Rank r adds segment r of the block straight from everybody's slots, in the shard tree's order, and
-// copies the other segments from the ranks that added them. With as many shards as ranks each rank reads and writes
-// about two blocks, whatever the number of ranks.
+// The ranks of one host, in processes or threads: each has shared memory that it alone writes and all others read. Rank
+// r adds segment r of the block straight from everybody's slots, in the shard tree's order, and copies the other
+// segments from the ranks that added them. With as many shards as ranks each rank reads and writes about two blocks,
+// whatever the number of ranks.
 //
-// An arena: SignalWord at byte 0, whether the rank's segment is finite at byte 32, the slot numbers of the covering
-// nodes at byte 64, from byte 4096 on the slots, then the segment.
+// A rank's memory is in two parts. Its arena is new in each generation: SignalWord at byte 0, whether the rank's
+// segment is finite at byte 32, the slot numbers of the covering nodes at byte 64. Its blocks are the same in each
+// generation, since memory that was never touched takes longer to write than a whole step of a small model: the slots,
+// the segment, and the result, which peers do not read. Who still looks at the blocks of a generation that has ended
+// sees what he should not trust; he cannot change them, and his waits have been cancelled for ever.
 
 #include <memory>
 #include <vector>
@@ -22,26 +25,34 @@ struct MemoryCommunicatorShape {
   int rank = 0;
   int size = 1;
   int shards = 1;
-  int slots = 1;                // for each rank
+  int slots = 1;                // for each rank, the same in every generation
   std::size_t float_count = 0;  // of the block; a multiple of 16
 
-  // Bytes that each rank's arena must have.
-  std::size_t arena_bytes() const;
+  static constexpr std::size_t kArenaBytes = 4096;
+  // Of each rank; the same for every rank and size.
+  std::size_t blocks_bytes() const;
 };
 
 class MemoryCommunicator final : public Communicator {
  public:
-  // `own` is this rank's arena, zero-filled; `peers` are all ranks' by rank, readable, with this rank's own left empty.
-  MemoryCommunicator(const MemoryCommunicatorShape& shape, SharedMemory own, std::vector<SharedMemory> peers);
+  struct Memory {
+    SharedMemory own_arena;            // zero-filled
+    std::vector<SharedMemory> arenas;  // by rank, readable, with this rank's own left empty
+    std::shared_ptr<SharedMemory> own_blocks;
+    std::vector<std::shared_ptr<const SharedMemory>> blocks;  // by rank, readable; nobody looks at this rank's own
+  };
+  MemoryCommunicator(const MemoryCommunicatorShape& shape, Memory memory);
 
   int rank() const override { return shape_.rank; }
   int size() const override { return shape_.size; }
   std::vector<std::span<float>> slots() override;
   std::span<const float> reduce(std::span<const int> covering_slots, FloatRange range, Deadline deadline) override;
   bool was_finite() const override { return was_finite_; }
-  void broadcast(std::span<std::byte> bytes, int root, bool takes, Deadline deadline) override;
+  using Communicator::broadcast;
+  void broadcast(std::span<const std::span<std::byte>> parts, int root, bool takes, Deadline deadline) override;
   void gather_all(std::span<const std::byte> own, std::span<std::byte> all, Deadline deadline) override;
   void barrier(Deadline deadline) override;
+  bool is_cancelled() const override { return signal(shape_.rank).is_cancelled(); }
 
   // Ends every wait of every rank for this one. Any thread.
   void cancel();
@@ -49,19 +60,19 @@ class MemoryCommunicator final : public Communicator {
  private:
   const std::byte* arena(int rank) const;
   const SignalWord& signal(int rank) const;
+  const std::byte* blocks(int rank) const;
   const float* slot(int rank, std::uint32_t index) const;
   const float* segment(int rank) const;
   std::vector<const float*> leaves() const;
   FloatRange segment_of(int rank, FloatRange range) const;
   std::size_t slots_bytes() const;
+  std::span<float> result();
   void gather(FloatRange range);
 
   const MemoryCommunicatorShape shape_;
   const std::vector<SumInstruction> program_;
   std::vector<int> leaf_ranks_;  // the rank of each leaf of program_
-  SharedMemory own_;
-  std::vector<SharedMemory> peers_;
-  std::vector<float> result_;
+  Memory memory_;
   std::uint32_t phase_ = 0;  // barriers passed
   bool was_finite_ = true;
 };

@@ -427,6 +427,10 @@ class Decider {
       if (pause > std::chrono::milliseconds::zero()) {
         because("a new process starts in " + seconds(pause) + ", since there was no progress after the one before");
         state_.pending_starts.push_back({now_ + pause, *place});
+      } else if (state_.policy.start_delay > std::chrono::milliseconds::zero() && can_others_go_on()) {
+        because("a new process starts in " + seconds(state_.policy.start_delay) +
+                ", when the others, who need not wait for it, have gone on");
+        state_.pending_starts.push_back({now_ + state_.policy.start_delay, *place});
       } else if (must_wait_for_an_end()) {
         state_.pending_starts.push_back({now_, *place});
       } else {
@@ -434,6 +438,12 @@ class Decider {
       }
       place = free_place(state_);
     }
+  }
+
+  bool can_others_go_on() const {
+    if (!has_any(state_, is_in_generation)) return false;
+    const int missing = wanted(state_) - count_in_generation(state_);
+    return state_.policy.when_lost == WhenLost::shrink || count_stage(state_, Stage::ready) >= missing;
   }
 
   // --- the next generation

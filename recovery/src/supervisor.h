@@ -63,6 +63,8 @@ struct SupervisorPolicy {
   bool all_start_together = false;  // with !keep_survivors: none starts before all that failed or were ended are gone
   int failures_of_a_step = 3;       // in as many processes: then it is the step that is to blame, and the run ends
   int failures_of_a_place = 3;      // one after the other, without progress: it is left out if there is another
+  // Of a process that nobody waits for: its start would take processors from those who go on.
+  std::chrono::milliseconds start_delay{0};
   RestartPolicy restart{};
 };
 

@@ -37,6 +37,8 @@ namespace {
 
 namespace asio = boost::asio;
 
+// Longer than survivors need for their way into the next generation and a step that is not a long one.
+constexpr std::chrono::milliseconds kStartDelay(500);
 constexpr std::chrono::milliseconds kTickPeriod(100);
 const std::string kHowToRegister =
     "holdfast/recovery/worker.h, or worker_c.h; --plain runs programs that know nothing of Holdfast";
@@ -92,6 +94,7 @@ SupervisorPolicy policy_of(const WatchdogOptions& options) {
           .when_lost = options.when_lost,
           .keep_survivors = options.recover_from == RecoverFrom::survivors && !options.is_plain_program,
           .all_start_together = options.is_plain_program,
+          .start_delay = kStartDelay,
           .restart = {.max_restarts = options.max_restarts,
                       .restart_window = options.restart_window,
                       .stop_grace = options.stop_grace}};

@@ -36,6 +36,7 @@ using nlohmann::json;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::UnorderedElementsAre;
 
 // Far longer than anything here takes; what is waited for comes at once.
 constexpr std::chrono::seconds kPatience(60);
@@ -301,6 +302,23 @@ TEST(Watchdog, SharesArenasThatPeersCanWaitOn) {
 
   EXPECT_EQ(outcome.exit_code, kExitFinished);
   EXPECT_THAT(directory.causes(), ElementsAre());
+}
+
+// A survivor sees its own and the other survivor's again, and a new one's for the first time.
+TEST(Watchdog, ShowsTheMemoryOfSurvivorsAgain) {
+  const RunDirectory directory;
+  WatchdogOptions options =
+      options_for(directory, 3, {"show", "kill@1:0", "wait_for_a_peer@0:0", "wait_for_a_peer@2:0", "finish"});
+  options.when_lost = WhenLost::wait;
+
+  const RunOutcome outcome = run_watchdog(options);
+
+  EXPECT_EQ(outcome.exit_code, kExitFinished) << outcome.sentence;
+  std::vector<std::string> again;
+  for (const json& line : directory.events("seen_again")) {
+    if (line.at("generation") == 1) again.push_back(line.at("details").get<std::string>());
+  }
+  EXPECT_THAT(again, UnorderedElementsAre("0", "2", "2"));
 }
 
 TEST(Watchdog, LetsNoReplicaWriteToItsPeersArena) {

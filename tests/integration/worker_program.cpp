@@ -9,6 +9,8 @@
 
 #include <chrono>
 #include <cstdio>
+#include <cstring>
+#include <map>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -74,6 +76,29 @@ void count_together(Worker& worker, Worker::Arena& arena) {
       require(outcome == SignalWord::Outcome::reached, "a peer did not count up");
     }
   }
+}
+
+// Each shows memory with its process's number in it; seen again, it is the same view, at the same address.
+void show_memory(Worker& worker) {
+  static SharedMemory own = SharedMemory::create("shown", kArenaBytes);
+  static std::map<int, const std::byte*> seen;  // by the number of the process
+  const auto number_in = [](const SharedMemory& memory) {
+    int number = 0;
+    std::memcpy(&number, memory.readable().data(), sizeof number);
+    return number;
+  };
+  const int process = ::getpid();
+  std::memcpy(own.writable().data(), &process, sizeof process);
+  Worker::Arena arena = worker.exchange_arenas(kArenaBytes, Deadline::after(20s), &own);
+  require(std::ssize(arena.shown) == worker.size(), "not everybody's memory was shown");
+  count_together(worker, arena);
+  int again = 0;
+  for (const auto& view : arena.shown) {
+    const auto [known, is_new] = seen.try_emplace(number_in(*view), view->readable().data());
+    require(known->second == view->readable().data(), "the same memory was mapped twice");
+    if (!is_new) ++again;
+  }
+  worker.report_event("seen_again", std::to_string(again));
 }
 
 void use_arenas(Worker& worker) {
@@ -169,6 +194,7 @@ bool obey(Worker& worker, const std::string& verb) {
   if (verb == "hang") sleep_for_ever();
   if (verb == "train") train(worker);
   if (verb == "arenas") use_arenas(worker);
+  if (verb == "show") show_memory(worker);
   if (verb == "unequal_arenas") worker.exchange_arenas(kArenaBytes * (1 + worker.rank()), Deadline::after(20s));
   if (verb == "write_to_a_peer") write_to_a_peer(worker);
   if (verb == "wait_for_a_peer") wait_for_a_peer_that_never_counts(worker);

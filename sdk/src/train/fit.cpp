@@ -92,6 +92,7 @@ FitResult Trainer::Session::fit(const Dataset& data, const FitOptions& options) 
                 "fit() of " + std::to_string(options.epochs) + " epochs: there must be at least 1");
   }
   require_distinct_names(options.callbacks);
+  join(data, WarmUp::training);
   const std::size_t call = join_call("fit", data, options.epochs);
   if (record_of(call).is_finished) {
     if (place_->rank == 0) log(LogLevel::info, "this run's fit() had finished at step " + std::to_string(state_.step));

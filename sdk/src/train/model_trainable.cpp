@@ -47,8 +47,8 @@ std::string ModelTrainable::arithmetic() const {
 }
 
 void ModelTrainable::prepare(const Workers& workers) {
-  workers_.clear();
-  for (int worker = 0; worker < workers.count; ++worker) {
+  // Those that are there have made their operations for the shapes that they met.
+  while (static_cast<int>(workers_.size()) < workers.count) {
     workers_.push_back({std::make_unique<ModelProgram>(model_, workers.threads_per_shard), {}});
   }
 }

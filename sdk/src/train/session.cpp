@@ -8,6 +8,7 @@
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
 #include "train/resume.h"
+#include "train/warm_up.h"
 
 namespace holdfast {
 namespace {
@@ -36,7 +37,6 @@ Trainer::Session::Session(Replica& replica, std::unique_ptr<Trainable> owned, Tr
       writer_(*place_->file_system, [this](const SavepointEvent& event) { savepoint_journal_.note(event); }) {
   supervision_.enter(TrainingPhase::starting, 0);
   supervision_.reach(FaultPoint::start, -1);
-  // Before it waits for its turn: a spare has all this behind it.
   prepare_workers();
   state_.seed = place_->seed;
   state_.shards = place_->shards;
@@ -44,7 +44,15 @@ Trainer::Session::Session(Replica& replica, std::unique_ptr<Trainable> owned, Tr
   state_.graph = nlohmann::json::parse(trainable_.graph()).dump();
   state_.configuration = nlohmann::json::parse(trainable_.configuration()).dump();
   trainable_.initialize(place_->seed);
-  enter_generation();
+}
+
+void Trainer::Session::join() {
+  if (!std::exchange(has_joined_, true)) enter_generation();
+}
+
+void Trainer::Session::join(const Dataset& data, WarmUp what) {
+  if (!has_joined_ && !place_->run_directory.empty()) warm_up(*place_, trainable_, data, prepared_workers_, what);
+  join();
 }
 
 // The state of step 0, also where another was given up.
@@ -87,7 +95,7 @@ void Trainer::Session::enter_generation() {
 
 void Trainer::Session::prepare_workers() {
   const int workers = StepRunner::workers_of(*place_);
-  if (workers == prepared_workers_) return;
+  if (workers <= prepared_workers_) return;
   trainable_.prepare({.count = workers, .threads_per_shard = place_->threads_per_shard});
   prepared_workers_ = workers;
 }
@@ -471,6 +479,7 @@ void Trainer::Session::carry_through(std::size_t call, const std::function<void(
 
 Logs Trainer::Session::evaluate(const Dataset& data) {
   check_data(data, "evaluate()");
+  join(data, WarmUp::inference);
   const std::size_t call = join_call("evaluate", data, 1);
   carry_through(call, [&] {
     const Logs results = evaluation_pass(data);
@@ -488,6 +497,7 @@ Tensor Trainer::Session::predict(const Tensor& features, std::int64_t batch_size
                                                  " behind a first axis of any length, not " + shape.to_string() +
                                                  ", and a batch size of at least 1, not " + std::to_string(batch_size));
   }
+  join();
   Tensor outputs(trainable_.output_shape().with_batch(shape[0]));
   const auto feature_count = static_cast<std::size_t>(trainable_.feature_shape().element_count());
   const auto output_count = static_cast<std::size_t>(trainable_.output_shape().element_count());
@@ -507,7 +517,13 @@ Tensor Trainer::Session::predict(const Tensor& features, std::int64_t batch_size
   return outputs;
 }
 
-Digest Trainer::Session::weights_digest() const {
+std::int64_t Trainer::Session::step() {
+  join();
+  return state_.step;
+}
+
+Digest Trainer::Session::weights_digest() {
+  join();
   DigestBuilder builder;
   for (const StateSpan& span : trainable_.state()) {
     if (span.kind == StateKind::parameter) builder.update(std::as_bytes(span.values));
@@ -515,7 +531,8 @@ Digest Trainer::Session::weights_digest() const {
   return builder.finish();
 }
 
-Digest Trainer::Session::save(const std::string& path) const {
+Digest Trainer::Session::save(const std::string& path) {
+  join();
   return write_savepoint(*place_->file_system, path, take_snapshot(state_, trainable_),
                          {.threads = place_->saving_threads});
 }

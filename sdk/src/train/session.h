@@ -18,6 +18,7 @@
 #include "train/snapshot.h"
 #include "train/step_runner.h"
 #include "train/train_state.h"
+#include "train/warm_up.h"
 
 namespace holdfast {
 
@@ -26,16 +27,17 @@ struct RollBack {};
 
 class Trainer::Session {
  public:
-  // `owned` may be empty when the application owns the Trainable.
+  // `owned` may be empty when the application owns the Trainable. The process becomes part of a generation with the
+  // first call of any of the functions below: a spare has all behind it that comes before.
   Session(Replica& replica, std::unique_ptr<Trainable> owned, Trainable& trainable);
   ~Session();
 
   FitResult fit(const Dataset& data, const FitOptions& options);
   Logs evaluate(const Dataset& data);
   Tensor predict(const Tensor& features, std::int64_t batch_size);
-  Digest save(const std::string& path) const;
-  Digest weights_digest() const;
-  std::int64_t step() const { return state_.step; }
+  Digest save(const std::string& path);
+  Digest weights_digest();
+  std::int64_t step();
 
  private:
   class FitContext;
@@ -60,6 +62,9 @@ class Trainer::Session {
     std::int64_t rolled_back_step = 0;  // what it found to be wrong; 0: nothing
   };
 
+  // Becomes part of the first generation, once. With data that is to be trained on or evaluated, all is warm then.
+  void join();
+  void join(const Dataset& data, WarmUp what);
   // Blocks until this process is part of a new generation and all its ranks stand at the same state: the newest that
   // any of them has, or the one that rank 0 finds. Again and again, where generations end meanwhile.
   void enter_generation();
@@ -136,6 +141,7 @@ class Trainer::Session {
   Supervision& supervision_;
 
   TrainState state_;
+  bool has_joined_ = false;
   std::size_t calls_made_ = 0;
   bool has_state_ = false;        // false also while another rank's is being taken
   bool has_taken_state_ = false;  // since the callbacks were given theirs

@@ -139,6 +139,14 @@ TEST(SharedMemory, OutlivesItsCreatorThroughAnyDescriptor) {
   EXPECT_EQ(view.readable()[0], std::byte{7});
 }
 
+TEST(SharedMemory, TellsTheSameMemoryFromOther) {
+  const SharedMemory memory = SharedMemory::create("test", kBytes);
+  const SharedMemory other = SharedMemory::create("test", kBytes);
+
+  EXPECT_TRUE(memory.is_same_as(memory.read_only_descriptor()));
+  EXPECT_FALSE(memory.is_same_as(other.read_only_descriptor()));
+}
+
 TEST(SharedMemory, MovesWithItsContent) {
   SharedMemory first = SharedMemory::create("test", kBytes);
   first.writable()[3] = std::byte{9};

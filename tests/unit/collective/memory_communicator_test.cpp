@@ -104,6 +104,47 @@ TEST(MemoryCommunicator, BroadcastsMoreThanAnArenaHolds) {
   EXPECT_EQ(received[0][10'000], static_cast<std::byte>((10'000 * 7) & 255));
 }
 
+TEST(MemoryCommunicator, BroadcastsPartsAsIfTheyWereOne) {
+  const std::vector<std::size_t> sizes = {0, 100, 1, 0, 4096, 33, 0};
+  ThreadGroup group(2);
+  std::vector<std::vector<std::byte>> received;
+
+  run_ranks(2, group, [&](int rank) {
+    const auto communicator = group.connect(shape_of(rank, 2, 2, 16));
+    std::vector<std::vector<std::byte>> arrays;
+    std::vector<std::span<std::byte>> parts;
+    for (const std::size_t size : sizes) arrays.emplace_back(size, static_cast<std::byte>(rank == 0 ? size + 1 : 0));
+    for (std::vector<std::byte>& array : arrays) parts.emplace_back(array);
+    communicator->broadcast(parts, 0, true, soon());
+    if (rank == 1) received = std::move(arrays);
+  });
+
+  ASSERT_EQ(received.size(), sizes.size());
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    EXPECT_EQ(received[i] == std::vector<std::byte>(sizes[i], static_cast<std::byte>(sizes[i] + 1)), true) << i;
+  }
+}
+
+// Its blocks hold what the generation before left there.
+TEST(MemoryCommunicator, ReducesInMemoryThatWasUsedBefore) {
+  constexpr std::size_t kFloats = 256;
+  ThreadGroup group(2);
+  std::atomic<int> wrong{0};
+
+  run_ranks(2, group, [&](int rank) {
+    for (int generation = 1; generation <= 3; ++generation) {
+      const auto communicator = group.connect(shape_of(rank, 2, 2, kFloats));
+      std::fill(communicator->slots()[0].begin(), communicator->slots()[0].end(), static_cast<float>(generation));
+      const int slot = 0;
+      const std::span<const float> sum = communicator->reduce(std::span(&slot, 1), {0, kFloats}, soon());
+      for (const float value : sum) wrong += value == 2.0F * static_cast<float>(generation) ? 0 : 1;
+      communicator->barrier(soon());
+    }
+  });
+
+  EXPECT_EQ(wrong, 0);
+}
+
 TEST(MemoryCommunicator, LeavesWhatARankDoesNotTake) {
   ThreadGroup group(2);
   std::vector<std::byte> kept(1000, std::byte{7});
@@ -222,8 +263,10 @@ TEST(MemoryCommunicator, StaysCancelled) {
   ThreadGroup group(1);
   const auto communicator = group.connect(shape_of(0, 1, 1, 16));
 
+  EXPECT_FALSE(communicator->is_cancelled());
   communicator->cancel();
 
+  EXPECT_TRUE(communicator->is_cancelled());
   const int slot = 0;
   EXPECT_THROW(communicator->reduce(std::span(&slot, 1), {0, 16}, soon()), Error);
   EXPECT_THROW(communicator->barrier(soon()), Error);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <omp.h>
+#include <stdexcept>
 
 #include <algorithm>
 #include <thread>
@@ -201,6 +202,28 @@ TEST(ModelProgram, AnInferenceBetweenTheTwoPassesDoesNoHarm) {
   program.backward(random_values(40, 2), parameters, gradients, contributions);
 
   EXPECT_EQ(gradients, expected.gradients);
+}
+
+// Whoever waits for this shard in vain need not wait for its end; what is computed next is not hurt.
+TEST(ModelProgram, CanBeLeftBeforeAnyLayer) {
+  const Sequential model = small_model();
+  ModelProgram program(model, 1);
+  const Step expected = train(program, model, 4);
+  int calls = 0;
+  program.call_before_layers([&] { ++calls; });
+  train(program, model, 4);
+  const int all_calls = calls;
+  ASSERT_GE(all_calls, 4);
+
+  for (int last = 1; last <= all_calls; ++last) {
+    program.call_before_layers([&, left = last]() mutable {
+      if (--left == 0) throw std::runtime_error("left");
+    });
+    EXPECT_THROW(train(program, model, 4), std::runtime_error) << last;
+    program.call_before_layers([] {});
+
+    EXPECT_EQ(train(program, model, 4).gradients, expected.gradients) << last;
+  }
 }
 
 TEST(ModelProgram, InferenceEqualsTrainingWhereNoLayerTellsThemApart) {

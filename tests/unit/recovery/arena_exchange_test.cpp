@@ -122,6 +122,29 @@ TEST(ArenaExchange, RefusesRequestsOfAGenerationThatWasEnded) {
   EXPECT_EQ(refusal(replies, "generation 3"), ErrorCode::cancelled);
 }
 
+TEST(ArenaExchange, PassesOnWhatEachRankShows) {
+  const SharedMemory first = SharedMemory::create("first", kBytes);
+  SharedMemory second = SharedMemory::create("second", kBytes);
+  second.writable()[7] = std::byte{9};
+  ArenaExchange exchange(0, 2);
+  exchange.request(0, 0, kBytes, first.read_only_descriptor());
+
+  std::vector<ArenaExchange::Reply> replies = exchange.request(1, 0, kBytes, second.read_only_descriptor());
+
+  ASSERT_EQ(replies.at(0).message.descriptors.size(), 4U);
+  EXPECT_TRUE(first.is_same_as(replies.at(1).message.descriptors.at(2)));
+  const SharedMemory seen = take_read_only(replies.at(0), 3);
+  EXPECT_EQ(seen.readable()[7], std::byte{9});
+}
+
+TEST(ArenaExchange, RefusesWhereSomeShowMemoryAndOthersDoNot) {
+  const SharedMemory memory = SharedMemory::create("memory", kBytes);
+  ArenaExchange exchange(0, 2);
+  exchange.request(0, 0, kBytes, memory.read_only_descriptor());
+
+  EXPECT_EQ(refusal(exchange.request(1, 0, kBytes), "some do not"), ErrorCode::incompatible);
+}
+
 TEST(ArenaExchange, NamesTheSizesThatDiffer) {
   ArenaExchange exchange(0, 2);
   exchange.request(0, 0, 4096);

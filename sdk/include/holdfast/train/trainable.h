@@ -91,7 +91,8 @@ class Trainable {
   virtual Shape target_shape() const = 0;
   virtual Shape output_shape() const = 0;
 
-  // Called before any other of the functions below, and again, between steps, when the number of workers changes.
+  // Called before any other of the functions below, and again, between steps, when there may be more workers than
+  // before; with the same threads for each.
   virtual void prepare(const Workers& workers) = 0;
 
   // Sets the state of step 0, a function of the seed.

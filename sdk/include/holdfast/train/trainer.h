@@ -3,6 +3,10 @@
 // Trains, evaluates and applies one model on the replicas of a run. All ranks make the same calls in the same order.
 // One Trainer holds the whole state of a run: when the run directory has a savepoint, the first call continues from it;
 // fit() and evaluate() calls that had finished there return their recorded results at once.
+//
+// The first call of any function of a Trainer joins the other replicas. A spare waits there, and so has all behind it
+// that a program does before (reading data, building the model), and with fit() or evaluate() a trial of the first
+// batch: the first step of its life takes no longer than any other.
 
 #include <cstdint>
 #include <memory>
@@ -56,8 +60,8 @@ struct FitResult {
 class Trainer {
  public:
   // `model` and the rest are copied. The initial weights are the model's own where it has weights, else drawn from the
-  // run's seed. Throws Error{incompatible} naming each option that differs from those of the run that is resumed,
-  // Error{invalid_argument} when shapes do not fit.
+  // run's seed. Throws Error{invalid_argument} when shapes do not fit. The first call of a function below throws
+  // Error{incompatible} naming each option that differs from those of the run that is resumed.
   Trainer(Replica& replica, const Sequential& model, const Optimizer& optimizer, const Loss& loss,
           const std::vector<MetricHandle>& metrics = {});
   // Trains an application's own model, which must outlive the Trainer.

@@ -105,6 +105,8 @@ void set_policy(SupervisorPolicy& policy, const std::string& key, const std::str
     policy.*number->second = std::stoi(value);
   } else if (const auto duration = durations.find(key); duration != durations.end()) {
     policy.restart.*duration->second = seconds(value);
+  } else if (key == "start_delay") {
+    policy.start_delay = seconds(value);
   } else if (key == "max_restarts") {
     policy.restart.max_restarts = std::stoi(value);
   } else if (key == "keep_survivors") {

@@ -26,6 +26,7 @@ SupervisorPolicy drawn_policy(Draws& draws) {
   policy.keep_survivors = !draws.chance(15);
   policy.failures_of_a_step = draws.between(2, 4);
   policy.failures_of_a_place = draws.between(1, 4);
+  if (draws.chance(50)) policy.start_delay = std::chrono::milliseconds(500);
   policy.restart.max_restarts = draws.chance(75) ? 20 : draws.between(0, 4);
   return policy;
 }

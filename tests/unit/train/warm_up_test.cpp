@@ -1,0 +1,106 @@
+#include "train/warm_up.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <mutex>
+#include <vector>
+
+#include "holdfast/data/dataset.h"
+
+namespace holdfast {
+namespace {
+
+struct Computed {
+  int worker = 0;
+  std::int64_t samples = 0;
+  bool is_training = false;
+
+  auto operator<=>(const Computed&) const = default;
+};
+
+// Notes what it is asked to compute, and has no other function that warming up may call.
+class Notes final : public Trainable {
+ public:
+  std::vector<Computed> computed() {
+    std::sort(computed_.begin(), computed_.end());
+    return computed_;
+  }
+
+  void compute_gradients(const ShardBatch& batch, GradientSink& sink, std::span<float> sums) override {
+    EXPECT_EQ(sink.gradients().size(), 5U);
+    EXPECT_EQ(sums.size(), 1U);
+    note(batch, true);
+  }
+  void compute_sums(const ShardBatch& batch, std::span<float>) override { note(batch, false); }
+  std::vector<std::string> sum_names() const override { return {"loss"}; }
+  std::size_t gradient_count() const override { return 5; }
+
+  std::string graph() const override { return refused<std::string>(); }
+  std::string configuration() const override { return refused<std::string>(); }
+  std::string arithmetic() const override { return refused<std::string>(); }
+  Shape feature_shape() const override { return refused<Shape>(); }
+  Shape target_shape() const override { return refused<Shape>(); }
+  Shape output_shape() const override { return refused<Shape>(); }
+  void prepare(const Workers&) override { refused<int>(); }
+  void initialize(std::uint64_t) override { refused<int>(); }
+  std::vector<StateSpan> state() override { return refused<std::vector<StateSpan>>(); }
+  void predict(const ShardBatch&, std::span<float>) override { refused<int>(); }
+  void apply_update(const Update&) override { refused<int>(); }
+
+ private:
+  template <class T>
+  static T refused() {
+    ADD_FAILURE() << "warming up may only compute";
+    return T();
+  }
+
+  void note(const ShardBatch& batch, bool is_training) {
+    const std::lock_guard lock(mutex_);
+    EXPECT_EQ(batch.features.size(), static_cast<std::size_t>(batch.samples * 2));
+    EXPECT_EQ(batch.batch_samples, 8);
+    computed_.push_back({batch.worker, batch.samples, is_training});
+  }
+
+  std::mutex mutex_;
+  std::vector<Computed> computed_;
+};
+
+Dataset data() {
+  return from_tensors(Tensor(Shape{20, 2}), Tensor(Shape{20})).batch(8).prefetch(1);
+}
+
+Replica::Place place_of(int rank) {
+  Replica::Place place;
+  place.rank = rank;
+  place.shards = 3;
+  return place;
+}
+
+TEST(WarmUp, ComputesAShardOfTheFirstBatchOnEachWorker) {
+  Notes trainable;
+
+  warm_up(place_of(0), trainable, data(), 2, WarmUp::training);
+
+  EXPECT_EQ(trainable.computed(), (std::vector<Computed>{{0, 2, true}, {1, 2, true}}));
+}
+
+TEST(WarmUp, OnlyInfersForAnEvaluation) {
+  Notes trainable;
+
+  warm_up(place_of(2), trainable, data(), 1, WarmUp::inference);
+
+  EXPECT_EQ(trainable.computed(), (std::vector<Computed>{{0, 3, false}}));
+}
+
+// A spare has a rank beyond those of the run.
+TEST(WarmUp, KnowsAShardForAnyRank) {
+  Notes trainable;
+
+  warm_up(place_of(7), trainable, data(), 1, WarmUp::training);
+
+  EXPECT_EQ(trainable.computed().size(), 1U);
+}
+
+}  // namespace
+}  // namespace holdfast

@@ -314,11 +314,11 @@ TEST(Watchdog, ShowsTheMemoryOfSurvivorsAgain) {
   const RunOutcome outcome = run_watchdog(options);
 
   EXPECT_EQ(outcome.exit_code, kExitFinished) << outcome.sentence;
-  std::vector<std::string> again;
+  std::vector<int> again;
   for (const json& line : directory.events("seen_again")) {
-    if (line.at("generation") == 1) again.push_back(line.at("details").get<std::string>());
+    if (line.at("generation") == 1) again.push_back(line.at("details").get<int>());
   }
-  EXPECT_THAT(again, UnorderedElementsAre("0", "2", "2"));
+  EXPECT_THAT(again, UnorderedElementsAre(0, 2, 2));
 }
 
 TEST(Watchdog, LetsNoReplicaWriteToItsPeersArena) {

@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <omp.h>
-#include <stdexcept>
 
 #include <algorithm>
+#include <stdexcept>
 #include <thread>
 
 #include "holdfast/nn/activation_layer.h"

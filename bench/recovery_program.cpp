@@ -2,7 +2,9 @@
 // model can, and a line for each step that a process has committed.
 //
 //   recovery_program --folder DIR [--replicas 4] [--spares 0] [--when-lost wait] [--recover-from survivors]
-//                    [--save-every 0] [--alone]
+//                    [--save-every 0] [--width 2048] [--alone]
+//
+// The state grows with the square of the width: 1 GB with 8192.
 //
 // Each process appends "generation rank size step microseconds" to DIR/steps-<pid>.txt, the last being the system
 // clock's, as in the journal.
@@ -41,13 +43,14 @@ struct Arguments {
   std::string when_lost = "wait";
   std::string recover_from = "survivors";
   std::int64_t save_every = 0;
+  std::int64_t width = 2048;
   bool is_alone = false;
 };
 
 // bench/recovery_peer.py has the same.
-Sequential model() {
-  return Sequential{Input{kInputs}, Dense{2048, {.activation = Activation::relu}},
-                    Dense{2048, {.activation = Activation::relu}}, Dense{1408, {.activation = Activation::relu}},
+Sequential model(std::int64_t width) {
+  return Sequential{Input{kInputs}, Dense{width, {.activation = Activation::relu}},
+                    Dense{width, {.activation = Activation::relu}}, Dense{1408, {.activation = Activation::relu}},
                     Dense{kClasses}};
 }
 
@@ -92,7 +95,7 @@ class StepLog final : public Callback {
 };
 
 void train(Replica& replica, const Arguments& arguments) {
-  Trainer trainer(replica, model(), Adam(1e-4F), SparseCategoricalCrossentropy({.from_logits = true}));
+  Trainer trainer(replica, model(arguments.width), Adam(1e-4F), SparseCategoricalCrossentropy({.from_logits = true}));
   FitOptions options{.epochs = kEpochs, .callbacks = {std::make_shared<StepLog>(replica, arguments.folder)}};
   if (arguments.save_every > 0) {
     options.callbacks.emplace_back(
@@ -131,6 +134,7 @@ int main(int argc, char** argv) {
   app.add_option("--recover-from", arguments.recover_from, "survivors or savepoint")
       ->check(CLI::IsMember({"survivors", "savepoint"}));
   app.add_option("--save-every", arguments.save_every, "steps between savepoints; 0: none");
+  app.add_option("--width", arguments.width, "of the first two hidden layers")->check(CLI::Range(16, 65536));
   app.add_flag("--alone", arguments.is_alone, "one replica in this process, without a watchdog");
   CLI11_PARSE(app, argc, argv);
   if (arguments.is_alone) return train_alone(arguments);

@@ -23,6 +23,7 @@ SETTLED_STEPS = 3  # of a whole generation, before somebody dies
 PATIENCE = 180  # seconds; what takes longer is a failure of this program's subject
 WARM_UP = 5  # seconds of a run that throughput does not count
 TICK = 0.1
+STOPPED = 75  # the exit code of a run that was asked to stop
 
 WAYS = {
     "spare": ["--spares", "1", "--when-lost", "wait"],
@@ -81,6 +82,9 @@ class Generation:
 
     def last_moment(self):
         return max(lines[-1][1] for lines in self.steps.values())
+
+    def longest_step(self):
+        return max(self.durations())
 
     def durations(self):
         for lines in self.steps.values():
@@ -390,6 +394,43 @@ def print_watching(rounds):
               f"| {statistics.median(extra):.1f} % ({min(extra):.1f}, {max(extra):.1f}) |")
 
 
+def preempt(arguments, replicas, width, number, chance):
+    """From SIGTERM at a random moment to the program's end, and what it left."""
+    with folder_for(arguments, f"preemption-{replicas}") as folder:
+        options = ["--replicas", str(replicas), "--width", str(width)]
+        with Run(holdfast_command(arguments, folder, *options), folder) as run:
+            run.wait_until(lambda: run.newest() and run.newest().shortest() >= SETTLED_STEPS, "a run that has settled")
+            time.sleep(chance.random() * 2 * run.newest().longest_step())
+            begin = time.monotonic()
+            run.process.terminate()
+            code = run.process.wait(PATIENCE)
+            seconds = time.monotonic() - begin
+            run.look()
+            saved = [path for path in os.scandir(os.path.join(folder, "run")) if path.name.endswith(".h5")]
+            if code != STOPPED or len(saved) != 1 or int(re.search(r"\d+", saved[0].name).group()) != run.committed():
+                raise RuntimeError(f"ended with {code} behind step {run.committed()} and left "
+                                   f"{[path.name for path in saved]}: {run.tail_of_output()}")
+            print(f"preemption: {replicas} replicas: {number}: {seconds:.2f} s", file=sys.stderr)
+            return {"seconds": seconds, "file_bytes": saved[0].stat().st_size, "step": run.newest().longest_step()}
+
+
+def measure_preemption(arguments):
+    chance = random.Random(f"{arguments.seed} preemption")
+    return {replicas: [preempt(arguments, replicas, arguments.width, number, chance)
+                       for number in range(1, arguments.preemptions + 1)]
+            for replicas in (1, 2, REPLICAS)}
+
+
+def print_preemption(results):
+    print("\nSIGTERM at a random moment, until the program has ended with exit code 75 and a durable savepoint of the newest "
+          "step:\n\n| replicas | times | the savepoint | a step | seconds, median | most |\n| --- |" + " ---: |" * 5)
+    for replicas, runs in results.items():
+        seconds = [run["seconds"] for run in runs]
+        print(f"| {replicas} | {len(runs)} | {runs[0]['file_bytes'] / 1e6:.0f} MB "
+              f"| {statistics.median(run['step'] for run in runs):.2f} s | {statistics.median(seconds):.2f} "
+              f"| {max(seconds):.2f} |")
+
+
 def has_torch(python):
     if python is None:
         print("torchrun is left out: --torch names no Python that has PyTorch", file=sys.stderr)
@@ -408,6 +449,8 @@ def parse_arguments():
     parser.add_argument("--seconds", type=float, default=120, 
                         help="of each run of goodput; a quarter of each of watching")
     parser.add_argument("--rounds", type=int, default=8, help="pairs of runs with and without a watchdog")
+    parser.add_argument("--preemptions", type=int, default=0, help="SIGTERMs with 1, 2 and 4 replicas each")
+    parser.add_argument("--width", type=int, default=8192, help="of the model that is preempted; 8192: 1 GB of state")
     parser.add_argument("--save-every", type=int, default=10, help="steps between savepoints, where they serve")
     parser.add_argument("--seed", type=int, default=1, help="of who dies and when")
     parser.add_argument("--torch", help="a Python that has PyTorch; without it torchrun is left out")
@@ -433,6 +476,9 @@ def main():
         print_goodput(figures["goodput"])
         figures["watching"] = measure_watching(arguments)
         print_watching(figures["watching"])
+    if arguments.preemptions:
+        figures["preemption"] = measure_preemption(arguments)
+        print_preemption(figures["preemption"])
     if arguments.json:
         with open(arguments.json, "w") as file:
             json.dump(figures, file, indent=1)

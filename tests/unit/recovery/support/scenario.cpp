@@ -101,7 +101,11 @@ void set_policy(SupervisorPolicy& policy, const std::string& key, const std::str
       {"restart_window", &RestartPolicy::restart_window},
       {"stop_grace", &RestartPolicy::stop_grace},
       {"kill_timeout", &RestartPolicy::kill_timeout}};
-  if (const auto number = numbers.find(key); number != numbers.end()) {
+  static const std::map<std::string, std::chrono::milliseconds SupervisorPolicy::*> rests{
+      {"place_rest", &SupervisorPolicy::place_rest}, {"longest_place_rest", &SupervisorPolicy::longest_place_rest}};
+  if (const auto rest = rests.find(key); rest != rests.end()) {
+    policy.*rest->second = seconds(value);
+  } else if (const auto number = numbers.find(key); number != numbers.end()) {
     policy.*number->second = std::stoi(value);
   } else if (const auto duration = durations.find(key); duration != durations.end()) {
     policy.restart.*duration->second = seconds(value);

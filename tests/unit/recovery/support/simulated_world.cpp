@@ -8,6 +8,7 @@ namespace holdfast::recovery {
 namespace {
 
 constexpr int kFaultsAtMost = 16;
+constexpr int kLongestNewsMs = 100;
 
 }  // namespace
 
@@ -385,12 +386,13 @@ void SimulatedWorld::on_dies(int member, int signal) {
   const bool is_in_a_step = process.life == Life::inside && process.step >= 0;
   const std::int64_t step = is_in_a_step ? process.step + 1 : -1;
   process.life = Life::gone;
+  process.died_at = now_;
   note("process " + std::to_string(member) + " dies by signal " + std::to_string(signal));
   if (draws_.chance(50)) ++process.channel;
   if (process.was_ready && draws_.chance(80)) {
     tell(within(0, 3), {.kind = EventKind::died, .member = member, .step = step});
   }
-  tell(within(0, 100), {.kind = EventKind::exited, .member = member, .signal = signal, .step = step});
+  tell(within(0, kLongestNewsMs), {.kind = EventKind::exited, .member = member, .signal = signal, .step = step});
 }
 
 std::optional<Event> SimulatedWorld::on_watched(int member) {
@@ -506,8 +508,12 @@ bool SimulatedWorld::is_hung(const Process& process) const {
 }
 
 bool SimulatedWorld::has_anyone_hung() const {
-  return std::any_of(processes_.begin(), processes_.end(),
-                     [](const auto& entry) { return entry.second.is_hung && entry.second.life != Life::gone; });
+  return std::any_of(processes_.begin(), processes_.end(), [this](const auto& entry) {
+    // The supervisor hears of its end a little later.
+    const bool is_there =
+        entry.second.life != Life::gone || now_ < entry.second.died_at + std::chrono::milliseconds(kLongestNewsMs);
+    return entry.second.is_hung && is_there;
+  });
 }
 
 }  // namespace holdfast::recovery

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "holdfast/recovery/watchdog.h"
+#include "membership.h"
 #include "supervisor.h"
 #include "unit/recovery/support/simulated_world.h"
 
@@ -26,6 +27,9 @@ SupervisorPolicy drawn_policy(Draws& draws) {
   policy.keep_survivors = !draws.chance(15);
   policy.failures_of_a_step = draws.between(2, 4);
   policy.failures_of_a_place = draws.between(1, 4);
+  // From less than a process takes to start to more than most runs take.
+  policy.place_rest = std::chrono::milliseconds(draws.between(50, 3000));
+  policy.longest_place_rest = 4 * policy.place_rest;
   policy.restart.max_restarts = draws.chance(75) ? 20 : draws.between(0, 4);
   return policy;
 }
@@ -37,10 +41,6 @@ void demand(bool is_kept, const std::string& otherwise) {
 bool is_failure(EventKind kind) {
   return kind == EventKind::failure_reported || kind == EventKind::died || kind == EventKind::exited ||
          kind == EventKind::hang_detected || kind == EventKind::start_failed;
-}
-
-bool is_in_generation(const Member& member) {
-  return member.stage == Stage::training || member.stage == Stage::waiting;
 }
 
 class Simulation {
@@ -77,10 +77,15 @@ class Simulation {
     ++run_.decisions;
     kind_ = event.kind;
     note_before(event);
+    const auto count_well = [](const State& state) {
+      return std::count_if(state.places.begin(), state.places.end(),
+                           [](const Place& place) { return !place.rest_ends; });
+    };
     Decision decision = decide(state_, event, world_.now());
     const State before = std::exchange(state_, std::move(decision.state));
     write_down(event, decision);
     note_after(before, event);
+    if (count_well(state_) > count_well(before)) run_.has_place_back = true;
     demand(!decision.reason.empty(), "a decision has no reason");
     check_patience(before, event);
     check_size();
@@ -119,7 +124,21 @@ class Simulation {
     const bool is_new = was->stage != Stage::failed && was->stage != Stage::finished && was->stage != Stage::leaving;
     if (!has_failed || !is_new) return;
     ++run_.failures;
+    check_trial(before, *was);
     if (was->stage == Stage::training && event.step >= 0) failed_steps_[event.step].insert(before.generation);
+  }
+
+  // Whoever tries a place that was left out does so at nobody's expense.
+  void check_trial(const State& before, const Member& failed) {
+    if (!is_on_trial(before, failed)) return;
+    const bool others_are_there =
+        has_any(before, [&](const Member& member) { return member.id != failed.id && is_in_generation(member); });
+    const bool is_end = state_.phase == RunPhase::ending && before.phase != RunPhase::ending;
+    const bool is_spared = others_are_there && state_.policy.keep_survivors && before.phase != RunPhase::finishing;
+    demand(!is_spared || !is_end, "the run ends because a place was tried that was left out");
+    // The budget also pays for ends of generations that nobody explained.
+    const bool is_paid = state_.history.restarts.size() > before.history.restarts.size() && !before.is_end_unexplained;
+    demand(!is_spared || !is_paid, "a place was tried that was left out, at the expense of the run's budget");
   }
 
   // --- what must always be so
@@ -202,7 +221,9 @@ class Simulation {
 
   void start(const Action& action) {
     demand(action.place >= 0 && action.place < state_.policy.places, "a start on a place that is not there");
-    demand(!state_.left_out.at(static_cast<std::size_t>(action.place)), "a start on a place that is left out");
+    demand(!is_resting(state_.places.at(static_cast<std::size_t>(action.place)), world_.now()),
+           "a start on a place that is left out");
+    if (is_on_trial(state_, *find_member(state_, action.member))) run_.tried_a_place = true;
     demand(!stopped_at_, "a start although the run is to stop");
     world_.start_process(action.member);
   }

@@ -68,7 +68,7 @@ class Decider {
     for (const Member& member : state_.members) {
       if (member.stage == Stage::training && clears_place(member)) is_any_back = true;
     }
-    if (is_any_back && !state_.is_stop_requested) start_missing();
+    if (is_any_back && state_.phase == RunPhase::running && !state_.is_stop_requested) start_missing();
   }
 
   // It has trained a step, which shows that the place is well. One that was there before the place was left out shows
@@ -147,14 +147,28 @@ class Decider {
     }
     std::vector<PendingStart> due;
     std::erase_if(state_.pending_starts, [&](const PendingStart& pending) {
-      if (now_ < pending.due) return false;
+      if (now_ < start_of(pending)) return false;
       due.push_back(pending);
       return true;
     });
     if (due.empty()) return false;
     because(why);
-    for (const PendingStart& pending : due) start_pending(pending.place);
+    for (const PendingStart& pending : due) start_pending(pending);
     return true;
+  }
+
+  Moment start_of(const PendingStart& pending) const {
+    return is_held(pending.place) ? pending.at_latest : pending.due;
+  }
+
+  // By a killed process whose memory the next one there may need.
+  bool is_held(int place) const {
+    return state_.policy.start_when_gone && has_any(state_, [&](const Member& member) { return holds(member, place); });
+  }
+
+  bool holds(const Member& member, int place) const {
+    const bool is_gone = &member == subject_ && is_subject_gone();
+    return member.place == place && was_killed(member) && !is_gone;
   }
 
   bool must_wait_for_an_end() const { return state_.policy.all_start_together && has_any(state_, was_killed); }
@@ -165,11 +179,28 @@ class Decider {
   }
 
   // The place may have been left out during the pause.
-  void start_pending(int intended) {
-    const bool is_left_out = is_resting(state_.places.at(intended), now_);
-    const std::optional<int> place = is_left_out ? free_place(state_, now_) : intended;
-    if (place) return start_process(*place);
-    because(std::string(kNoPlaceIsFree));
+  void start_pending(const PendingStart& pending) {
+    const bool is_left_out = is_resting(state_.places.at(pending.place), now_);
+    const std::optional<int> place = is_left_out ? free_place(state_, now_) : pending.place;
+    if (!place) return because(std::string(kNoPlaceIsFree));
+    if (is_held(*place) && now_ < pending.at_latest) return start_later(*place, {});
+    if (is_held(*place)) {
+      because(names_of([&](const Member& member) { return holds(member, *place); }) +
+              " did not end in time, so a new process starts beside it");
+    }
+    start_process(*place);
+  }
+
+  void start_or_wait(int place) {
+    if (!is_held(place)) return start_process(place);
+    because("a new process starts on place " + std::to_string(place) + " when " +
+            names_of([&](const Member& member) { return holds(member, place); }) + " is gone");
+    start_later(place, {});
+  }
+
+  void start_later(int place, std::chrono::milliseconds pause) {
+    state_.pending_starts.push_back(
+        {.due = now_ + pause, .place = place, .at_latest = now_ + std::max(pause, state_.policy.restart.kill_timeout)});
   }
 
   void on_patience_lost() {
@@ -310,6 +341,7 @@ class Decider {
     const bool is_held_up = has_any(state_, [this](const Member& member) { return holds_up(member); });
     if (is_gathering && !is_held_up) state_.give_up_at.reset();
     if (is_gathering && state_.policy.all_start_together) start_what_is_due("those before them are gone");
+    if (state_.policy.start_when_gone) start_what_is_due("its place is empty");
     conclude_if_all_are_gone();
     open_if_possible();
   }
@@ -353,7 +385,8 @@ class Decider {
 
   // Of several that die at once in a step only the first counts: that is no sign that the step is to blame.
   bool blames_the_step() {
-    if (event_.step < 0 || state_.blamed_generation == state_.generation) return false;
+    if (event_.step < 0 || event_.is_joining) return false;
+    if (state_.blamed_generation == state_.generation) return false;
     state_.blamed_generation = state_.generation;
     if (event_.step != state_.failed_step) state_.failures_of_step = 0;
     state_.failed_step = event_.step;
@@ -445,11 +478,11 @@ class Decider {
       if (!place) return because(std::string(kNoPlaceIsFree));
       if (pause > std::chrono::milliseconds::zero()) {
         because("a new process starts in " + seconds(pause) + ", since there was no progress after the one before");
-        state_.pending_starts.push_back({now_ + pause, *place});
+        start_later(*place, pause);
       } else if (must_wait_for_an_end()) {
-        state_.pending_starts.push_back({now_, *place});
+        start_later(*place, {});
       } else {
-        start_process(*place);
+        start_or_wait(*place);
       }
       place = free_place(state_, now_);
     }
@@ -460,7 +493,7 @@ class Decider {
     while (count_missing(state_) > 0) {
       const std::optional<int> place = free_place(state_, now_);
       if (!place) return;
-      start_process(*place);
+      start_or_wait(*place);
     }
   }
 
@@ -472,7 +505,7 @@ class Decider {
       const std::optional<int> place = place_to_try(state_, now_);
       if (!place) break;
       because("place " + std::to_string(*place) + " has rested and is tried again");
-      start_process(*place);
+      start_or_wait(*place);
       is_any_tried = true;
     }
     return is_any_tried;
@@ -485,7 +518,7 @@ class Decider {
       if (!place) return;
       because("place " + std::to_string(*place) + " is tried before its rest is over, since it is needed");
       state_.places.at(*place).rest_ends = now_;
-      start_process(*place);
+      start_or_wait(*place);
     }
   }
 
@@ -658,7 +691,7 @@ class Decider {
     std::optional<Moment> next = state_.give_up_at;
     if (!must_wait_for_an_end()) {
       for (const PendingStart& pending : state_.pending_starts) {
-        next = std::min(next.value_or(pending.due), pending.due);
+        next = std::min(next.value_or(start_of(pending)), start_of(pending));
       }
     }
     const bool is_in_use = state_.phase == RunPhase::running && !state_.is_stop_requested;

@@ -61,6 +61,7 @@ struct SupervisorPolicy {
   WhenLost when_lost = WhenLost::shrink;
   bool keep_survivors = true;  // false: any failure ends all processes, which start again from the newest savepoint
   bool all_start_together = false;  // with !keep_survivors: none starts before all that failed or were ended are gone
+  bool start_when_gone = false;     // a new process starts when those that were killed on its place are gone
   int failures_of_a_step = 3;       // in as many processes: then it is the step that is to blame, and the run ends
   int failures_of_a_place = 3;      // one after the other, without progress: it is left out if there is another
   // A place that was left out is tried again after place_rest, twice as long each further time.
@@ -72,6 +73,7 @@ struct SupervisorPolicy {
 struct PendingStart {
   Moment due{};
   int place = 0;
+  Moment at_latest{};  // also when a process that was killed is still there
 };
 
 // well -> resting (left out) -> on probation -> well, when a process that was started there has trained a step
@@ -134,6 +136,7 @@ struct Event {
   int signal = 0;  // 0: none
   std::int64_t step = -1;
   int count = 0;
+  bool is_joining = false;  // the process has not got to the steps of its generation yet
 };
 
 enum class ActionKind {

@@ -186,6 +186,21 @@ TEST_F(RunDigits, RefusesToResumeWithAnOptionThatChangesTheBits) {
   EXPECT_THAT(result.output, HasSubstr("seed 11"));
 }
 
+// The state in memory outlives all replicas, and the run with them.
+TEST_F(RunDigits, LeavesASavepointOfTheSnapshotInMemoryWhenTheRunGivesUp) {
+  const std::map<std::string, std::string> options{{"--memory-snapshot-every", "1"}, {"--save-every", "0"}};
+
+  const ProgramResult result =
+      run({"--replicas", "1", "--max-restarts", "0", "--inject", "rank=0,step=15,fault=kill"}, digits(options));
+
+  EXPECT_EQ(result.exit_code, 70) << result.output;
+  EXPECT_THAT(result.output, HasSubstr("savepoint-0000000015.h5"));
+  ASSERT_EQ(run({"--replicas", "1"}, digits(options)).exit_code, 0);
+  EXPECT_THAT(events("resumed").back().at("details").at("path").get<std::string>(),
+              HasSubstr("savepoint-0000000015.h5"));
+  EXPECT_EQ(report_of(folder_).at("weights_digest"), undisturbed_digest());
+}
+
 // --- a program in C
 
 constexpr const char* kSteps = "30000";

@@ -62,6 +62,8 @@ void set_field(Event& event, const std::string& key, const std::string& value) {
     event.what = value;
   } else if (key == "unrecoverable") {
     event.is_unrecoverable = value == "1";
+  } else if (key == "joining") {
+    event.is_joining = value == "1";
   } else if (key == "step") {
     event.step = std::stoll(value);
   } else {
@@ -111,6 +113,8 @@ void set_policy(SupervisorPolicy& policy, const std::string& key, const std::str
     policy.restart.*duration->second = seconds(value);
   } else if (key == "max_restarts") {
     policy.restart.max_restarts = std::stoi(value);
+  } else if (key == "start_when_gone") {
+    policy.start_when_gone = value == "1";
   } else if (key == "keep_survivors") {
     policy.keep_survivors = value == "1";
   } else if (key == "all_start_together") {

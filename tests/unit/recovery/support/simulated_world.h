@@ -176,6 +176,7 @@ class SimulatedWorld {
   void leave_unasked(int member);
   std::optional<int> any_living();
 
+  bool has_steps(const Process& process) const;
   bool is_hung(const Process& process) const;
   bool are_all_inside(const Generation& generation) const;
   void check_start(const Generation& generation) const;

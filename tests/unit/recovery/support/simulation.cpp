@@ -25,6 +25,7 @@ SupervisorPolicy drawn_policy(Draws& draws) {
   policy.places = draws.between(1, 4);
   policy.when_lost = draws.chance(50) ? WhenLost::wait : WhenLost::shrink;
   policy.keep_survivors = !draws.chance(15);
+  policy.start_when_gone = draws.chance(30);
   policy.failures_of_a_step = draws.between(2, 4);
   policy.failures_of_a_place = draws.between(1, 4);
   // From less than a process takes to start to more than most runs take.
@@ -125,7 +126,8 @@ class Simulation {
     if (!has_failed || !is_new) return;
     ++run_.failures;
     check_trial(before, *was);
-    if (was->stage == Stage::training && event.step >= 0) failed_steps_[event.step].insert(before.generation);
+    if (was->stage == Stage::training && event.step >= 0 && !event.is_joining)
+      failed_steps_[event.step].insert(before.generation);
   }
 
   // Whoever tries a place that was left out does so at nobody's expense.
@@ -185,7 +187,8 @@ class Simulation {
     if (state_.phase == RunPhase::over) return;
     if (state_.give_up_at) demand(world_.is_timer_set_until(*state_.give_up_at), "no timer for a deadline");
     for (const PendingStart& pending : state_.pending_starts) {
-      demand(world_.is_timer_set_until(pending.due), "no timer for a start that is due");
+      const Moment start = state_.policy.start_when_gone ? pending.at_latest : pending.due;
+      demand(world_.is_timer_set_until(start), "no timer for a start that is due");
     }
   }
 
@@ -195,7 +198,7 @@ class Simulation {
     demand(!finish_, "an action after the run has finished");
     switch (action.kind) {
       case ActionKind::start_process:
-        return start(action);
+        return start(before, action);
       case ActionKind::kill_process:
         return kill(before, action.member);
       case ActionKind::cancel_generation:
@@ -219,7 +222,14 @@ class Simulation {
     }
   }
 
-  void start(const Action& action) {
+  void start(const State& before, const Action& action) {
+    const auto is_overdue = [this](const PendingStart& pending) { return pending.at_latest <= world_.now(); };
+    const bool may_start_beside = !state_.policy.start_when_gone ||
+                                  std::any_of(before.pending_starts.begin(), before.pending_starts.end(), is_overdue);
+    demand(
+        may_start_beside ||
+            !has_any(state_, [&](const Member& member) { return member.place == action.place && was_killed(member); }),
+        "a start on a place whose killed process may still be there");
     demand(action.place >= 0 && action.place < state_.policy.places, "a start on a place that is not there");
     demand(!is_resting(state_.places.at(static_cast<std::size_t>(action.place)), world_.now()),
            "a start on a place that is left out");

@@ -226,10 +226,13 @@ class Simulation {
     const auto is_overdue = [this](const PendingStart& pending) { return pending.at_latest <= world_.now(); };
     const bool may_start_beside = !state_.policy.start_when_gone ||
                                   std::any_of(before.pending_starts.begin(), before.pending_starts.end(), is_overdue);
-    demand(
-        may_start_beside ||
-            !has_any(state_, [&](const Member& member) { return member.place == action.place && was_killed(member); }),
-        "a start on a place whose killed process may still be there");
+    // Those that are dismissed in this very decision come behind it.
+    const auto may_be_there = [&](const Member& member) {
+      const Member* was = find_member(before, member.id);
+      return member.place == action.place && (member.stage == Stage::failed || (was != nullptr && was_killed(*was)));
+    };
+    demand(may_start_beside || !has_any(state_, may_be_there),
+           "a start on a place whose killed process may still be there");
     demand(action.place >= 0 && action.place < state_.policy.places, "a start on a place that is not there");
     demand(!is_resting(state_.places.at(static_cast<std::size_t>(action.place)), world_.now()),
            "a start on a place that is left out");

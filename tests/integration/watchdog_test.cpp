@@ -420,6 +420,7 @@ TEST(Watchdog, RefusesOptionsThatCannotWork) {
   EXPECT_EQ(code_of([](auto& options) { options.replicas = kMaxReplicas + 1; }), ErrorCode::invalid_argument);
   EXPECT_EQ(code_of([](auto& options) { options.command.clear(); }), ErrorCode::invalid_argument);
   EXPECT_EQ(code_of([](auto& options) { options.hang_after = 0ms; }), ErrorCode::invalid_argument);
+  EXPECT_EQ(code_of([](auto& options) { options.place_rest = 0ms; }), ErrorCode::invalid_argument);
   EXPECT_EQ(code_of([](auto& options) { options.worker_config = "\xff"; }), ErrorCode::invalid_argument);
   EXPECT_EQ(code_of([](auto& options) { options.faults = {"rank=2,step=1,fault=kill"}; }), ErrorCode::invalid_argument);
   EXPECT_EQ(code_of([](auto& options) { options.run_directory = "/dev/null/run"; }), ErrorCode::input_output);

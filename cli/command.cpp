@@ -214,6 +214,9 @@ class Parser {
                     "survivors (default) keep their state; savepoint: all start again")
         ->transform(CLI::CheckedTransformer(sources).description(""))
         ->type_name("survivors|savepoint");
+    command.add_flag("--start-when-gone,!--start-at-once", run_.watchdog.start_when_gone,
+                     "A new process waits for the confirmed end of the one before it on its device (default where that "
+                     "is no CPU), or does not");
   }
 
   void add_run_times(CLI::App& command) {
@@ -227,6 +230,8 @@ class Parser {
             "Without progress; then a process is taken for hung. Default: by what it does and by its step times")
         ->check(range)
         ->type_name("SECONDS");
+    add("--place-rest", run_.place_rest_seconds,
+        "A device where one process after the other failed is left out so long, twice as long each further time");
     add("--start-timeout", run_.start_timeout_seconds, "Without progress while it starts");
     add("--stop-grace", run_.stop_grace_seconds, "From SIGTERM until processes that have not left are killed");
   }

@@ -94,6 +94,10 @@ int find_free_port() {
   return ntohs(address.sin_port);
 }
 
+bool is_cpu(const std::string& device) {
+  return device.starts_with("cpu");
+}
+
 std::vector<std::string> cpus(int count) {
   std::vector<std::string> devices;
   for (int i = 0; i < count; ++i) devices.push_back("cpu:" + std::to_string(i));
@@ -139,6 +143,7 @@ WatchdogOptions for_any_program(WatchdogOptions options, std::vector<std::string
   if (options.replicas == 0) options.replicas = std::min(core_count(), kMaxReplicas);
   if (devices.empty()) devices = cpus(std::max(1, options.replicas));
   options.places = static_cast<int>(devices.size());
+  if (!options.start_when_gone) options.start_when_gone = !std::all_of(devices.begin(), devices.end(), is_cpu);
   options.variables_of = Environment(std::move(devices), options.run_directory, surroundings.master_port);
   return options;
 }

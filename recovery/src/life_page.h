@@ -19,6 +19,9 @@
 
 namespace holdfast::recovery {
 
+// Where a worker stands between joining a generation and its steps.
+enum class Standing : std::int32_t { newcomer, joining_again, in_steps };
+
 struct LifePage {
   static constexpr std::size_t kBytes = 4096;
 
@@ -48,6 +51,7 @@ struct LifePage {
   std::array<std::atomic<std::int64_t>, kPhaseCount> nanoseconds_in;  // by phase
   std::array<std::atomic<std::int64_t>, kPhaseCount> nanoseconds_in_steps;
   std::atomic<std::uint64_t> samples;  // that this process has trained on
+  std::atomic<Standing> standing;
 };
 
 static_assert(sizeof(LifePage) <= LifePage::kBytes);

@@ -19,6 +19,14 @@ int share_of_a_place(const State& state) {
   return (all + state.policy.places - 1) / state.policy.places;
 }
 
+bool is_tried(const State& state, int place) {
+  const bool has_start = std::any_of(state.pending_starts.begin(), state.pending_starts.end(),
+                                     [place](const PendingStart& start) { return start.place == place; });
+  return has_start || has_any(state, [&](const Member& member) {
+           return member.place == place && is_able(member) && is_on_trial(state, member);
+         });
+}
+
 std::vector<Member> by_rank(const State& state, Stage stage) {
   std::vector<Member> members;
   for (const Member& member : state.members) {
@@ -82,16 +90,76 @@ int wanted(const State& state) {
   return std::max(1, state.target - state.finished);
 }
 
-std::optional<int> free_place(const State& state) {
+int count_missing(const State& state) {
+  return std::max(0, wanted(state) + state.policy.spares - count_able(state));
+}
+
+bool is_resting(const Place& place, Moment now) {
+  return place.rest_ends && now < *place.rest_ends;
+}
+
+bool is_on_probation(const Place& place, Moment now) {
+  return place.rest_ends && now >= *place.rest_ends;
+}
+
+int count_usable_places(const State& state, Moment now) {
+  return static_cast<int>(std::count_if(state.places.begin(), state.places.end(),
+                                        [now](const Place& place) { return !is_resting(place, now); }));
+}
+
+bool is_on_trial(const State& state, const Member& member) {
+  const Place& place = state.places.at(static_cast<std::size_t>(member.place));
+  return place.rest_ends && member.id >= place.first_on_trial;
+}
+
+std::optional<int> free_place(const State& state, Moment now) {
   std::optional<int> best;
+  bool is_any_well = false;
   int fewest = share_of_a_place(state);
   for (int place = 0; place < state.policy.places; ++place) {
+    if (state.places.at(static_cast<std::size_t>(place)).rest_ends) continue;
+    is_any_well = true;
     const int load = load_of(state, place);
-    if (state.left_out.at(static_cast<std::size_t>(place)) || load >= fewest) continue;
+    if (load >= fewest) continue;
     best = place;
     fewest = load;
   }
-  return best;
+  return is_any_well ? best : place_to_try(state, now);
+}
+
+std::optional<int> place_to_try(const State& state, Moment now) {
+  for (int place = 0; place < state.policy.places; ++place) {
+    const bool is_full = load_of(state, place) >= share_of_a_place(state);
+    if (is_on_probation(state.places.at(static_cast<std::size_t>(place)), now) && !is_full && !is_tried(state, place)) {
+      return place;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<int> resting_place(const State& state, Moment now) {
+  std::optional<int> longest;
+  for (int place = 0; place < state.policy.places; ++place) {
+    const Place& candidate = state.places.at(static_cast<std::size_t>(place));
+    if (!is_resting(candidate, now) || load_of(state, place) > 0) continue;
+    if (longest && candidate.rest_ends >= state.places.at(static_cast<std::size_t>(*longest)).rest_ends) continue;
+    longest = place;
+  }
+  return longest;
+}
+
+std::optional<Moment> next_end_of_a_rest(const State& state, Moment now) {
+  std::optional<Moment> next;
+  for (const Place& place : state.places) {
+    if (is_resting(place, now)) next = std::min(next.value_or(*place.rest_ends), *place.rest_ends);
+  }
+  return next;
+}
+
+std::chrono::milliseconds rest_of_a_place(const SupervisorPolicy& policy, int times_left_out) {
+  std::chrono::milliseconds rest = policy.place_rest;
+  for (int i = 1; i < times_left_out && rest < policy.longest_place_rest; ++i) rest *= 2;
+  return std::min(rest, std::max(policy.place_rest, policy.longest_place_rest));
 }
 
 std::vector<int> members_of_the_next(const State& state) {

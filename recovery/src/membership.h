@@ -35,8 +35,25 @@ int count_able(const State& state);
 
 // Replicas that the next generation should have: members that have finished need no successor.
 int wanted(const State& state);
-// The usable place with the fewest processes; none where each has its share already.
-std::optional<int> free_place(const State& state);
+// Those that the run should have and that are neither there nor to be started.
+int count_missing(const State& state);
+
+bool is_resting(const Place& place, Moment now);
+bool is_on_probation(const Place& place, Moment now);
+int count_usable_places(const State& state, Moment now);
+// It was started to find out whether its place is well again, and has not shown that yet.
+bool is_on_trial(const State& state, const Member& member);
+// The place that is well and has the fewest processes; none where each has its share already. Where no place is well,
+// one on probation.
+std::optional<int> free_place(const State& state, Moment now);
+// One on probation that nobody tries.
+std::optional<int> place_to_try(const State& state, Moment now);
+// Of those that rest and have no process, the one that has rested longest.
+std::optional<int> resting_place(const State& state, Moment now);
+// When the next place has rested enough.
+std::optional<Moment> next_end_of_a_rest(const State& state, Moment now);
+// Of a place that is left out for the nth time.
+std::chrono::milliseconds rest_of_a_place(const SupervisorPolicy& policy, int times_left_out);
 
 // Survivors first, in the order of their ranks, then those that are ready, the oldest first; not more than are wanted.
 // Of too many survivors those with the newest state stay, and of these the lowest ranks.

@@ -64,9 +64,23 @@ class Decider {
     because("the run got further than ever before");
     state_.history.without_progress = 0;
     if (event_.step > state_.failed_step) state_.failures_of_step = 0;
+    bool is_any_back = false;
     for (const Member& member : state_.members) {
-      if (member.stage == Stage::training) state_.place_failures.at(member.place) = 0;
+      if (member.stage == Stage::training && clears_place(member)) is_any_back = true;
     }
+    if (is_any_back && state_.phase == RunPhase::running && !state_.is_stop_requested) start_missing();
+  }
+
+  // It has trained a step, which shows that the place is well. One that was there before the place was left out shows
+  // no more than it did then.
+  bool clears_place(const Member& member) {
+    Place& place = state_.places.at(member.place);
+    if (place.rest_ends && !is_on_trial(state_, member)) return false;
+    place.failures = 0;
+    if (!std::exchange(place.rest_ends, std::nullopt)) return false;
+    because("place " + std::to_string(member.place) + " is used again: " + name_of(member) +
+            " has trained a step there");
+    return true;
   }
 
   void on_stop_requested() {
@@ -96,11 +110,9 @@ class Decider {
     because(std::to_string(event_.count) + " replicas were asked for, there were to be " +
             std::to_string(state_.target));
     state_.target = event_.count;
-    for (int missing = wanted(state_) + state_.policy.spares - count_able(state_); missing > 0; --missing) {
-      const std::optional<int> place = free_place(state_);
-      if (!place) break;
-      start_process(*place);
-    }
+    start_missing();
+    try_rested_places();
+    try_places_at_once();
     dismiss_surplus();
     regroup_if_that_changes_anything();
     open_if_possible();
@@ -123,8 +135,8 @@ class Decider {
   void on_timer() {
     state_.timer.reset();
     if (state_.give_up_at && now_ >= *state_.give_up_at) return on_patience_lost();
-    if (!start_what_is_due("the pause before a new process is over"))
-      return because("a timer that was replaced is dropped");
+    const bool is_any_due = start_what_is_due("the pause before a new process is over");
+    if (!try_rested_places() && !is_any_due) return because("a timer that was replaced is dropped");
     open_if_possible();
   }
 
@@ -135,14 +147,28 @@ class Decider {
     }
     std::vector<PendingStart> due;
     std::erase_if(state_.pending_starts, [&](const PendingStart& pending) {
-      if (now_ < pending.due) return false;
+      if (now_ < start_of(pending)) return false;
       due.push_back(pending);
       return true;
     });
     if (due.empty()) return false;
     because(why);
-    for (const PendingStart& pending : due) start_pending(pending.place);
+    for (const PendingStart& pending : due) start_pending(pending);
     return true;
+  }
+
+  Moment start_of(const PendingStart& pending) const {
+    return is_held(pending.place) ? pending.at_latest : pending.due;
+  }
+
+  // By a killed process whose memory the next one there may need.
+  bool is_held(int place) const {
+    return state_.policy.start_when_gone && has_any(state_, [&](const Member& member) { return holds(member, place); });
+  }
+
+  bool holds(const Member& member, int place) const {
+    const bool is_gone = &member == subject_ && is_subject_gone();
+    return member.place == place && was_killed(member) && !is_gone;
   }
 
   bool must_wait_for_an_end() const { return state_.policy.all_start_together && has_any(state_, was_killed); }
@@ -153,10 +179,28 @@ class Decider {
   }
 
   // The place may have been left out during the pause.
-  void start_pending(int intended) {
-    const std::optional<int> place = state_.left_out.at(intended) ? free_place(state_) : intended;
-    if (place) return start_process(*place);
-    because(std::string(kNoPlaceIsFree));
+  void start_pending(const PendingStart& pending) {
+    const bool is_left_out = is_resting(state_.places.at(pending.place), now_);
+    const std::optional<int> place = is_left_out ? free_place(state_, now_) : pending.place;
+    if (!place) return because(std::string(kNoPlaceIsFree));
+    if (is_held(*place) && now_ < pending.at_latest) return start_later(*place, {});
+    if (is_held(*place)) {
+      because(names_of([&](const Member& member) { return holds(member, *place); }) +
+              " did not end in time, so a new process starts beside it");
+    }
+    start_process(*place);
+  }
+
+  void start_or_wait(int place) {
+    if (!is_held(place)) return start_process(place);
+    because("a new process starts on place " + std::to_string(place) + " when " +
+            names_of([&](const Member& member) { return holds(member, place); }) + " is gone");
+    start_later(place, {});
+  }
+
+  void start_later(int place, std::chrono::milliseconds pause) {
+    state_.pending_starts.push_back(
+        {.due = now_ + pause, .place = place, .at_latest = now_ + std::max(pause, state_.policy.restart.kill_timeout)});
   }
 
   void on_patience_lost() {
@@ -297,6 +341,7 @@ class Decider {
     const bool is_held_up = has_any(state_, [this](const Member& member) { return holds_up(member); });
     if (is_gathering && !is_held_up) state_.give_up_at.reset();
     if (is_gathering && state_.policy.all_start_together) start_what_is_due("those before them are gone");
+    if (state_.policy.start_when_gone) start_what_is_due("its place is empty");
     conclude_if_all_are_gone();
     open_if_possible();
   }
@@ -318,14 +363,15 @@ class Decider {
     if (!is_subject_gone()) act({.kind = ActionKind::kill_process, .member = subject_->id});
     if (is_explained) record(*subject_);
     if (is_ending()) return;
-    const bool others_go_on = !was_in_generation && has_any(state_, is_in_generation);
+    const bool is_spared = !was_in_generation || (state_.policy.keep_survivors && is_on_trial(state_, *subject_));
+    const bool others_go_on = is_spared && has_any(state_, is_in_generation);
     const bool is_a_further_one = was_in_generation && state_.failed_generation == state_.generation;
     if (was_in_generation) state_.failed_generation = state_.generation;
     if (event_.is_unrecoverable && !others_go_on) {
       because("a new process would meet it again, so the run ends");
       return end_run(kExitUnrecoverable, sentence);
     }
-    if (was_training && blames_the_step()) {
+    if (was_training && !others_go_on && blames_the_step()) {
       return end_run(kExitGaveUp, "gave up at step " + std::to_string(event_.step) + ", which failed " +
                                       std::to_string(state_.failures_of_step) +
                                       " times in different processes, the last time so: " + sentence);
@@ -339,7 +385,8 @@ class Decider {
 
   // Of several that die at once in a step only the first counts: that is no sign that the step is to blame.
   bool blames_the_step() {
-    if (event_.step < 0 || state_.blamed_generation == state_.generation) return false;
+    if (event_.step < 0 || event_.is_joining) return false;
+    if (state_.blamed_generation == state_.generation) return false;
     state_.blamed_generation = state_.generation;
     if (event_.step != state_.failed_step) state_.failures_of_step = 0;
     state_.failed_step = event_.step;
@@ -374,7 +421,7 @@ class Decider {
 
   struct Loss {
     std::string sentence{};
-    bool others_go_on = false;      // the lost one was a newcomer
+    bool others_go_on = false;      // the lost one was a newcomer, or tried a place
     bool is_a_further_one = false;  // of a generation that lost one before
   };
 
@@ -383,6 +430,7 @@ class Decider {
   void replace(const Loss& loss) {
     const RestartPolicy& policy = state_.policy.restart;
     RestartHistory& history = loss.others_go_on ? state_.newcomers : state_.history;
+    blame_place(subject_->place);
     if (event_.is_unrecoverable) {
       because("a new process would meet it again, so the others go on without one");
       return open_if_possible();
@@ -396,7 +444,6 @@ class Decider {
     history = with_restart(policy, std::move(history), now_);
     if (loss.is_a_further_one) history.without_progress = without_progress;
     because("restart " + std::to_string(history.restarts.size()) + " of at most " + limit());
-    blame_place(subject_->place);
     start_what_is_missing(pause_before(policy, history));
     open_if_possible();
   }
@@ -410,33 +457,72 @@ class Decider {
 
   void blame_place(int place) {
     if (state_.policy.all_start_together) return;  // fewer would be no use
-    const bool is_worn = ++state_.place_failures.at(place) >= state_.policy.failures_of_a_place;
-    const auto usable = std::count(state_.left_out.begin(), state_.left_out.end(), false);
-    if (!is_worn || state_.left_out.at(place) || usable == 1) return;
-    state_.left_out.at(place) = true;
-    because("place " + std::to_string(place) + " is left out: " + std::to_string(state_.place_failures.at(place)) +
-            " processes failed there one after the other");
+    Place& blamed = state_.places.at(place);
+    const bool is_worn = ++blamed.failures >= state_.policy.failures_of_a_place || blamed.rest_ends;
+    if (!is_worn || is_resting(blamed, now_) || count_usable_places(state_, now_) == 1) return;
+    const std::string why = blamed.rest_ends ? " is left out again: the process that tried it failed"
+                                             : " is left out: " + std::to_string(blamed.failures) +
+                                                   " processes failed there one after the other";
+    const std::chrono::milliseconds rest = rest_of_a_place(state_.policy, ++blamed.times_left_out);
+    blamed.rest_ends = now_ + rest;
+    blamed.first_on_trial = state_.next_member;
+    because("place " + std::to_string(place) + why + "; it is tried again after " + seconds(rest));
   }
 
   // One for each that is missing, the failed one's place first.
   void start_what_is_missing(std::chrono::milliseconds pause) {
-    const bool is_dealt_afresh = state_.left_out.at(subject_->place) || state_.policy.all_start_together;
-    std::optional<int> place = is_dealt_afresh ? free_place(state_) : subject_->place;
-    for (int missing = wanted(state_) + state_.policy.spares - count_able(state_); missing > 0; --missing) {
+    const bool is_dealt_afresh =
+        is_resting(state_.places.at(subject_->place), now_) || state_.policy.all_start_together;
+    std::optional<int> place = is_dealt_afresh ? free_place(state_, now_) : subject_->place;
+    for (int missing = count_missing(state_); missing > 0; --missing) {
       if (!place) return because(std::string(kNoPlaceIsFree));
       if (pause > std::chrono::milliseconds::zero()) {
         because("a new process starts in " + seconds(pause) + ", since there was no progress after the one before");
-        state_.pending_starts.push_back({now_ + pause, *place});
+        start_later(*place, pause);
       } else if (state_.policy.start_delay > std::chrono::milliseconds::zero() && can_others_go_on()) {
         because("a new process starts in " + seconds(state_.policy.start_delay) +
                 ", when the others, who need not wait for it, have gone on");
-        state_.pending_starts.push_back({now_ + state_.policy.start_delay, *place});
+        start_later(*place, state_.policy.start_delay);
       } else if (must_wait_for_an_end()) {
-        state_.pending_starts.push_back({now_, *place});
+        start_later(*place, {});
       } else {
-        start_process(*place);
+        start_or_wait(*place);
       }
-      place = free_place(state_);
+      place = free_place(state_, now_);
+    }
+  }
+
+  // Without a pause, since no failure is the reason.
+  void start_missing() {
+    while (count_missing(state_) > 0) {
+      const std::optional<int> place = free_place(state_, now_);
+      if (!place) return;
+      start_or_wait(*place);
+    }
+  }
+
+  // One newcomer for each, while the others train: so nobody waits for it, and its failure is no failure of the run.
+  bool try_rested_places() {
+    if (state_.phase != RunPhase::running || state_.is_stop_requested) return false;
+    bool is_any_tried = false;
+    while (count_missing(state_) > 0) {
+      const std::optional<int> place = place_to_try(state_, now_);
+      if (!place) break;
+      because("place " + std::to_string(*place) + " has rested and is tried again");
+      start_or_wait(*place);
+      is_any_tried = true;
+    }
+    return is_any_tried;
+  }
+
+  // Whoever asks for more replicas than there are places may know that a device is back.
+  void try_places_at_once() {
+    while (count_missing(state_) > 0) {
+      const std::optional<int> place = resting_place(state_, now_);
+      if (!place) return;
+      because("place " + std::to_string(*place) + " is tried before its rest is over, since it is needed");
+      state_.places.at(*place).rest_ends = now_;
+      start_or_wait(*place);
     }
   }
 
@@ -506,6 +592,7 @@ class Decider {
             " replicas");
     act({.kind = ActionKind::open_generation, .generation = state_.generation, .members = by_rank});
     if (state_.is_stop_requested) act({.kind = ActionKind::ask_to_stop});
+    try_rested_places();
   }
 
   // A generation that lacks replicas regroups when one is ready, and one that has too many when fewer are wanted.
@@ -614,8 +701,12 @@ class Decider {
     std::optional<Moment> next = state_.give_up_at;
     if (!must_wait_for_an_end()) {
       for (const PendingStart& pending : state_.pending_starts) {
-        next = std::min(next.value_or(pending.due), pending.due);
+        next = std::min(next.value_or(start_of(pending)), start_of(pending));
       }
+    }
+    const bool is_in_use = state_.phase == RunPhase::running && !state_.is_stop_requested;
+    if (is_in_use && count_missing(state_) > 0) {
+      if (const auto end = next_end_of_a_rest(state_, now_)) next = std::min(next.value_or(*end), *end);
     }
     if (next && next != state_.timer && state_.phase != RunPhase::over) {
       act({.kind = ActionKind::set_timer, .moment = *next});
@@ -645,8 +736,7 @@ State initial_state(const SupervisorPolicy& policy, int first_generation) {
   state.policy = policy;
   state.next_generation = first_generation;
   state.target = policy.replicas;
-  state.place_failures.resize(static_cast<std::size_t>(policy.places));
-  state.left_out.resize(static_cast<std::size_t>(policy.places));
+  state.places.resize(static_cast<std::size_t>(policy.places));
   return state;
 }
 

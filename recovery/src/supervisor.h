@@ -61,16 +61,30 @@ struct SupervisorPolicy {
   WhenLost when_lost = WhenLost::shrink;
   bool keep_survivors = true;  // false: any failure ends all processes, which start again from the newest savepoint
   bool all_start_together = false;  // with !keep_survivors: none starts before all that failed or were ended are gone
+  bool start_when_gone = false;     // a new process starts when those that were killed on its place are gone
   int failures_of_a_step = 3;       // in as many processes: then it is the step that is to blame, and the run ends
   int failures_of_a_place = 3;      // one after the other, without progress: it is left out if there is another
   // Of a process that nobody waits for: its start would take processors from those who go on.
   std::chrono::milliseconds start_delay{0};
+  // A place that was left out is tried again after place_rest, twice as long each further time.
+  std::chrono::milliseconds place_rest = std::chrono::minutes(10);
+  std::chrono::milliseconds longest_place_rest = std::chrono::hours(2);
   RestartPolicy restart{};
 };
 
 struct PendingStart {
   Moment due{};
   int place = 0;
+  Moment at_latest{};  // also when a process that was killed is still there
+};
+
+// well -> resting (left out) -> on probation -> well, when a process that was started there has trained a step
+//            ^-------------------' when one fails there
+struct Place {
+  int failures = 0;                   // in a row
+  int times_left_out = 0;             //
+  std::optional<Moment> rest_ends{};  // empty: it is well
+  int first_on_trial = 0;             // the members from this one on were started there to try it
 };
 
 struct State {
@@ -83,8 +97,7 @@ struct State {
   int next_member = 0;
   std::vector<Member> members;  // those whose processes may still be there, by id
   std::vector<PendingStart> pending_starts;
-  std::vector<int> place_failures;  // in a row, by place
-  std::vector<bool> left_out;       // by place
+  std::vector<Place> places;
   RestartHistory history;
   RestartHistory newcomers;         // of processes that failed before they were in a generation, while others went on
   std::int64_t failed_step = -1;    // of the newest failure in a step
@@ -125,6 +138,7 @@ struct Event {
   int signal = 0;  // 0: none
   std::int64_t step = -1;
   int count = 0;
+  bool is_joining = false;  // the process has not got to the steps of its generation yet
 };
 
 enum class ActionKind {

@@ -78,6 +78,7 @@ void check(const WatchdogOptions& options) {
   if (options.run_directory.empty()) refuse("run_directory is empty");
   if (options.command.empty()) refuse("command is empty");
   if (options.max_restarts < 0) refuse("max_restarts is " + std::to_string(options.max_restarts));
+  if (options.place_rest.count() <= 0) refuse("place_rest is " + std::to_string(options.place_rest.count()) + " ms");
   const auto hang_after = options.hang_after.value_or(options.start_timeout);
   for (const auto duration : {hang_after, options.start_timeout, options.stop_grace, options.restart_window}) {
     if (duration.count() <= 0) refuse("one of its durations is " + std::to_string(duration.count()) + " ms");
@@ -95,6 +96,8 @@ SupervisorPolicy policy_of(const WatchdogOptions& options) {
           .keep_survivors = options.recover_from == RecoverFrom::survivors && !options.is_plain_program,
           .all_start_together = options.is_plain_program,
           .start_delay = kStartDelay,
+          .start_when_gone = options.start_when_gone.value_or(false),
+          .place_rest = options.place_rest,
           .restart = {.max_restarts = options.max_restarts,
                       .restart_window = options.restart_window,
                       .stop_grace = options.stop_grace}};
@@ -189,7 +192,7 @@ class Watchdog {
       feed({.kind = EventKind::hang_detected,
             .member = hang->member,
             .what = hang->what + hint,
-            .step = process->step()});
+            .step = step_of(hang->member)});
     }
   }
 
@@ -272,7 +275,8 @@ class Watchdog {
 
   std::int64_t step_of(int id) const {
     const auto process = processes_.find(id);
-    return process == processes_.end() ? -1 : process->second->step();
+    if (process == processes_.end() || process->second->standing() == Standing::newcomer) return -1;
+    return process->second->step();
   }
 
   void on_message(int id, Message& message) {
@@ -426,6 +430,8 @@ class Watchdog {
 
   // Actions may cause events: those wait until the decision before them is carried out.
   void feed(Event event) {
+    const auto process = processes_.find(event.member);
+    event.is_joining = process != processes_.end() && process->second->standing() != Standing::in_steps;
     events_.push_back(std::move(event));
     if (events_.size() > 1) return;
     while (!events_.empty()) {

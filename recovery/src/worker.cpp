@@ -291,6 +291,7 @@ Worker::~Worker() = default;
 void Worker::enter_generation(Deadline deadline, std::int64_t state_step) {
   const int left = generation();
   connection_->forget_arenas();
+  if (left >= 0) connection_->page.standing = Standing::joining_again;
   if (left < 0) {
     connection_->send({{"kind", kReady}});
     deadline = Deadline::after(kAsLongAsTheWatchdogLives);
@@ -366,6 +367,9 @@ std::vector<SharedMemory> Worker::take_snapshot_memories() {
 
 void Worker::enter(Phase phase, std::int64_t step) {
   connection_->enter(phase, step);
+  // Whoever joins a generation is starting or waits for peers.
+  if (phase == Phase::starting || phase == Phase::waiting_for_peers) return;
+  connection_->page.standing.store(Standing::in_steps, std::memory_order_relaxed);
 }
 void Worker::beat() {
   if (!connection_->is_silent()) connection_->page.beat();

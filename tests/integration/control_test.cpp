@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
@@ -107,15 +106,6 @@ TEST_F(LiveRun, TellsOfEveryProcess) {
   EXPECT_EQ(stop(), kExitStopped);
 }
 
-TEST_F(LiveRun, LeavesNoSocketBehind) {
-  start(1, {"until_stop"});
-  ASSERT_TRUE(std::filesystem::exists(folder_ / "control"));
-
-  stop();
-
-  EXPECT_FALSE(std::filesystem::exists(folder_ / "control"));
-}
-
 TEST_F(LiveRun, GrowsAndShrinksWhenItIsScaled) {
   start(2, {"until_stop"});
 
@@ -130,26 +120,6 @@ TEST_F(LiveRun, GrowsAndShrinksWhenItIsScaled) {
   }));
   EXPECT_EQ(stop(), kExitStopped);
   EXPECT_TRUE(read_run_report(folder_ / "journal.jsonl").incidents.empty());
-}
-
-TEST_F(LiveRun, RefusesNumbersThatCannotBe) {
-  start(1, {"until_stop"});
-
-  for (const json& replicas : {json(0), json(-1), json(65), json(1e300), json("2"), json(nullptr), json::array({2})}) {
-    const json answer = ask({{"command", "scale"}, {"replicas", replicas}});
-    EXPECT_EQ(answer.at("ok"), false) << replicas;
-    EXPECT_THAT(answer.at("error").get<std::string>(), HasSubstr("1 to 64"));
-  }
-  EXPECT_EQ(ask({{"command", "scale"}}).at("ok"), false);
-  EXPECT_EQ(status().at("target"), 1);
-}
-
-TEST_F(LiveRun, RefusesCommandsThatItDoesNotKnow) {
-  start(1, {"until_stop"});
-
-  EXPECT_THAT(ask({{"command", "destroy"}}).at("error").get<std::string>(), HasSubstr("\"destroy\" is none"));
-  EXPECT_EQ(ask({{"command", 7}}).at("ok"), false);
-  EXPECT_EQ(ask(json::object()).at("ok"), false);
 }
 
 TEST_F(LiveRun, AnswersForASavepointWhenItIsThere) {

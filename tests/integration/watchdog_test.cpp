@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
@@ -183,6 +184,61 @@ TEST(Watchdog, RestartsAllReplicasWhenOneIsKilled) {
   EXPECT_EQ(restart.at("rank"), 1);
   EXPECT_EQ(restart.at("generation"), 0);
   EXPECT_EQ(restart.at("step"), 7);
+}
+
+TEST(Watchdog, EndsARunOfWhichOneStepFailsAgainAndAgain) {
+  const RunDirectory directory;
+
+  const RunOutcome outcome = run(directory, 1, {"compute", "kill@0:0", "kill@0:1", "kill@0:2", "finish"});
+
+  EXPECT_EQ(outcome.exit_code, kExitGaveUp);
+  EXPECT_THAT(outcome.sentence, HasSubstr("gave up at step 7"));
+}
+
+// It waits for its peers at a step, but has not begun one.
+TEST(Watchdog, BlamesNoStepForDeathsOnTheWayToIt) {
+  const RunDirectory directory;
+
+  const RunOutcome outcome = run(directory, 1, {"wait", "kill@0:0", "kill@0:1", "kill@0:2", "finish"});
+
+  EXPECT_EQ(outcome.exit_code, kExitFinished) << outcome.sentence;
+  EXPECT_EQ(directory.causes().size(), 3U);
+  EXPECT_EQ(directory.events("restart").at(2).at("restart").at("step"), -1);
+}
+
+TEST(Watchdog, StartsTheSuccessorWhenTheEndIsConfirmedWhereThatIsAskedFor) {
+  const RunDirectory directory;
+  WatchdogOptions options = options_for(directory, 2, {"compute", "kill@1:0", "wait_for_a_peer@0:0", "finish"});
+  options.start_when_gone = true;
+  options.when_lost = WhenLost::wait;
+
+  const RunOutcome outcome = run_watchdog(options);
+
+  EXPECT_EQ(outcome.exit_code, kExitFinished) << outcome.sentence;
+  std::vector<std::string> starters;
+  for (const json& line : directory.journal()) {
+    const json actions = line.value("actions", json::array());
+    if (std::find(actions.begin(), actions.end(), "start_process 2 on place 1") != actions.end())
+      starters.push_back(line.at("event"));
+  }
+  EXPECT_THAT(starters, ElementsAre("exited"));
+}
+
+TEST(Watchdog, TriesAPlaceAgainThatWasLeftOutAndUsesItWhenItIsWell) {
+  const RunDirectory directory;
+  Program program(directory, 2, {"fails=3", "place_rest=200", "until_stop"});
+  const auto is_said = [&](const std::string& text) {
+    const std::vector<json> lines = directory.journal();
+    return std::any_of(lines.begin(), lines.end(),
+                       [&](const json& line) { return line.value("reason", "").find(text) != std::string::npos; });
+  };
+
+  EXPECT_TRUE(comes_true([&] { return is_said("place 1 is used again"); }));
+
+  EXPECT_TRUE(is_said("place 1 is left out: 3 processes failed there one after the other"));
+  EXPECT_TRUE(is_said("generation 0 opens with 1 replicas"));
+  EXPECT_TRUE(is_said("place 1 has rested and is tried again"));
+  EXPECT_EQ(WEXITSTATUS(program.kill(SIGTERM)), kExitStopped);
 }
 
 TEST(Watchdog, RestartsWhenAReplicaReportsAnException) {
@@ -382,6 +438,7 @@ TEST(Watchdog, RefusesOptionsThatCannotWork) {
   EXPECT_EQ(code_of([](auto& options) { options.replicas = kMaxReplicas + 1; }), ErrorCode::invalid_argument);
   EXPECT_EQ(code_of([](auto& options) { options.command.clear(); }), ErrorCode::invalid_argument);
   EXPECT_EQ(code_of([](auto& options) { options.hang_after = 0ms; }), ErrorCode::invalid_argument);
+  EXPECT_EQ(code_of([](auto& options) { options.place_rest = 0ms; }), ErrorCode::invalid_argument);
   EXPECT_EQ(code_of([](auto& options) { options.worker_config = "\xff"; }), ErrorCode::invalid_argument);
   EXPECT_EQ(code_of([](auto& options) { options.faults = {"rank=2,step=1,fault=kill"}; }), ErrorCode::invalid_argument);
   EXPECT_EQ(code_of([](auto& options) { options.run_directory = "/dev/null/run"; }), ErrorCode::input_output);

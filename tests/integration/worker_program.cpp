@@ -1,6 +1,8 @@
 // A program to be supervised. As a worker it does what its script says; otherwise it is the watchdog of such workers:
 //
-//   recovery_worker RUN_DIRECTORY REPLICAS STATEMENT...       and, before the statements, fault=SPECIFICATION...
+//   recovery_worker RUN_DIRECTORY REPLICAS STATEMENT...
+//
+// and, before the statements, fault=SPECIFICATION..., fails=N, place_rest=MILLISECONDS
 //
 // A statement is VERB[@RANK[:GENERATION]]; a replica that it does not name passes over it.
 
@@ -10,6 +12,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <span>
 #include <stdexcept>
@@ -216,6 +219,17 @@ void obey_all(Worker& worker, std::span<const std::string> script) {
   }
 }
 
+// "fails=N": the first N processes that are started for rank 1 fail before they are ready.
+void fail_at_start(const Worker& worker, std::span<const std::string> script) {
+  if (worker.rank() != 1) return;
+  for (const std::string& text : script) {
+    if (!text.starts_with("fails=")) continue;
+    for (int i = 0; i < std::stoi(text.substr(6)); ++i) {
+      if (std::filesystem::create_directory(worker.run_directory() + "/failed-" + std::to_string(i))) ::_exit(4);
+    }
+  }
+}
+
 // A survivor of a failure follows the script from its start, as a member of the next generation.
 int run_worker(std::span<const std::string> script) {
   for (const std::string& text : script) {
@@ -223,6 +237,7 @@ int run_worker(std::span<const std::string> script) {
     if (text == "exit_before_join") return 4;
   }
   const auto worker = Worker::join(Deadline::after(60s));
+  fail_at_start(*worker, script);
   while (true) {
     worker->enter_generation(Deadline::after(60s));
     try {
@@ -244,6 +259,9 @@ int supervise(const std::vector<std::string>& arguments) {
       .replicas = std::stoi(arguments.at(2)), .run_directory = arguments.at(1), .command = arguments};
   for (const std::string& argument : arguments) {
     if (argument.starts_with("fault=")) options.faults.push_back(argument.substr(6));
+    if (argument.starts_with("place_rest=")) {
+      options.place_rest = std::chrono::milliseconds(std::stoi(argument.substr(11)));
+    }
   }
   const RunOutcome outcome = run_watchdog(options);
   std::fprintf(stderr, "%s\n", outcome.sentence.c_str());

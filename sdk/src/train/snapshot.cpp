@@ -8,7 +8,6 @@
 #include "holdfast/base/error.h"
 #include "holdfast/format/array_file.h"
 #include "holdfast/format/compression_choice.h"
-#include "holdfast/train/trainer.h"
 
 namespace holdfast {
 namespace {
@@ -50,21 +49,6 @@ void require_same_arrays(const Snapshot& snapshot, const std::vector<StateSpan>&
                                              std::to_string(snapshot.arrays.size()) + " arrays, the model " +
                                              std::to_string(spans.size()));
   }
-}
-
-// Fills an arena from the arrays called prefix + entry name.
-std::vector<float> collect(const Snapshot& snapshot, const ArenaLayout& layout, const std::string& prefix,
-                           const std::string& origin) {
-  std::vector<float> arena(layout.float_count());
-  for (std::size_t entry = 0; entry < layout.entries().size(); ++entry) {
-    const SnapshotArray* array = find(snapshot, prefix + layout.entries()[entry].name);
-    if (array == nullptr || array->shape != layout.entries()[entry].shape) {
-      throw Error(ErrorCode::invalid_file, origin + " does not hold the array " + prefix +
-                                               layout.entries()[entry].name + " that its own model needs");
-    }
-    std::copy(array->values.begin(), array->values.end(), layout.view(std::span<float>(arena), entry).begin());
-  }
-  return arena;
 }
 
 // Valid while the snapshot is.
@@ -208,19 +192,6 @@ Snapshot read_savepoint(FileSystem& files, const std::string& path) {
   }
   file.read_into(targets);
   return snapshot;
-}
-
-Sequential load_model(const std::string& path) {
-  const Snapshot snapshot = read_savepoint(posix_file_system(), path);
-  const nlohmann::json graph = nlohmann::json::parse(snapshot.state.graph);
-  if (!graph.is_object() || graph.value("format", nlohmann::json()) != "holdfast.sequential") {
-    throw Error(ErrorCode::unsupported,
-                path + " holds an application's own model, no Sequential: load it through a Trainer of that model");
-  }
-  Sequential model = Sequential::from_graph(snapshot.state.graph);
-  model.set_weights(collect(snapshot, model.parameters(), "model/", path),
-                    collect(snapshot, model.buffers(), "model/", path));
-  return model;
 }
 
 }  // namespace holdfast

@@ -15,6 +15,7 @@
 #include "holdfast/recovery/memory_snapshot.h"
 #include "holdfast/recovery/watchdog.h"
 #include "holdfast/recovery/worker.h"
+#include "holdfast/train/memory_savepoint.h"
 #include "train/place.h"
 #include "train/resume.h"
 #include "train/snapshot.h"
@@ -153,13 +154,11 @@ recovery::RecoverFrom to_recovery(RecoverFrom recover_from) {
 }
 
 // What the replicas could not write any more.
-void save_from_memory(const SuperviseOptions& options, std::int64_t step, std::span<const std::byte> image) {
+void save_what_is_left(const SuperviseOptions& options, std::int64_t step, std::span<const std::byte> image) {
+  if (options.recover_from == RecoverFrom::savepoint) return;
   try {
-    const auto newest = newest_savepoint_step(posix_file_system(), options.run_directory);
-    if (newest.value_or(-1) >= step || options.recover_from == RecoverFrom::savepoint) return;
-    const std::string path = options.run_directory + "/" + savepoint_name(step);
-    write_savepoint(posix_file_system(), path, snapshot_from_image(image));
-    log(LogLevel::info, "the newest state in memory was saved as " + path);
+    const std::optional<std::string> path = save_from_memory(options.run_directory, step, image);
+    if (path) log(LogLevel::info, "the newest state in memory was saved as " + *path);
   } catch (const std::exception& failure) {
     log(LogLevel::error, std::string("the newest state in memory could not be saved: ") + failure.what());
   }
@@ -192,13 +191,15 @@ recovery::RunOutcome watch(int argc, char** argv, const SuperviseOptions& option
        .worker_config = worker_config(options, choices).dump(),
        .max_restarts = options.max_restarts,
        .restart_window = options.restart_window,
+       .place_rest = options.place_rest,
+       .start_when_gone = options.start_when_gone.value_or(options.kind != DeviceKind::cpu),
        .hang_after = options.hang_after,
        .start_timeout = options.start_timeout,
        .stop_grace = options.stop_grace,
        .faults = faults,
        .when_owned = [&] { record_choices(options, choices); },
        .when_unfinished = [&](std::int64_t step,
-                              std::span<const std::byte> image) { save_from_memory(options, step, image); }});
+                              std::span<const std::byte> image) { save_what_is_left(options, step, image); }});
 }
 
 recovery::Phase to_recovery(TrainingPhase phase) {

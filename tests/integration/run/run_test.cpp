@@ -186,6 +186,37 @@ TEST_F(RunDigits, RefusesToResumeWithAnOptionThatChangesTheBits) {
   EXPECT_THAT(result.output, HasSubstr("seed 11"));
 }
 
+// Of its state the newcomer has got a part when it dies, three times.
+TEST_F(RunDigits, SurvivesNewcomersThatDieBeforeTheirFirstStep) {
+  std::vector<std::string> options{"--replicas", "2", "--devices", "cpu:0", "--when-lost", "wait"};
+  for (const char* fault :
+       {"rank=1,step=10,fault=kill", "rank=1,phase=broadcast,generation=1,fault=kill",
+        "rank=1,phase=broadcast,generation=2,fault=kill", "rank=1,phase=broadcast,generation=3,fault=kill"}) {
+    options.insert(options.end(), {"--inject", fault});
+  }
+
+  const ProgramResult result = run(options, digits());
+
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_EQ(report_of(folder_).at("weights_digest"), undisturbed_digest());
+  EXPECT_EQ(report_of(folder_).at("restarts").size(), 4U);
+}
+
+// The state in memory outlives all replicas, and the run with them.
+TEST_F(RunDigits, LeavesASavepointOfTheSnapshotInMemoryWhenTheRunGivesUp) {
+  const std::map<std::string, std::string> options{{"--memory-snapshot-every", "1"}, {"--save-every", "0"}};
+
+  const ProgramResult result =
+      run({"--replicas", "1", "--max-restarts", "0", "--inject", "rank=0,step=15,fault=kill"}, digits(options));
+
+  EXPECT_EQ(result.exit_code, 70) << result.output;
+  EXPECT_THAT(result.output, HasSubstr("savepoint-0000000015.h5"));
+  ASSERT_EQ(run({"--replicas", "1"}, digits(options)).exit_code, 0);
+  EXPECT_THAT(events("resumed").back().at("details").at("path").get<std::string>(),
+              HasSubstr("savepoint-0000000015.h5"));
+  EXPECT_EQ(report_of(folder_).at("weights_digest"), undisturbed_digest());
+}
+
 // --- a program in C
 
 constexpr const char* kSteps = "30000";

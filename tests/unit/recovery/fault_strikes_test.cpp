@@ -245,15 +245,6 @@ TEST_F(Strikes, OfMemoryThrowBadAllocAndLeaveEnoughToSaySo) {
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
-TEST_F(Strikes, OfTheWatchdogKillTheProcessThatTheyAreToldOf) {
-  Child watchdog([] { std::this_thread::sleep_for(1h); });
-  const Child replica(meeting("fault=kill-watchdog", {.watchdog_pid = watchdog.pid()}));
-
-  const int status = watchdog.next_status();
-
-  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << status;
-}
-
 TEST_F(Strikes, OfDamageFlipBytesOfTheNewestSavepointAndKill) {
   const std::string content(10'000, 'x');
   for (const char* name : {"savepoint-0000000009.h5", "savepoint-0000000010.h5", "savepoint-0000000011.h5.damaged"}) {

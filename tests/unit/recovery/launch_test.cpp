@@ -87,6 +87,15 @@ TEST_F(Launch, DealsTheListedDevices) {
   EXPECT_THAT(launched.variables_of({.rank = 0, .replicas = 2, .place = 1}), Contains("HOLDFAST_DEVICE=gpu:1"));
 }
 
+TEST_F(Launch, WaitsForTheEndOfProcessesOnDevicesThatAreNoCpus) {
+  EXPECT_EQ(for_any_program(options(2), {}).start_when_gone, false);
+  EXPECT_EQ(for_any_program(options(2), {"cpu:0", "gpu:1"}).start_when_gone, true);
+
+  WatchdogOptions decided = options(2);
+  decided.start_when_gone = false;
+  EXPECT_EQ(for_any_program(decided, {"gpu:1"}).start_when_gone, false);
+}
+
 TEST_F(Launch, NamesRankAndSizeAsLaunchersDo) {
   const auto variables = for_any_program(options(4), {}).variables_of({.rank = 3, .replicas = 4, .place = 3});
 

@@ -55,6 +55,12 @@ struct WatchdogOptions {
   std::string worker_config{};                // handed to each worker as it is
   int max_restarts = 20;                      // within restart_window; one failure more ends the run
   std::chrono::milliseconds restart_window = std::chrono::minutes(10);
+  // A place where one process after the other failed is left out for so long, twice as long each further time, at most
+  // two hours; then a new process tries it while the others train.
+  std::chrono::milliseconds place_rest = std::chrono::minutes(10);
+  // A new process starts when the end of those before it on its place is confirmed, 30 s after they were killed at
+  // latest: for devices whose memory does not hold both. Otherwise at once, which is also what empty means.
+  std::optional<bool> start_when_gone{};
   // The most without progress, outside of waiting for peers. Empty: by what it does and by the run's step times, see
   // hang_limits.h.
   std::optional<std::chrono::milliseconds> hang_after{};

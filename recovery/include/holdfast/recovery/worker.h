@@ -89,7 +89,8 @@ class Worker {
   // What is there of earlier writers, read-only, newest writer first; for the generation's rank 0, empty for others.
   std::vector<SharedMemory> take_snapshot_memories();
 
-  // Both tell that there is progress; cheap enough for every layer of a network. Any thread.
+  // Both tell that there is progress; cheap enough for every layer of a network. Any thread. A process that dies before
+  // it has entered another phase than `starting` and `waiting_for_peers` in its generation did not die of a step.
   void enter(Phase phase, std::int64_t step);
   void beat();
   // This process has trained on so many more samples: for those who look at the run. Any thread.

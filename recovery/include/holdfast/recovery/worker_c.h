@@ -87,7 +87,9 @@ HOLDFAST_C_API const char* holdfast_worker_run_directory(const holdfast_worker* 
 // several times as long: a shorter one blames the victim.
 HOLDFAST_C_API double holdfast_worker_patience_seconds(const holdfast_worker* worker);
 
-// Both tell that there is progress; cheap enough for every step. Any thread. `step` is where training is.
+// Both tell that there is progress; cheap enough for every step. Any thread. `step` is where training is. A
+// process that dies before it has entered another phase than starting and waiting for peers in its generation did not
+// die of a step.
 HOLDFAST_C_API void holdfast_worker_enter(holdfast_worker* worker, holdfast_phase phase, int64_t step);
 HOLDFAST_C_API void holdfast_worker_beat(holdfast_worker* worker);
 

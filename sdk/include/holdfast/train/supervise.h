@@ -69,6 +69,13 @@ struct SuperviseOptions {
 
   int max_restarts = 20;  // within restart_window; then the run ends with the last cause
   std::chrono::milliseconds restart_window = std::chrono::minutes(10);
+  // A device where one process after the other failed is left out where there is another. After so long, twice as long
+  // each further time and at most two hours, a new process tries it while the others train; `holdfast scale` has it
+  // tried at once.
+  std::chrono::milliseconds place_rest = std::chrono::minutes(10);
+  // Whether the successor of a failed process waits for the kernel to confirm its end, for at most 30 s: a device with
+  // little memory cannot hold both. Empty: on devices that are not CPUs.
+  std::optional<bool> start_when_gone{};
   // A replica that makes no progress for this long is taken for hung and replaced: longer than the longest step,
   // callback or sample. Empty: a step may take a second and three times the 99th percentile of those before; callbacks,
   // savepoints and evaluation 30 s; a process that uses its processor ten times as long, and at least 30 s.

@@ -62,6 +62,8 @@ void set_field(Event& event, const std::string& key, const std::string& value) {
     event.what = value;
   } else if (key == "unrecoverable") {
     event.is_unrecoverable = value == "1";
+  } else if (key == "joining") {
+    event.is_joining = value == "1";
   } else if (key == "step") {
     event.step = std::stoll(value);
   } else {
@@ -101,7 +103,11 @@ void set_policy(SupervisorPolicy& policy, const std::string& key, const std::str
       {"restart_window", &RestartPolicy::restart_window},
       {"stop_grace", &RestartPolicy::stop_grace},
       {"kill_timeout", &RestartPolicy::kill_timeout}};
-  if (const auto number = numbers.find(key); number != numbers.end()) {
+  static const std::map<std::string, std::chrono::milliseconds SupervisorPolicy::*> rests{
+      {"place_rest", &SupervisorPolicy::place_rest}, {"longest_place_rest", &SupervisorPolicy::longest_place_rest}};
+  if (const auto rest = rests.find(key); rest != rests.end()) {
+    policy.*rest->second = seconds(value);
+  } else if (const auto number = numbers.find(key); number != numbers.end()) {
     policy.*number->second = std::stoi(value);
   } else if (const auto duration = durations.find(key); duration != durations.end()) {
     policy.restart.*duration->second = seconds(value);
@@ -109,6 +115,8 @@ void set_policy(SupervisorPolicy& policy, const std::string& key, const std::str
     policy.start_delay = seconds(value);
   } else if (key == "max_restarts") {
     policy.restart.max_restarts = std::stoi(value);
+  } else if (key == "start_when_gone") {
+    policy.start_when_gone = value == "1";
   } else if (key == "keep_survivors") {
     policy.keep_survivors = value == "1";
   } else if (key == "all_start_together") {

@@ -8,6 +8,7 @@ namespace holdfast::recovery {
 namespace {
 
 constexpr int kFaultsAtMost = 16;
+constexpr int kLongestNewsMs = 100;
 
 }  // namespace
 
@@ -382,15 +383,17 @@ void SimulatedWorld::on_dies(int member, int signal) {
     return schedule(process.unkillable_until - now_,
                     {.happening = Happening::dies, .member = member, .number = signal});
   }
-  const bool is_in_a_step = process.life == Life::inside && process.step >= 0;
-  const std::int64_t step = is_in_a_step ? process.step + 1 : -1;
+  const std::int64_t step = process.life == Life::inside && process.step >= 0 ? process.step + 1 : -1;
+  const bool is_joining = !has_steps(process);
   process.life = Life::gone;
+  process.died_at = now_;
   note("process " + std::to_string(member) + " dies by signal " + std::to_string(signal));
   if (draws_.chance(50)) ++process.channel;
   if (process.was_ready && draws_.chance(80)) {
-    tell(within(0, 3), {.kind = EventKind::died, .member = member, .step = step});
+    tell(within(0, 3), {.kind = EventKind::died, .member = member, .step = step, .is_joining = is_joining});
   }
-  tell(within(0, 100), {.kind = EventKind::exited, .member = member, .signal = signal, .step = step});
+  tell(within(0, kLongestNewsMs),
+       {.kind = EventKind::exited, .member = member, .signal = signal, .step = step, .is_joining = is_joining});
 }
 
 std::optional<Event> SimulatedWorld::on_watched(int member) {
@@ -400,7 +403,11 @@ std::optional<Event> SimulatedWorld::on_watched(int member) {
   if (process.life == Life::gone || (process.life == Life::idle && !is_asked_for)) return std::nullopt;
   if (!is_hung(process)) return std::nullopt;
   const std::int64_t step = process.life == Life::inside && process.step >= 0 ? process.step + 1 : -1;
-  return Event{.kind = EventKind::hang_detected, .member = member, .what = "no progress", .step = step};
+  return Event{.kind = EventKind::hang_detected,
+               .member = member,
+               .what = "no progress",
+               .step = step,
+               .is_joining = !has_steps(process)};
 }
 
 // --- faults
@@ -487,7 +494,8 @@ void SimulatedWorld::report_failure(int member) {
                 .member = member,
                 .what = "an exception",
                 .is_unrecoverable = is_unrecoverable,
-                .step = is_in_a_step ? process.step + 1 : -1});
+                .step = is_in_a_step ? process.step + 1 : -1,
+                .is_joining = !has_steps(process)});
   schedule(within(0, 50), {.happening = Happening::exits, .member = member, .number = 1});
 }
 
@@ -501,13 +509,22 @@ bool SimulatedWorld::is_well(int member) const {
   return process.life != Life::gone && !is_hung(process) && !process.is_condemned;
 }
 
+// Its generation has got to its steps.
+bool SimulatedWorld::has_steps(const Process& process) const {
+  return process.generation == generation_.number && generation_.step >= 0;
+}
+
 bool SimulatedWorld::is_hung(const Process& process) const {
   return process.is_hung && (!process.goes_on || now_ < *process.goes_on);
 }
 
 bool SimulatedWorld::has_anyone_hung() const {
-  return std::any_of(processes_.begin(), processes_.end(),
-                     [](const auto& entry) { return entry.second.is_hung && entry.second.life != Life::gone; });
+  return std::any_of(processes_.begin(), processes_.end(), [this](const auto& entry) {
+    // The supervisor hears of its end a little later.
+    const bool is_there =
+        entry.second.life != Life::gone || now_ < entry.second.died_at + std::chrono::milliseconds(kLongestNewsMs);
+    return entry.second.is_hung && is_there;
+  });
 }
 
 }  // namespace holdfast::recovery

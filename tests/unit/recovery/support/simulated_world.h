@@ -66,7 +66,7 @@ class SimulatedWorld {
 
   // Alive, not hung, and nobody asked for its end.
   bool is_well(int member) const;
-  // Among those that are alive, be it only for a while.
+  // Among those that are alive as far as the supervisor can know, be it only for a while.
   bool has_anyone_hung() const;
   std::int64_t steps() const { return steps_; }
   std::int64_t committed() const { return committed_; }
@@ -98,6 +98,7 @@ class SimulatedWorld {
     bool is_hung = false;
     std::optional<Microseconds> goes_on{};  // when it is hung only for a while
     Microseconds unkillable_until{};
+    Microseconds died_at{};
     Microseconds last_sent{};
     Microseconds last_received{};
     int channel = 0;  // what was sent on an earlier one is lost
@@ -175,6 +176,7 @@ class SimulatedWorld {
   void leave_unasked(int member);
   std::optional<int> any_living();
 
+  bool has_steps(const Process& process) const;
   bool is_hung(const Process& process) const;
   bool are_all_inside(const Generation& generation) const;
   void check_start(const Generation& generation) const;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "holdfast/recovery/watchdog.h"
+#include "membership.h"
 #include "supervisor.h"
 #include "unit/recovery/support/simulated_world.h"
 
@@ -24,9 +25,13 @@ SupervisorPolicy drawn_policy(Draws& draws) {
   policy.places = draws.between(1, 4);
   policy.when_lost = draws.chance(50) ? WhenLost::wait : WhenLost::shrink;
   policy.keep_survivors = !draws.chance(15);
+  policy.start_when_gone = draws.chance(30);
   policy.failures_of_a_step = draws.between(2, 4);
   policy.failures_of_a_place = draws.between(1, 4);
   if (draws.chance(50)) policy.start_delay = std::chrono::milliseconds(500);
+  // From less than a process takes to start to more than most runs take.
+  policy.place_rest = std::chrono::milliseconds(draws.between(50, 3000));
+  policy.longest_place_rest = 4 * policy.place_rest;
   policy.restart.max_restarts = draws.chance(75) ? 20 : draws.between(0, 4);
   return policy;
 }
@@ -38,10 +43,6 @@ void demand(bool is_kept, const std::string& otherwise) {
 bool is_failure(EventKind kind) {
   return kind == EventKind::failure_reported || kind == EventKind::died || kind == EventKind::exited ||
          kind == EventKind::hang_detected || kind == EventKind::start_failed;
-}
-
-bool is_in_generation(const Member& member) {
-  return member.stage == Stage::training || member.stage == Stage::waiting;
 }
 
 class Simulation {
@@ -78,10 +79,15 @@ class Simulation {
     ++run_.decisions;
     kind_ = event.kind;
     note_before(event);
+    const auto count_well = [](const State& state) {
+      return std::count_if(state.places.begin(), state.places.end(),
+                           [](const Place& place) { return !place.rest_ends; });
+    };
     Decision decision = decide(state_, event, world_.now());
     const State before = std::exchange(state_, std::move(decision.state));
     write_down(event, decision);
     note_after(before, event);
+    if (count_well(state_) > count_well(before)) run_.has_place_back = true;
     demand(!decision.reason.empty(), "a decision has no reason");
     check_patience(before, event);
     check_size();
@@ -120,7 +126,22 @@ class Simulation {
     const bool is_new = was->stage != Stage::failed && was->stage != Stage::finished && was->stage != Stage::leaving;
     if (!has_failed || !is_new) return;
     ++run_.failures;
-    if (was->stage == Stage::training && event.step >= 0) failed_steps_[event.step].insert(before.generation);
+    check_trial(before, *was);
+    if (was->stage == Stage::training && event.step >= 0 && !event.is_joining)
+      failed_steps_[event.step].insert(before.generation);
+  }
+
+  // Whoever tries a place that was left out does so at nobody's expense.
+  void check_trial(const State& before, const Member& failed) {
+    if (!is_on_trial(before, failed)) return;
+    const bool others_are_there =
+        has_any(before, [&](const Member& member) { return member.id != failed.id && is_in_generation(member); });
+    const bool is_end = state_.phase == RunPhase::ending && before.phase != RunPhase::ending;
+    const bool is_spared = others_are_there && state_.policy.keep_survivors && before.phase != RunPhase::finishing;
+    demand(!is_spared || !is_end, "the run ends because a place was tried that was left out");
+    // The budget also pays for ends of generations that nobody explained.
+    const bool is_paid = state_.history.restarts.size() > before.history.restarts.size() && !before.is_end_unexplained;
+    demand(!is_spared || !is_paid, "a place was tried that was left out, at the expense of the run's budget");
   }
 
   // --- what must always be so
@@ -167,7 +188,8 @@ class Simulation {
     if (state_.phase == RunPhase::over) return;
     if (state_.give_up_at) demand(world_.is_timer_set_until(*state_.give_up_at), "no timer for a deadline");
     for (const PendingStart& pending : state_.pending_starts) {
-      demand(world_.is_timer_set_until(pending.due), "no timer for a start that is due");
+      const Moment start = state_.policy.start_when_gone ? pending.at_latest : pending.due;
+      demand(world_.is_timer_set_until(start), "no timer for a start that is due");
     }
   }
 
@@ -177,7 +199,7 @@ class Simulation {
     demand(!finish_, "an action after the run has finished");
     switch (action.kind) {
       case ActionKind::start_process:
-        return start(action);
+        return start(before, action);
       case ActionKind::kill_process:
         return kill(before, action.member);
       case ActionKind::cancel_generation:
@@ -201,9 +223,21 @@ class Simulation {
     }
   }
 
-  void start(const Action& action) {
+  void start(const State& before, const Action& action) {
+    const auto is_overdue = [this](const PendingStart& pending) { return pending.at_latest <= world_.now(); };
+    const bool may_start_beside = !state_.policy.start_when_gone ||
+                                  std::any_of(before.pending_starts.begin(), before.pending_starts.end(), is_overdue);
+    // Those that are dismissed in this very decision come behind it.
+    const auto may_be_there = [&](const Member& member) {
+      const Member* was = find_member(before, member.id);
+      return member.place == action.place && (member.stage == Stage::failed || (was != nullptr && was_killed(*was)));
+    };
+    demand(may_start_beside || !has_any(state_, may_be_there),
+           "a start on a place whose killed process may still be there");
     demand(action.place >= 0 && action.place < state_.policy.places, "a start on a place that is not there");
-    demand(!state_.left_out.at(static_cast<std::size_t>(action.place)), "a start on a place that is left out");
+    demand(!is_resting(state_.places.at(static_cast<std::size_t>(action.place)), world_.now()),
+           "a start on a place that is left out");
+    if (is_on_trial(state_, *find_member(state_, action.member))) run_.tried_a_place = true;
     demand(!stopped_at_, "a start although the run is to stop");
     world_.start_process(action.member);
   }

@@ -20,6 +20,8 @@ struct SimulatedRun {
   bool went_on_with_survivors = false;
   bool computed_steps_again = false;
   bool regrouped = false;
+  bool tried_a_place = false;   // that had been left out
+  bool has_place_back = false;  // after that
 };
 
 // `log`, if there is one, gets a line for each event and decision.

@@ -64,11 +64,11 @@ struct SupervisorPolicy {
   bool start_when_gone = false;     // a new process starts when those that were killed on its place are gone
   int failures_of_a_step = 3;       // in as many processes: then it is the step that is to blame, and the run ends
   int failures_of_a_place = 3;      // one after the other, without progress: it is left out if there is another
-  // Of a process that nobody waits for: its start would take processors from those who go on.
-  std::chrono::milliseconds start_delay{0};
   // A place that was left out is tried again after place_rest, twice as long each further time.
   std::chrono::milliseconds place_rest = std::chrono::minutes(10);
   std::chrono::milliseconds longest_place_rest = std::chrono::hours(2);
+  // Of a process that nobody waits for: its start would take processors from those who go on.
+  std::chrono::milliseconds start_delay{0};
   RestartPolicy restart{};
 };
 

@@ -95,9 +95,9 @@ SupervisorPolicy policy_of(const WatchdogOptions& options) {
           .when_lost = options.when_lost,
           .keep_survivors = options.recover_from == RecoverFrom::survivors && !options.is_plain_program,
           .all_start_together = options.is_plain_program,
-          .start_delay = kStartDelay,
           .start_when_gone = options.start_when_gone.value_or(false),
           .place_rest = options.place_rest,
+          .start_delay = kStartDelay,
           .restart = {.max_restarts = options.max_restarts,
                       .restart_window = options.restart_window,
                       .stop_grace = options.stop_grace}};

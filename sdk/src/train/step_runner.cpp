@@ -22,11 +22,11 @@ std::size_t round_up_to_line(std::size_t floats) {
 }
 
 // Arenas of all ranks are alike, so the rank with most shards decides.
-int slots_of_every_rank(const Replica::Place& place) {
+int slots_of_every_rank(const ShardDeal& deal, int workers) {
   int slots = 1;
-  for (int rank = 0; rank < place.size; ++rank) {
-    const int local = dealt_shards(place.shards, place.size, rank).count();
-    slots = std::max(slots, ShardAccumulator::slots_needed(local, std::min(local, place.workers)));
+  for (int rank = 0; rank < deal.ranks(); ++rank) {
+    const int local = deal.of(rank).count();
+    slots = std::max(slots, ShardAccumulator::slots_needed(local, std::min(local, workers)));
   }
   return slots;
 }
@@ -39,21 +39,18 @@ std::int64_t samples_of(std::span<const ShardSlice> shards) {
 }  // namespace
 
 int StepRunner::workers_of(const Replica::Place& place) {
-  return std::min((place.shards + place.size - 1) / place.size, place.workers);
+  return std::min(place.deal().of(place.rank).count(), place.workers);
 }
 
 StepRunner::StepRunner(Replica::Place& place, Trainable& trainable)
-    : place_(place),
-      trainable_(trainable),
-      local_(dealt_shards(place.shards, place.size, place.rank)),
-      workers_(workers_of(place)) {
+    : place_(place), trainable_(trainable), local_(place.deal().of(place.rank)), workers_(workers_of(place)) {
   sum_count_ = trainable_.sum_names().size();
   sums_begin_ = round_up_to_line(trainable_.gradient_count());
   block_floats_ = round_up_to_line(sums_begin_ + sum_count_ + kVotes);
   communicator_ = place.connect({.rank = place.rank,
                                  .size = place.size,
-                                 .shards = place.shards,
-                                 .slots = slots_of_every_rank(place),
+                                 .deal = place.deal(),
+                                 .slots = slots_of_every_rank(place.deal(), place.workers),
                                  .float_count = block_floats_});
   accumulator_ = std::make_unique<ShardAccumulator>(ShardTree(place.shards), local_, communicator_->slots());
 }

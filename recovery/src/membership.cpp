@@ -94,6 +94,12 @@ std::optional<int> free_place(const State& state) {
   return best;
 }
 
+std::vector<int> training_by_rank(const State& state) {
+  std::vector<int> ids;
+  for (const Member& member : by_rank(state, Stage::training)) ids.push_back(member.id);
+  return ids;
+}
+
 std::vector<int> members_of_the_next(const State& state) {
   std::vector<Member> members = by_rank(state, Stage::waiting);
   const std::vector<Member> ready = by_rank(state, Stage::ready);

@@ -38,6 +38,9 @@ int wanted(const State& state);
 // The usable place with the fewest processes; none where each has its share already.
 std::optional<int> free_place(const State& state);
 
+// Members of the running generation that have not left it, by rank.
+std::vector<int> training_by_rank(const State& state);
+
 // Survivors first, in the order of their ranks, then those that are ready, the oldest first; not more than are wanted.
 // Of too many survivors those with the newest state stay, and of these the lowest ranks.
 std::vector<int> members_of_the_next(const State& state);

@@ -37,6 +37,8 @@ TEST(SupervisorSimulation, KeepsItsPromisesWhateverHappens) {
   std::uint64_t with_survivors = 0;
   std::uint64_t with_steps_computed_again = 0;
   std::uint64_t regrouped = 0;
+  std::uint64_t dealt_anew = 0;
+  std::uint64_t replaced_slow = 0;
   std::uint64_t decisions = 0;
 
   for (std::uint64_t seed = 0; seed < seeds; ++seed) {
@@ -46,6 +48,8 @@ TEST(SupervisorSimulation, KeepsItsPromisesWhateverHappens) {
     with_survivors += run.went_on_with_survivors ? 1 : 0;
     with_steps_computed_again += run.computed_steps_again ? 1 : 0;
     regrouped += run.regrouped ? 1 : 0;
+    dealt_anew += run.was_dealt_anew ? 1 : 0;
+    replaced_slow += static_cast<std::uint64_t>(run.replaced_slow);
     decisions += static_cast<std::uint64_t>(run.decisions);
   }
 
@@ -54,6 +58,8 @@ TEST(SupervisorSimulation, KeepsItsPromisesWhateverHappens) {
   EXPECT_GT(with_survivors, seeds / 4);
   EXPECT_GT(with_steps_computed_again, seeds / 100);
   EXPECT_GT(regrouped, seeds / 100);
+  EXPECT_GT(dealt_anew, seeds / 100);
+  EXPECT_GT(replaced_slow, seeds / 200);
   for (const Ending ending : {Ending::unrecoverable, Ending::gave_up_on_budget, Ending::gave_up_on_a_step,
                               Ending::gave_up_on_a_process, Ending::stopped}) {
     EXPECT_GT(endings[ending], seeds / 2000) << static_cast<int>(ending);
@@ -64,6 +70,8 @@ TEST(SupervisorSimulation, KeepsItsPromisesWhateverHappens) {
   RecordProperty("with_survivors", std::to_string(with_survivors));
   RecordProperty("with_steps_computed_again", std::to_string(with_steps_computed_again));
   RecordProperty("regrouped", std::to_string(regrouped));
+  RecordProperty("dealt_anew", std::to_string(dealt_anew));
+  RecordProperty("replaced_slow", std::to_string(replaced_slow));
 }
 
 TEST(SupervisorSimulation, GivesTheSameRunForTheSameSeed) {

@@ -20,6 +20,8 @@ struct SimulatedRun {
   bool went_on_with_survivors = false;
   bool computed_steps_again = false;
   bool regrouped = false;
+  bool was_dealt_anew = false;
+  int replaced_slow = 0;  // processes
 };
 
 // `log`, if there is one, gets a line for each event and decision.

@@ -1,5 +1,6 @@
 #include "collective/shard_deal.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -27,6 +28,12 @@ ShardRange ShardDeal::of(int rank) const {
   HOLDFAST_ASSERT(rank >= 0 && rank < ranks());
   const auto index = static_cast<std::size_t>(rank);
   return {boundaries_[index], boundaries_[index + 1]};
+}
+
+int ShardDeal::most() const {
+  int most = 0;
+  for (int rank = 0; rank < ranks(); ++rank) most = std::max(most, of(rank).count());
+  return most;
 }
 
 std::vector<ShardRange> ShardDeal::covering_nodes() const {

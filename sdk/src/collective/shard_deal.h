@@ -21,6 +21,8 @@ class ShardDeal {
   int ranks() const { return static_cast<int>(boundaries_.size()) - 1; }
   int shards() const { return boundaries_.back(); }
   ShardRange of(int rank) const;
+  // Shards of the rank that has the most.
+  int most() const;
   // All ranks' covering nodes of the tree over these shards, in rank order.
   std::vector<ShardRange> covering_nodes() const;
 

@@ -22,13 +22,8 @@ std::size_t round_up_to_line(std::size_t floats) {
 }
 
 // Arenas of all ranks are alike, so the rank with most shards decides.
-int slots_of_every_rank(const ShardDeal& deal, int workers) {
-  int slots = 1;
-  for (int rank = 0; rank < deal.ranks(); ++rank) {
-    const int local = deal.of(rank).count();
-    slots = std::max(slots, ShardAccumulator::slots_needed(local, std::min(local, workers)));
-  }
-  return slots;
+int slots_of_every_rank(const Replica::Place& place) {
+  return ShardAccumulator::slots_needed(place.deal().most(), StepRunner::workers_of(place));
 }
 
 std::int64_t samples_of(std::span<const ShardSlice> shards) {
@@ -39,7 +34,7 @@ std::int64_t samples_of(std::span<const ShardSlice> shards) {
 }  // namespace
 
 int StepRunner::workers_of(const Replica::Place& place) {
-  return std::min(place.deal().of(place.rank).count(), place.workers);
+  return std::min(place.deal().most(), place.workers);
 }
 
 StepRunner::StepRunner(Replica::Place& place, Trainable& trainable)
@@ -50,7 +45,7 @@ StepRunner::StepRunner(Replica::Place& place, Trainable& trainable)
   communicator_ = place.connect({.rank = place.rank,
                                  .size = place.size,
                                  .deal = place.deal(),
-                                 .slots = slots_of_every_rank(place.deal(), place.workers),
+                                 .slots = slots_of_every_rank(place),
                                  .float_count = block_floats_});
   accumulator_ = std::make_unique<ShardAccumulator>(ShardTree(place.shards), local_, communicator_->slots());
 }

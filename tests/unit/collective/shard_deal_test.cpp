@@ -9,6 +9,7 @@ TEST(ShardDeal, GivesEachRankItsCountInTheOrderOfRanks) {
 
   EXPECT_EQ(deal.ranks(), 3);
   EXPECT_EQ(deal.shards(), 7);
+  EXPECT_EQ(deal.most(), 4);
   EXPECT_EQ(deal.of(0), (ShardRange{0, 4}));
   EXPECT_EQ(deal.of(1), (ShardRange{4, 5}));
   EXPECT_EQ(deal.of(2), (ShardRange{5, 7}));

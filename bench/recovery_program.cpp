@@ -1,8 +1,9 @@
-// What bench/recovery kills: 100 MB of state (8.7 million parameters under Adam) in steps that cost as little as such a
-// model can, and a line for each step that a process has committed.
+// What bench/recovery kills, and bench/slow_replica slows down: 100 MB of state (8.7 million parameters under Adam) in
+// steps that cost as little as such a model can, and a line for each step that a process has committed.
 //
 //   recovery_program --folder DIR [--replicas 4] [--spares 0] [--when-lost wait] [--recover-from survivors]
-//                    [--save-every 0] [--width 2048] [--alone]
+//                    [--save-every 0] [--width 2048] [--alone] [--batch 16] [--shards 4] [--when-slow report]
+//                    [--inject FAULT]
 //
 // The state grows with the square of the width: 1 GB with 8192.
 //
@@ -20,6 +21,7 @@
 #include <cstdio>
 #include <limits>
 #include <string>
+#include <vector>
 
 #include "holdfast/base/error.h"
 #include "holdfast/base/shared_memory.h"
@@ -32,9 +34,7 @@ using namespace holdfast;
 constexpr std::int64_t kInputs = 784;
 constexpr std::int64_t kClasses = 10;
 constexpr std::int64_t kSamples = 1024;
-constexpr std::int64_t kBatch = 16;
 constexpr std::int64_t kEpochs = 100'000;  // until somebody ends it
-constexpr int kShards = 4;
 
 struct Arguments {
   std::string folder;
@@ -44,6 +44,10 @@ struct Arguments {
   std::string recover_from = "survivors";
   std::int64_t save_every = 0;
   std::int64_t width = 2048;
+  std::int64_t batch = 16;
+  int shards = 4;
+  std::string when_slow = "report";
+  std::vector<std::string> faults;
   bool is_alone = false;
 };
 
@@ -101,11 +105,11 @@ void train(Replica& replica, const Arguments& arguments) {
     options.callbacks.emplace_back(
         ModelCheckpoint({.every_steps = arguments.save_every, .every_epochs = 0, .keep_last = 2}));
   }
-  trainer.fit(noise().shuffle().repeat(1000).batch(kBatch).prefetch(2), options);
+  trainer.fit(noise().shuffle().repeat(1000).batch(arguments.batch).prefetch(2), options);
 }
 
 int train_alone(const Arguments& arguments) {
-  Replica replica = Replica::alone({.seed = 1, .shards = kShards});
+  Replica replica = Replica::alone({.seed = 1, .shards = arguments.shards});
   train(replica, arguments);
   return 0;
 }
@@ -115,11 +119,13 @@ SuperviseOptions run_of(const Arguments& arguments) {
           .spares = arguments.spares,
           .when_lost = arguments.when_lost == "wait" ? WhenLost::wait : WhenLost::shrink,
           .recover_from = arguments.recover_from == "savepoint" ? RecoverFrom::savepoint : RecoverFrom::survivors,
+          .when_slow = arguments.when_slow == "deal" ? WhenSlow::deal : WhenSlow::report,
           .run_directory = arguments.folder + "/run",
           .seed = 1,
-          .shards = kShards,
+          .shards = arguments.shards,
           // Hundreds of deaths are the purpose.
-          .max_restarts = std::numeric_limits<int>::max()};
+          .max_restarts = std::numeric_limits<int>::max(),
+          .faults = arguments.faults};
 }
 
 }  // namespace
@@ -135,6 +141,10 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"survivors", "savepoint"}));
   app.add_option("--save-every", arguments.save_every, "steps between savepoints; 0: none");
   app.add_option("--width", arguments.width, "of the first two hidden layers")->check(CLI::Range(16, 65536));
+  app.add_option("--batch", arguments.batch, "samples a step");
+  app.add_option("--shards", arguments.shards, "parts that a batch is cut into");
+  app.add_option("--when-slow", arguments.when_slow, "report or deal")->check(CLI::IsMember({"report", "deal"}));
+  app.add_option("--inject", arguments.faults, "fault to make; may be repeated");
   app.add_flag("--alone", arguments.is_alone, "one replica in this process, without a watchdog");
   CLI11_PARSE(app, argc, argv);
   if (arguments.is_alone) return train_alone(arguments);

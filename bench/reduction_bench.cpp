@@ -19,8 +19,8 @@ void ReduceOnTwoRanks(benchmark::State& state) {
     ThreadGroup group(kRanks);
     double seconds = 0;
     run_ranks(kRanks, group, [&](int rank) {
-      const auto communicator =
-          group.connect({.rank = rank, .size = kRanks, .shards = kRanks, .slots = 1, .float_count = floats});
+      const auto communicator = group.connect(
+          {.rank = rank, .size = kRanks, .deal = ShardDeal::even(kRanks, kRanks), .slots = 1, .float_count = floats});
       const int slot = 0;
       const Deadline deadline = Deadline::after(std::chrono::minutes(1));
       // The first round pays for the pages.

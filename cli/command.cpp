@@ -201,6 +201,7 @@ class Parser {
   void add_recovery_choices(CLI::App& command) {
     using recovery::RecoverFrom;
     using recovery::WhenLost;
+    using recovery::WhenSlow;
     const std::map<std::string, WhenLost> losses = {{"wait", WhenLost::wait}, {"shrink", WhenLost::shrink}};
     command
         .add_option("--when-lost", run_.watchdog.when_lost,
@@ -217,6 +218,14 @@ class Parser {
     command.add_flag("--start-when-gone,!--start-at-once", run_.watchdog.start_when_gone,
                      "A new process waits for the confirmed end of the one before it on its device (default where that "
                      "is no CPU), or does not");
+    const std::map<std::string, WhenSlow> slow = {
+        {"report", WhenSlow::report}, {"deal", WhenSlow::deal}, {"replace", WhenSlow::replace}};
+    command
+        .add_option(
+            "--when-slow", run_.watchdog.when_slow,
+            "A replica slower than the others: report (default), deal it fewer shards, or replace it by a spare")
+        ->transform(CLI::CheckedTransformer(slow).description(""))
+        ->type_name("report|deal|replace");
   }
 
   void add_run_times(CLI::App& command) {

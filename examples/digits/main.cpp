@@ -23,6 +23,7 @@ struct Arguments {
   std::string device = "cpu";
   std::optional<double> hang_after_seconds;
   std::string when_lost = "shrink";
+  std::string when_slow = "report";
   std::string recover_from = "survivors";
   holdfast::SuperviseOptions run;
 };
@@ -141,6 +142,10 @@ void declare(CLI::App& app, Arguments& arguments) {
                  "survivors keep their state; or all start again from the newest savepoint")
       ->capture_default_str()
       ->check(CLI::IsMember({"survivors", "savepoint"}));
+  app.add_option("--when-slow", arguments.when_slow,
+                 "a replica slower than the others: report it, deal it fewer shards, or replace it by a spare")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"report", "deal", "replace"}));
   app.add_option("--memory-snapshot-every", arguments.run.memory_snapshot_every,
                  "steps between copies of the state in the watchdog's memory; 0: as often as costs next to nothing")
       ->capture_default_str()
@@ -162,6 +167,8 @@ int main(int argc, char** argv) {
         std::chrono::milliseconds(static_cast<std::int64_t>(*arguments.hang_after_seconds * 1000));
   }
   arguments.run.when_lost = arguments.when_lost == "wait" ? holdfast::WhenLost::wait : holdfast::WhenLost::shrink;
+  if (arguments.when_slow == "deal") arguments.run.when_slow = holdfast::WhenSlow::deal;
+  if (arguments.when_slow == "replace") arguments.run.when_slow = holdfast::WhenSlow::replace;
   arguments.run.recover_from =
       arguments.recover_from == "savepoint" ? holdfast::RecoverFrom::savepoint : holdfast::RecoverFrom::survivors;
   return holdfast::supervise(argc, argv, arguments.run, [&](holdfast::Replica& replica) { train(replica, arguments); });

@@ -162,6 +162,12 @@ std::chrono::milliseconds rest_of_a_place(const SupervisorPolicy& policy, int ti
   return std::min(rest, std::max(policy.place_rest, policy.longest_place_rest));
 }
 
+std::vector<int> training_by_rank(const State& state) {
+  std::vector<int> ids;
+  for (const Member& member : by_rank(state, Stage::training)) ids.push_back(member.id);
+  return ids;
+}
+
 std::vector<int> members_of_the_next(const State& state) {
   std::vector<Member> members = by_rank(state, Stage::waiting);
   const std::vector<Member> ready = by_rank(state, Stage::ready);

@@ -55,6 +55,9 @@ std::optional<Moment> next_end_of_a_rest(const State& state, Moment now);
 // Of a place that is left out for the nth time.
 std::chrono::milliseconds rest_of_a_place(const SupervisorPolicy& policy, int times_left_out);
 
+// Members of the running generation that have not left it, by rank.
+std::vector<int> training_by_rank(const State& state);
+
 // Survivors first, in the order of their ranks, then those that are ready, the oldest first; not more than are wanted.
 // Of too many survivors those with the newest state stay, and of these the lowest ranks.
 std::vector<int> members_of_the_next(const State& state);

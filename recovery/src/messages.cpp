@@ -32,13 +32,26 @@ Hello parse_hello(const nlohmann::json& message) {
 }
 
 nlohmann::json welcome_message(const Welcome& welcome) {
-  return {{"kind", kWelcome}, {"generation", welcome.generation}, {"rank", welcome.rank}, {"size", welcome.size}};
+  return {{"kind", kWelcome},
+          {"generation", welcome.generation},
+          {"rank", welcome.rank},
+          {"size", welcome.size},
+          {"shards", welcome.shards}};
 }
 
 Welcome parse_welcome(const nlohmann::json& message) {
   return {.generation = message.at("generation").get<int>(),
           .rank = message.at("rank").get<int>(),
-          .size = message.at("size").get<int>()};
+          .size = message.at("size").get<int>(),
+          .shards = message.at("shards").get<std::vector<int>>()};
+}
+
+nlohmann::json work_message(int generation, const Worker::Work& work) {
+  return {{"kind", kWork}, {"generation", generation}, {"shards", work.shards}, {"at_once", work.at_once}};
+}
+
+Worker::Work parse_work(const nlohmann::json& message) {
+  return {.shards = message.at("shards").get<int>(), .at_once = message.at("at_once").get<int>()};
 }
 
 nlohmann::json arena_request(ArenaNumber which, std::size_t bytes) {

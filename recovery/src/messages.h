@@ -4,9 +4,9 @@
 //
 //   worker to watchdog:  joined | ready | checked_in {generation, step} | failure {what, is_unrecoverable} | finished |
 //                        event {name, details} | arena_request {generation, number, bytes} |
-//                        snapshot_request {bytes} | savepoint_made {number, path, step} |
-//                        savepoint_not_made {number, why}
-//   watchdog to worker:  hello {...} | welcome {generation, rank, size; with descriptors of memory snapshots} |
+//                        snapshot_request {bytes} | work {generation, shards, at_once} | savepoint_made {number, path,
+//                        step} | savepoint_not_made {number, why}
+//   watchdog to worker:  hello {...} | welcome {generation, rank, size, shards; with descriptors of memory snapshots} |
 //                        restart {...} | regroup {generation} | stop | snapshot_memory {; with a descriptor} |
 //                        make_savepoint {number} |
 //                        arena {generation, number, bytes; with descriptors by rank} |
@@ -36,6 +36,7 @@ inline constexpr const char* kFinished = "finished";
 inline constexpr const char* kEvent = "event";
 inline constexpr const char* kArenaRequest = "arena_request";
 inline constexpr const char* kSnapshotRequest = "snapshot_request";
+inline constexpr const char* kWork = "work";
 inline constexpr const char* kSavepointMade = "savepoint_made";
 inline constexpr const char* kSavepointNotMade = "savepoint_not_made";
 
@@ -68,10 +69,14 @@ struct Welcome {
   int generation = 0;
   int rank = 0;
   int size = 0;
+  std::vector<int> shards{};  // by rank; empty: as the program deals them
 };
 
 nlohmann::json welcome_message(const Welcome& welcome);
 Welcome parse_welcome(const nlohmann::json& message);
+
+nlohmann::json work_message(int generation, const Worker::Work& work);
+Worker::Work parse_work(const nlohmann::json& message);
 
 // Which exchange of arenas a message is about.
 struct ArenaNumber {

@@ -7,10 +7,6 @@
 namespace holdfast::recovery {
 namespace {
 
-int rounds_of(int shards, int at_once) {
-  return (shards + at_once - 1) / at_once;
-}
-
 // Between the two middle ones where there are two.
 double median(std::vector<double> values) {
   const auto upper = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -26,6 +22,10 @@ double median_of_others(const std::vector<double>& values, std::size_t own) {
 }
 
 }  // namespace
+
+int rounds_of(int shards, int at_once) {
+  return (shards - 1) / at_once + 1;
+}
 
 bool Stragglers::look(std::span<const Load> loads, std::int64_t step) {
   bool has_changed = forget_all_but(loads);
@@ -109,7 +109,8 @@ std::vector<Stragglers::Standing> Stragglers::standings() const {
     Standing standing{.member = member,
                       .score = score_of(history),
                       .is_straggler = history.is_straggler,
-                      .since_step = history.since_step};
+                      .since_step = history.since_step,
+                      .is_settled = history.samples.size() == options_.window};
     std::vector<double> times;
     std::chrono::duration<double> computing{};
     std::chrono::duration<double> waiting{};

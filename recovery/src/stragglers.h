@@ -40,6 +40,7 @@ class Stragglers {
     double waiting_share = 0;                   // of its computing and waiting
     bool is_straggler = false;
     std::int64_t since_step = -1;  // of a straggler: the first of the slow steps
+    bool is_settled = false;       // all this is of a whole window
   };
 
   explicit Stragglers(const Options& options) : options_(options) {}
@@ -83,6 +84,9 @@ struct Pace {
   std::chrono::nanoseconds time_per_round{};
   int at_once = 1;  // shards in a round
 };
+
+// How often a rank that computes `at_once` shards at a time has to begin, for so many.
+int rounds_of(int shards, int at_once);
 
 // How many of `shards` each rank should compute, in rank order, so that the slowest is done soonest: at least one each,
 // as evenly as that allows. Asserts that there is a shard for each rank, and a rank.

@@ -15,7 +15,7 @@ constexpr std::string_view kNoPlaceIsFree = "no other place is free, so the run 
 
 bool is_of_the_run(EventKind kind) {
   return kind == EventKind::start || kind == EventKind::stop_requested || kind == EventKind::scale_requested ||
-         kind == EventKind::progressed || kind == EventKind::timer;
+         kind == EventKind::deal_proposed || kind == EventKind::progressed || kind == EventKind::timer;
 }
 
 class Decider {
@@ -44,6 +44,8 @@ class Decider {
         return on_stop_requested();
       case EventKind::scale_requested:
         return on_scale_requested();
+      case EventKind::deal_proposed:
+        return on_deal_proposed();
       case EventKind::progressed:
         return on_progressed();
       default:
@@ -116,6 +118,22 @@ class Decider {
     dismiss_surplus();
     regroup_if_that_changes_anything();
     open_if_possible();
+  }
+
+  // The members go on with it, and with their state, in a generation of their own.
+  void on_deal_proposed() {
+    if (event_.generation != state_.generation || state_.phase != RunPhase::running) {
+      return because("a deal for a generation that has ended is dropped");
+    }
+    because(event_.what);
+    if (state_.is_stop_requested) return because("the run is to stop, so shards stay as they are");
+    if (state_.is_regroup_asked) return because("the generation regroups already, so shards stay as they are");
+    std::vector<int> by_rank = training_by_rank(state_);
+    if (by_rank.size() != event_.shards.size()) return because("some have finished, so shards stay as they are");
+    state_.deal = {.members = std::move(by_rank), .shards = event_.shards};
+    because("shards are dealt anew at the next step");
+    state_.is_regroup_asked = true;
+    act({.kind = ActionKind::ask_to_regroup});
   }
 
   // Those that no generation will need; members of the running one have to check in first.
@@ -237,6 +255,8 @@ class Decider {
       case EventKind::failure_reported:
       case EventKind::hang_detected:
         return on_failure(event_.what, true);
+      case EventKind::slow:
+        return on_slow();
       case EventKind::died:
         return on_died();
       case EventKind::start_failed:
@@ -268,6 +288,27 @@ class Decider {
       state_.phase = RunPhase::gathering;
     }
     open_if_possible();
+  }
+
+  // It may be the process or its place: a place that makes the next one slow too is to blame itself.
+  void on_slow() {
+    because(name_of(*subject_) + " is slow, " + event_.what);
+    if (subject_->stage != Stage::training || state_.phase != RunPhase::running) {
+      return because("but no generation runs with it");
+    }
+    std::optional<Moment>& last = state_.places.at(subject_->place).slow_replaced_at;
+    const bool is_again = last && now_ - *last < state_.policy.restart.restart_window;
+    state_.places.at(subject_->place).is_slow = state_.places.at(subject_->place).is_slow || is_again;
+    if (state_.places.at(subject_->place).is_slow) {
+      return because("so was the one before it on place " + std::to_string(subject_->place) + ", so it stays");
+    }
+    if (state_.is_stop_requested) return because("the run is to stop, so it stays");
+    if (!has_stage(state_, Stage::ready)) return because("it stays until a spare is ready");
+    if (!allows_restart(state_.policy.restart, state_.history, now_))
+      return because("it stays: " + limit() + " are spent");
+    last = now_;
+    because("a spare takes its place");
+    fail("was slow: " + event_.what, true);
   }
 
   void on_finished() {
@@ -590,7 +631,14 @@ class Decider {
     dismiss_those_in({Stage::waiting});
     because("generation " + std::to_string(state_.generation) + " opens with " + std::to_string(by_rank.size()) +
             " replicas");
-    act({.kind = ActionKind::open_generation, .generation = state_.generation, .members = by_rank});
+    if (!state_.deal.members.empty() && state_.deal.members != by_rank) {
+      because("shards are dealt evenly, since its members are others");
+      state_.deal = {};
+    }
+    act({.kind = ActionKind::open_generation,
+         .generation = state_.generation,
+         .members = by_rank,
+         .shards = state_.deal.shards});
     if (state_.is_stop_requested) act({.kind = ActionKind::ask_to_stop});
     try_rested_places();
   }

@@ -72,6 +72,12 @@ struct SupervisorPolicy {
   RestartPolicy restart{};
 };
 
+// How many shards each of these is to compute, by rank; both empty: as many as the others. It holds for them alone.
+struct Deal {
+  std::vector<int> members{};
+  std::vector<int> shards{};
+};
+
 struct PendingStart {
   Moment due{};
   int place = 0;
@@ -81,10 +87,12 @@ struct PendingStart {
 // well -> resting (left out) -> on probation -> well, when a process that was started there has trained a step
 //            ^-------------------' when one fails there
 struct Place {
-  int failures = 0;                   // in a row
-  int times_left_out = 0;             //
-  std::optional<Moment> rest_ends{};  // empty: it is well
-  int first_on_trial = 0;             // the members from this one on were started there to try it
+  int failures = 0;                          // in a row
+  int times_left_out = 0;                    //
+  std::optional<Moment> rest_ends{};         // empty: it is well
+  int first_on_trial = 0;                    // the members from this one on were started there to try it
+  std::optional<Moment> slow_replaced_at{};  // when a process there was last replaced for being slow
+  bool is_slow = false;                      // whoever runs there is
 };
 
 struct State {
@@ -98,6 +106,7 @@ struct State {
   std::vector<Member> members;  // those whose processes may still be there, by id
   std::vector<PendingStart> pending_starts;
   std::vector<Place> places;
+  Deal deal;  // of the next generation that has these members
   RestartHistory history;
   RestartHistory newcomers;         // of processes that failed before they were in a generation, while others went on
   std::int64_t failed_step = -1;    // of the newest failure in a step
@@ -122,8 +131,10 @@ enum class EventKind {
   died,              // seen by its life mutex; the exit is not confirmed yet; step
   exited,            // exit_code or signal; step
   hang_detected,     // what, step
+  slow,              // what: it computes more slowly than the others, and a spare should take its place
   start_failed,      // what; there is no process
   scale_requested,   // count
+  deal_proposed,     // generation; shards by rank; what: why
   stop_requested,    // signal
   timer,
 };
@@ -131,7 +142,7 @@ enum class EventKind {
 struct Event {
   EventKind kind = EventKind::start;
   int member = 0;       // an event of one that is gone is dropped. No meaning for events of the run
-  int generation = -1;  // of progressed and checked_in: an earlier one's is dropped
+  int generation = -1;  // of progressed, checked_in and deal_proposed: an earlier one's is dropped
   std::string what{};
   bool is_unrecoverable = false;
   int exit_code = 0;
@@ -139,13 +150,14 @@ struct Event {
   std::int64_t step = -1;
   int count = 0;
   bool is_joining = false;  // the process has not got to the steps of its generation yet
+  std::vector<int> shards{};
 };
 
 enum class ActionKind {
   start_process,      // member, place
   cancel_generation,  // generation: end every wait in its shared memory
   kill_process,       // member
-  open_generation,    // generation, members by rank: tell each of them
+  open_generation,    // generation, members by rank, shards by rank (empty: evenly dealt): tell each of them
   ask_to_regroup,     // all members of the generation, at their next step boundary
   ask_to_stop,        // all members of the generation
   set_timer,          // moment: replaces the timer before
@@ -159,6 +171,7 @@ struct Action {
   int place = 0;
   int generation = 0;
   std::vector<int> members{};
+  std::vector<int> shards{};
   int rank = 0;
   std::int64_t step = -1;
   int exit_code = 0;

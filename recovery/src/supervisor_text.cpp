@@ -52,10 +52,14 @@ std::string_view to_string(EventKind kind) {
       return "exited";
     case EventKind::hang_detected:
       return "hang_detected";
+    case EventKind::slow:
+      return "slow";
     case EventKind::start_failed:
       return "start_failed";
     case EventKind::scale_requested:
       return "scale_requested";
+    case EventKind::deal_proposed:
+      return "deal_proposed";
     case EventKind::stop_requested:
       return "stop_requested";
     case EventKind::timer:
@@ -113,6 +117,8 @@ std::string describe(const Action& action, Moment now) {
     case ActionKind::open_generation: {
       std::string text = "open_generation " + std::to_string(action.generation) + " with";
       for (const int member : action.members) text += " " + std::to_string(member);
+      if (!action.shards.empty()) text += " dealt";
+      for (const int count : action.shards) text += " " + std::to_string(count);
       return text;
     }
     case ActionKind::ask_to_regroup:

@@ -29,7 +29,7 @@
 #include "replica_process.h"
 #include "run_lock.h"
 #include "run_requests.h"
-#include "stragglers.h"
+#include "slow_replicas.h"
 #include "supervisor.h"
 
 namespace holdfast::recovery {
@@ -73,6 +73,12 @@ void check(const WatchdogOptions& options) {
   if (options.spares < 0 || options.spares > kMaxReplicas) refuse("spares is " + std::to_string(options.spares));
   if (options.spares > 0 && options.is_plain_program) {
     refuse("a spare waits to be told that it is needed, which a program that does not register cannot be");
+  }
+  if (options.when_slow != WhenSlow::report && options.is_plain_program) {
+    refuse("how fast a program computes that does not register is not known, so nobody can be dealt less or replaced");
+  }
+  if (options.when_slow == WhenSlow::replace && options.recover_from == RecoverFrom::savepoint) {
+    refuse("with recover_from savepoint the replacement of a slow replica would send all back to the newest savepoint");
   }
   if (options.places < 0) refuse("places is " + std::to_string(options.places));
   if (options.run_directory.empty()) refuse("run_directory is empty");
@@ -196,32 +202,19 @@ class Watchdog {
     }
   }
 
-  // Reports only: who computes more slowly than the others, and who no longer does.
+  // Once all members have said what they compute.
   void look_for_stragglers() {
-    if (state_.phase != RunPhase::running || options_.shards == 0) return;
+    if (state_.phase != RunPhase::running) return;
     std::vector<Load> loads;
     std::int64_t step = -1;
-    const auto size = static_cast<int>(by_rank_.size());
-    for (int rank = 0; rank < size; ++rank) {
-      const int id = by_rank_[static_cast<std::size_t>(rank)];
+    for (const int id : by_rank_) {
       const auto process = processes_.find(id);
-      if (process == processes_.end()) return;
-      const int shards = options_.shards / size + (rank < options_.shards % size ? 1 : 0);
-      loads.push_back(process->second->load(id, shards, 1));
+      const std::optional<Worker::Work> work = slow_replicas_.work_of(id);
+      if (process == processes_.end() || !work) return;
+      loads.push_back(process->second->load(id, work->shards, work->at_once));
       step = std::max(step, process->second->step());
     }
-    if (!stragglers_.look(loads, step)) return;
-    for (const Stragglers::Standing& standing : stragglers_.standings()) {
-      journal_.append({{"event", "straggler"},
-                       {"generation", state_.generation},
-                       {"member", standing.member},
-                       {"rank", rank_of(standing.member)},
-                       {"step", step},
-                       {"is_straggler", standing.is_straggler},
-                       {"score", standing.score},
-                       {"since_step", standing.since_step},
-                       {"waiting_share", standing.waiting_share}});
-    }
+    for (Event& event : slow_replicas_.look(loads, step, Moment::clock::now())) feed(std::move(event));
   }
 
   std::uint64_t arrivals_of(int id) const {
@@ -291,6 +284,9 @@ class Watchdog {
       event.is_unrecoverable = true;
     } else if (kind == kReady) {
       event.kind = EventKind::ready;
+      feed(std::move(event));
+      for (Event& slow : slow_replicas_.on_spare_ready()) feed(std::move(slow));
+      return;
     } else if (kind == kCheckedIn) {
       event.kind = EventKind::checked_in;
       event.generation = body.at("generation").get<int>();
@@ -308,6 +304,8 @@ class Watchdog {
                          message.descriptors.empty() ? FileDescriptor() : std::move(message.descriptors.front()));
     } else if (kind == kSnapshotRequest) {
       return send_snapshot_memory(id, body.at("bytes").get<std::size_t>());
+    } else if (kind == kWork) {
+      return slow_replicas_.work_reported(id, body.at("generation").get<int>(), parse_work(body));
     } else if (kind == kSavepointMade) {
       return requests_.savepoint_made(body.at("number").get<int>(), body.at("path").get<std::string>(),
                                       body.at("step").get<std::int64_t>());
@@ -457,7 +455,7 @@ class Watchdog {
         {"event", to_string(event.kind)}, {"generation", state_.generation}, {"reason", decision.reason}};
     const bool is_of_the_run = event.kind == EventKind::start || event.kind == EventKind::stop_requested ||
                                event.kind == EventKind::scale_requested || event.kind == EventKind::timer ||
-                               event.kind == EventKind::progressed;
+                               event.kind == EventKind::progressed || event.kind == EventKind::deal_proposed;
     if (!is_of_the_run) line.update(subject);
     if (event.step >= 0) line["step"] = event.step;
     if (!event.what.empty()) line["what"] = event.what;
@@ -569,11 +567,13 @@ class Watchdog {
     for (std::size_t rank = 0; rank < by_rank_.size(); ++rank) {
       Message welcome{.body = welcome_message({.generation = action.generation,
                                                .rank = static_cast<int>(rank),
-                                               .size = static_cast<int>(by_rank_.size())})};
+                                               .size = static_cast<int>(by_rank_.size()),
+                                               .shards = action.shards})};
       if (rank == 0) welcome.descriptors = snapshot_descriptors();
       send(by_rank_[rank], welcome);
     }
     requests_.generation_opened();
+    slow_replicas_.generation_opened(action, furthest_step_, Moment::clock::now());
   }
 
   void cancel_generation() {
@@ -644,7 +644,7 @@ class Watchdog {
 
   RunRequests requests_{run_to_ask()};
   HangDetector hang_detector_;
-  Stragglers stragglers_{Stragglers::Options{}};
+  SlowReplicas slow_replicas_{options_.when_slow, journal_};
   std::map<int, std::shared_ptr<ReplicaProcess>> processes_;  // by member
   std::map<int, int> intended_ranks_;                         // by member
   std::vector<SharedMemory> snapshot_memories_;               // the newest writer's last

@@ -146,7 +146,7 @@ struct Worker::Connection {
     if (!has_changed.wait_until(guard, deadline.moment(), [this] { return hello.has_value(); })) {
       throw Error(ErrorCode::deadline_exceeded, "the watchdog did not answer");
     }
-    member = {.generation = -1, .rank = hello->intended_rank, .size = hello->replicas};
+    member = {.generation = -1, .rank = hello->intended_rank, .size = hello->replicas, .shards = {}};
     std::vector<Fault> parsed;
     // The watchdog has checked them; the run may have fewer replicas since.
     for (const std::string& fault : hello->faults) parsed.push_back(parse_fault(fault, kMaxReplicas));
@@ -310,6 +310,9 @@ int Worker::size() const {
 int Worker::generation() const {
   return connection_->member.generation;
 }
+const std::vector<int>& Worker::dealt_shards() const {
+  return connection_->member.shards;
+}
 const std::string& Worker::run_directory() const {
   return connection_->hello->run_directory;
 }
@@ -348,6 +351,10 @@ Worker::Arena Worker::exchange_arenas(std::size_t bytes, Deadline deadline, cons
     }
   }
   return arena;
+}
+
+void Worker::report_work(const Work& work) {
+  connection_->send(work_message(generation(), work));
 }
 
 MemorySnapshots Worker::request_snapshot_memory(std::size_t capacity_bytes, Deadline deadline) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "support/rank_threads.h"
 #include "train/place.h"
@@ -14,6 +15,7 @@ namespace holdfast {
 struct ThreadRun {
   int replicas = 1;
   int shards = 4;
+  std::vector<int> dealt{};  // by rank; empty: evenly
   std::uint64_t seed = 3;
   int workers = 1;
   std::string run_directory{};
@@ -30,6 +32,7 @@ inline void train_on_threads(const ThreadRun& run, const std::function<void(Repl
     place->rank = rank;
     place->size = run.replicas;
     place->shards = run.shards;
+    place->dealt = run.dealt;
     place->seed = run.seed;
     place->workers = run.workers;
     place->most_workers = run.workers;

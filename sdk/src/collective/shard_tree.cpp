@@ -36,12 +36,6 @@ void write_program(ShardRange node, const std::vector<ShardRange>& leaves, std::
 
 }  // namespace
 
-ShardRange dealt_shards(int shards, int replicas, int rank) {
-  HOLDFAST_ASSERT(replicas > 0 && rank >= 0 && rank < replicas);
-  const auto boundary = [&](std::int64_t at) { return static_cast<int>(shards * at / replicas); };
-  return {boundary(rank), boundary(rank + 1)};
-}
-
 ShardTree::ShardTree(int shards) : shards_(shards) {
   HOLDFAST_ASSERT(shards > 0);
 }

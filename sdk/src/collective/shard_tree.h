@@ -20,9 +20,6 @@ struct ShardRange {
   friend bool operator==(const ShardRange&, const ShardRange&) = default;
 };
 
-// The shards of one rank when `shards` are dealt to `replicas` as evenly as contiguous ranges allow.
-ShardRange dealt_shards(int shards, int replicas, int rank);
-
 class ShardTree {
  public:
   // Asserts shards > 0.

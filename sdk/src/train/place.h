@@ -11,6 +11,7 @@
 
 #include "collective/communicator.h"
 #include "collective/memory/memory_communicator.h"
+#include "collective/shard_deal.h"
 #include "holdfast/base/file_system.h"
 #include "holdfast/base/whole_file.h"
 #include "holdfast/train/replica.h"
@@ -96,8 +97,9 @@ struct Replica::Place {
   int rank = 0;
   int size = 1;
   int generation = 0;
-  int workers = 1;         // shards that this replica computes at once
-  int saving_threads = 0;  // this replica's share of the host's cores; 0: all that the process has
+  int workers = 1;           // shards that this replica computes at once, at most
+  std::vector<int> dealt{};  // shards of each rank; empty: evenly dealt
+  int saving_threads = 0;    // this replica's share of the host's cores; 0: all that the process has
 
   int most_workers = 1;  // that it may have in any generation
   int shards = 1;
@@ -119,6 +121,8 @@ struct Replica::Place {
   // With the other ranks of the generation. Blocks until all are there, by collective_timeout. Throws GenerationEnded.
   std::function<std::unique_ptr<Communicator>(const MemoryCommunicatorShape&)> connect;
   bool has_trainer = false;
+
+  ShardDeal deal() const { return dealt.empty() ? ShardDeal::even(shards, size) : ShardDeal(dealt); }
 };
 
 }  // namespace holdfast

@@ -34,20 +34,17 @@ std::int64_t samples_of(std::span<const ShardSlice> shards) {
 }  // namespace
 
 int StepRunner::workers_of(const Replica::Place& place) {
-  return std::min((place.shards + place.size - 1) / place.size, place.workers);
+  return std::min(place.deal().most(), place.workers);
 }
 
 StepRunner::StepRunner(Replica::Place& place, Trainable& trainable)
-    : place_(place),
-      trainable_(trainable),
-      local_(dealt_shards(place.shards, place.size, place.rank)),
-      workers_(workers_of(place)) {
+    : place_(place), trainable_(trainable), local_(place.deal().of(place.rank)), workers_(workers_of(place)) {
   sum_count_ = trainable_.sum_names().size();
   sums_begin_ = round_up_to_line(trainable_.gradient_count());
   block_floats_ = round_up_to_line(sums_begin_ + sum_count_ + kVotes);
   communicator_ = place.connect({.rank = place.rank,
                                  .size = place.size,
-                                 .shards = place.shards,
+                                 .deal = place.deal(),
                                  .slots = slots_of_every_generation(place),
                                  .float_count = block_floats_});
   accumulator_ = std::make_unique<ShardAccumulator>(ShardTree(place.shards), local_, communicator_->slots());

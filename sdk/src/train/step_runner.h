@@ -33,7 +33,7 @@ class StepRunner {
     std::string not_finite{};
   };
 
-  // How many shards each rank of the generation computes at once.
+  // How many shards each rank of the generation computes at once, at most. A spare asks before it has a rank.
   static int workers_of(const Replica::Place& place);
 
   // Connects with the other ranks of the place's generation. The Trainable is prepared for as many workers, and

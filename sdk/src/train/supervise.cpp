@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <optional>
 
 #include "holdfast/base/error.h"
@@ -149,6 +150,18 @@ recovery::WhenLost to_recovery(WhenLost when_lost) {
   return when_lost == WhenLost::wait ? recovery::WhenLost::wait : recovery::WhenLost::shrink;
 }
 
+recovery::WhenSlow to_recovery(WhenSlow when_slow) {
+  switch (when_slow) {
+    case WhenSlow::report:
+      return recovery::WhenSlow::report;
+    case WhenSlow::deal:
+      return recovery::WhenSlow::deal;
+    case WhenSlow::replace:
+      return recovery::WhenSlow::replace;
+  }
+  HOLDFAST_ASSERT(false);
+}
+
 recovery::RecoverFrom to_recovery(RecoverFrom recover_from) {
   return recover_from == RecoverFrom::survivors ? recovery::RecoverFrom::survivors : recovery::RecoverFrom::savepoint;
 }
@@ -182,10 +195,10 @@ recovery::RunOutcome watch(int argc, char** argv, const SuperviseOptions& option
       {.replicas = replicas,
        .max_replicas = std::min(choices.shards, recovery::kMaxReplicas),
        .spares = options.spares,
-       .shards = choices.shards,
        .places = static_cast<int>(options.devices.size()),
        .when_lost = to_recovery(options.when_lost),
        .recover_from = to_recovery(options.recover_from),
+       .when_slow = to_recovery(options.when_slow),
        .run_directory = options.run_directory,
        .command = std::vector<std::string>(argv, argv + argc),
        .worker_config = worker_config(options, choices).dump(),
@@ -363,6 +376,17 @@ class OwnChoices {
   RunChoices choices_;
 };
 
+// The watchdog deals what the members of a generation have told it; those of the next may have been started otherwise.
+void require_same_shards(const Replica::Place& place) {
+  if (place.dealt.empty()) return;
+  const int dealt = std::accumulate(place.dealt.begin(), place.dealt.end(), 0);
+  if (dealt == place.shards && static_cast<int>(place.dealt.size()) == place.size) return;
+  throw Error(ErrorCode::incompatible, "the watchdog dealt " + std::to_string(dealt) + " shards to " +
+                                           std::to_string(place.dealt.size()) + " replicas, and there are " +
+                                           std::to_string(place.shards) + " for " + std::to_string(place.size) +
+                                           "; start all replicas with the same options");
+}
+
 std::shared_ptr<Replica::Place> place_of(recovery::Worker& worker, const SuperviseOptions& options) {
   std::shared_ptr<const OwnChoices> own;
   if (worker.config().empty()) own = std::make_shared<OwnChoices>(options, worker);
@@ -386,6 +410,8 @@ std::shared_ptr<Replica::Place> place_of(recovery::Worker& worker, const Supervi
     moved.rank = worker.rank();
     moved.size = worker.size();
     moved.generation = worker.generation();
+    moved.dealt = worker.dealt_shards();
+    require_same_shards(moved);
     moved.saving_threads = std::max(1, cores / moved.size);
     moved.workers = std::max(1, cores / moved.size / moved.threads_per_shard);
   };
@@ -395,12 +421,13 @@ std::shared_ptr<Replica::Place> place_of(recovery::Worker& worker, const Supervi
     if (own) own->check();
     move(moved);
   };
-  place->connect = [&worker, blocks = std::shared_ptr<SharedMemory>()](
+  place->connect = [&worker, &moved = *place, blocks = std::shared_ptr<SharedMemory>()](
                        const MemoryCommunicatorShape& shape) mutable -> std::unique_ptr<Communicator> {
     if (!blocks) {
       blocks = std::make_shared<SharedMemory>(SharedMemory::create("holdfast-blocks", shape.blocks_bytes()));
     }
     try {
+      worker.report_work({.shards = shape.deal.of(shape.rank).count(), .at_once = moved.workers});
       recovery::Worker::Arena arena = worker.exchange_arenas(MemoryCommunicatorShape::kArenaBytes,
                                                              Deadline::after(worker.patience()), blocks.get());
       return std::make_unique<MemoryCommunicator>(

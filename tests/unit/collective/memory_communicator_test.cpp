@@ -34,19 +34,24 @@ std::vector<std::uint32_t> bits(std::span<const float> values) {
   return bits;
 }
 
+MemoryCommunicatorShape shape_of(int rank, const ShardDeal& deal, std::size_t floats) {
+  return {.rank = rank, .size = deal.ranks(), .deal = deal, .slots = deal.shards(), .float_count = floats};
+}
+
 MemoryCommunicatorShape shape_of(int rank, int ranks, int shards, std::size_t floats) {
-  return {.rank = rank, .size = ranks, .shards = shards, .slots = shards, .float_count = floats};
+  return shape_of(rank, ShardDeal::even(shards, ranks), floats);
 }
 
 // What each rank gets for `rounds` reductions of random shards.
-std::vector<std::vector<std::uint32_t>> reduce_on(int ranks, int shards, std::size_t floats, FloatRange range,
+std::vector<std::vector<std::uint32_t>> reduce_on(const ShardDeal& deal, std::size_t floats, FloatRange range,
                                                   int rounds) {
+  const int ranks = deal.ranks();
   ThreadGroup group(ranks);
   std::vector<std::vector<std::uint32_t>> results(static_cast<std::size_t>(ranks));
   run_ranks(ranks, group, [&](int rank) {
-    const auto communicator = group.connect(shape_of(rank, ranks, shards, floats));
-    const ShardRange local = dealt_shards(shards, ranks, rank);
-    ShardAccumulator accumulator(ShardTree(shards), local, communicator->slots());
+    const auto communicator = group.connect(shape_of(rank, deal, floats));
+    const ShardRange local = deal.of(rank);
+    ShardAccumulator accumulator(ShardTree(deal.shards()), local, communicator->slots());
     for (int round = 0; round < rounds; ++round) {
       accumulator.reset();
       for (int shard = local.begin; shard < local.end; ++shard) {
@@ -62,7 +67,33 @@ std::vector<std::vector<std::uint32_t>> reduce_on(int ranks, int shards, std::si
   return results;
 }
 
+std::vector<std::vector<std::uint32_t>> reduce_on(int ranks, int shards, std::size_t floats, FloatRange range,
+                                                  int rounds) {
+  return reduce_on(ShardDeal::even(shards, ranks), floats, range, rounds);
+}
+
+// Any that there is of `shards`, drawn.
+ShardDeal drawn_deal(int shards, Random& random) {
+  std::vector<int> counts(1 + random.below(static_cast<std::uint64_t>(std::min(shards, 5))), 1);
+  for (int shard = static_cast<int>(counts.size()); shard < shards; ++shard) ++counts[random.below(counts.size())];
+  return ShardDeal(counts);
+}
+
 }  // namespace
+
+TEST(MemoryCommunicator, GivesTheSameBitsHoweverShardsAreDealt) {
+  constexpr std::size_t kFloats = 208;
+  Random random(5, Purpose::user, 0, 0);
+  for (int trial = 0; trial < 60; ++trial) {
+    const int shards = 1 + static_cast<int>(random.below(24));
+    const ShardDeal deal = drawn_deal(shards, random);
+    const auto expected = reduce_on(1, shards, kFloats, {0, kFloats}, 2)[0];
+
+    for (const auto& result : reduce_on(deal, kFloats, {0, kFloats}, 2)) {
+      EXPECT_EQ(result == expected, true) << "trial " << trial << ": " << shards << " shards on " << deal.ranks();
+    }
+  }
+}
 
 TEST(MemoryCommunicator, GivesTheSameBitsOnAnyNumberOfRanks) {
   constexpr std::size_t kFloats = 5000 / 16 * 16;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <string>
 
+#include "collective/shard_deal.h"
+
 namespace holdfast {
 namespace {
 
@@ -35,15 +37,6 @@ std::string order_of(const ShardTree& tree) {
   std::vector<std::string> names;
   for (int shard = 0; shard < tree.shards(); ++shard) names.push_back(std::to_string(shard));
   return written_out(sum_program(tree, single_shards({0, tree.shards()})), names);
-}
-
-std::vector<ShardRange> nodes_of_all(const ShardTree& tree, int replicas) {
-  std::vector<ShardRange> nodes;
-  for (int rank = 0; rank < replicas; ++rank) {
-    for (const ShardRange& node : tree.covering_nodes(dealt_shards(tree.shards(), replicas, rank)))
-      nodes.push_back(node);
-  }
-  return nodes;
 }
 
 // Where the node's sum stands in the text of the whole: the balanced part that begins with its first shard and has as
@@ -79,29 +72,13 @@ TEST(ShardTree, IsTheSameHoweverShardsAreDealt) {
     const ShardTree tree(shards);
     const std::string expected = order_of(tree);
     for (int replicas = 1; replicas <= shards; ++replicas) {
-      const std::vector<ShardRange> nodes = nodes_of_all(tree, replicas);
+      const std::vector<ShardRange> nodes = ShardDeal::even(shards, replicas).covering_nodes();
 
       std::vector<std::string> leaves;
       for (const ShardRange& node : nodes) leaves.push_back(subtree_text(expected, node));
 
       EXPECT_EQ(written_out(sum_program(tree, nodes), leaves), expected)
           << shards << " shards, " << replicas << " replicas";
-    }
-  }
-}
-
-TEST(ShardTree, DealsEveryShardOnceAndEvenly) {
-  for (int shards = 1; shards <= 40; ++shards) {
-    for (int replicas = 1; replicas <= shards; ++replicas) {
-      int next = 0;
-      for (int rank = 0; rank < replicas; ++rank) {
-        const ShardRange range = dealt_shards(shards, replicas, rank);
-        EXPECT_EQ(range.begin, next);
-        EXPECT_GE(range.count(), shards / replicas);
-        EXPECT_LE(range.count(), shards / replicas + 1);
-        next = range.end;
-      }
-      EXPECT_EQ(next, shards);
     }
   }
 }
@@ -116,9 +93,7 @@ TEST(ShardTree, NamesTheOtherChildOfTheParent) {
 }
 
 TEST(ShardTree, CoversARankWithOneNodeWhereTheCountsArePowersOfTwo) {
-  const ShardTree tree(16);
-
-  for (int rank = 0; rank < 4; ++rank) EXPECT_EQ(tree.covering_nodes(dealt_shards(16, 4, rank)).size(), 1U);
+  EXPECT_EQ(ShardDeal::even(16, 4).covering_nodes().size(), 4U);
 }
 
 }  // namespace holdfast

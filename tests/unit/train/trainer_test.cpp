@@ -248,6 +248,17 @@ TEST(Trainer, GivesTheSameBitsWithAnyNumberOfWorkers) {
   expect_equal(outcome_of({.replicas = 2, .workers = 2}), expected);
 }
 
+TEST(Trainer, GivesTheSameBitsHoweverShardsAreDealt) {
+  const Outcome expected = outcome_of({.replicas = 1, .shards = 7});
+
+  for (const std::vector<int>& dealt : {std::vector<int>{4, 3}, {1, 6}, {5, 1, 1}, {1, 4, 2}}) {
+    const ThreadRun run{.replicas = static_cast<int>(dealt.size()), .shards = 7, .dealt = dealt, .workers = 2};
+    for (const Outcome& outcome : outcomes_of(run, [](Replica& r) { return train_small(r); })) {
+      expect_equal(outcome, expected);
+    }
+  }
+}
+
 TEST(Trainer, DependsOnTheSeed) {
   EXPECT_NE(outcome_of({.seed = 3}).digest, outcome_of({.seed = 4}).digest);
 }

@@ -28,6 +28,13 @@ enum class RecoverFrom {
   savepoint,  // after any failure all start again from the newest savepoint
 };
 
+// What becomes of a replica that computes at least half as long again as the others, over many steps.
+enum class WhenSlow {
+  report,   // the journal tells of it
+  deal,     // it gets fewer shards, where that makes a step shorter by a tenth; more when it is quick again
+  replace,  // a spare that is ready takes its place, once in `restart_window` for each place
+};
+
 // A process that is about to start.
 struct NewProcess {
   int rank = 0;  // that it is started for; its generations may give it others. That of a spare is not below `replicas`
@@ -40,11 +47,11 @@ struct WatchdogOptions {
   int replicas = 1;      // 1 to max_replicas
   int max_replicas = 0;  // that the run may be scaled to; 0: kMaxReplicas
   int spares = 0;        // initialised processes that wait to take the place of a replica
-  int shards =
-      0;  // that ranks compute in a step, dealt in equal parts; 0: unknown, so that nobody looks for stragglers
-  int places = 0;  // devices that replicas are dealt to; 0: one for each replica
+  int places = 0;        // devices that replicas are dealt to; 0: one for each replica
   WhenLost when_lost = WhenLost::shrink;
   RecoverFrom recover_from = RecoverFrom::survivors;
+  // Of workers that report their work; replace needs survivors.
+  WhenSlow when_slow = WhenSlow::report;
   std::string run_directory{};  // created when missing
   // The program never registers as a worker, so that nothing is known of it but how its processes end: exit code 0 says
   // that one has finished, any other end is a failure, after which all are killed and start again; none hangs. It is

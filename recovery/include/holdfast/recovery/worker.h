@@ -60,6 +60,9 @@ class Worker {
   int rank() const;
   int size() const;
   int generation() const;
+  // How many shards each rank of the generation is to compute, where the watchdog has dealt them by how fast the ranks
+  // are; empty: as the program deals them.
+  const std::vector<int>& dealt_shards() const;
   const std::string& run_directory() const;
   const std::string& config() const;
   // How long the watchdog waits for progress, at most, before it takes a process for hung. A wait for peers that ends
@@ -82,6 +85,14 @@ class Worker {
   // `shows` is memory of this process that its peers may read too, and that it keeps from generation to generation; all
   // show some, or none does. What was seen of it before is the same view again.
   Arena exchange_arenas(std::size_t bytes, Deadline deadline, const SharedMemory* shows = nullptr);
+
+  // What this process computes in each step of its generation. The watchdog compares those who say so, and deals them
+  // fewer shards where it is asked to: they obey dealt_shards() from their next generation on.
+  struct Work {
+    int shards = 1;
+    int at_once = 1;  // at most
+  };
+  void report_work(const Work& work);
 
   // Memory of the watchdog for snapshots of up to `capacity_bytes`, of this process alone. Those of other processes go
   // as soon as this one holds one that is whole.

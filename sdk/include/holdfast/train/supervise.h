@@ -31,6 +31,16 @@ enum class RecoverFrom {
   savepoint,  // all start again from the newest savepoint
 };
 
+// What becomes of a replica that computes at least half as long again as the others, over many steps. The journal tells
+// of it in any case.
+enum class WhenSlow {
+  report,  // that is all
+  deal,    // it gets fewer shards, with the same bits, where a step gets a tenth shorter by that; more when it is quick
+           // again. Needs more shards than replicas
+  replace,  // a spare that is ready takes its place, once in `restart_window` for each device; not with
+            // RecoverFrom::savepoint
+};
+
 struct SuperviseOptions {
   // Replicas are made one for each device. `devices` lists them ("cpu:0", "cpu:1", the same one several times where
   // that is wanted); when it is empty there are `replicas` of them, and when that is 0 too, one for every device of
@@ -43,6 +53,7 @@ struct SuperviseOptions {
   int spares = 0;
   WhenLost when_lost = WhenLost::shrink;
   RecoverFrom recover_from = RecoverFrom::survivors;
+  WhenSlow when_slow = WhenSlow::report;
 
   // The state is copied into memory of the watchdog each so many steps: when all replicas die at once, at most as many
   // are computed again. 0: as often as costs no more than half a percent of the time.

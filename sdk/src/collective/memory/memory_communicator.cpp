@@ -27,15 +27,6 @@ std::size_t segment_floats(std::size_t floats, int ranks) {
   return (lines + count - 1) / count * kLineFloats;
 }
 
-std::vector<ShardRange> all_covering_nodes(const ShardTree& tree, int ranks) {
-  std::vector<ShardRange> nodes;
-  for (int rank = 0; rank < ranks; ++rank) {
-    const auto of_rank = tree.covering_nodes(dealt_shards(tree.shards(), ranks, rank));
-    nodes.insert(nodes.end(), of_rank.begin(), of_rank.end());
-  }
-  return nodes;
-}
-
 void add(const float* left, const float* right, float* sum, std::size_t floats) {
   for (std::size_t i = 0; i < floats; ++i) sum[i] = left[i] + right[i];
 }
@@ -129,16 +120,16 @@ std::size_t MemoryCommunicatorShape::blocks_bytes() const {
 
 MemoryCommunicator::MemoryCommunicator(const MemoryCommunicatorShape& shape, Memory memory)
     : shape_(shape),
-      program_(sum_program(ShardTree(shape.shards), all_covering_nodes(ShardTree(shape.shards), shape.size))),
+      program_(sum_program(ShardTree(shape.deal.shards()), shape.deal.covering_nodes())),
       memory_(std::move(memory)) {
   HOLDFAST_ASSERT(shape.float_count > 0 && shape.float_count % kLineFloats == 0);
   HOLDFAST_ASSERT(memory_.own_arena.size_bytes() >= MemoryCommunicatorShape::kArenaBytes &&
                   memory_.own_blocks->size_bytes() >= shape.blocks_bytes());
   HOLDFAST_ASSERT(static_cast<int>(memory_.arenas.size()) == shape.size &&
-                  static_cast<int>(memory_.blocks.size()) == shape.size);
-  const ShardTree tree(shape.shards);
+                  static_cast<int>(memory_.blocks.size()) == shape.size && shape.deal.ranks() == shape.size);
+  const ShardTree tree(shape.deal.shards());
   for (int rank = 0; rank < shape.size; ++rank) {
-    const std::size_t nodes = tree.covering_nodes(dealt_shards(shape.shards, shape.size, rank)).size();
+    const std::size_t nodes = tree.covering_nodes(shape.deal.of(rank)).size();
     HOLDFAST_ASSERT(nodes > 0 && nodes <= kMaximumCoveringNodes);
     leaf_ranks_.insert(leaf_ranks_.end(), nodes, rank);
   }

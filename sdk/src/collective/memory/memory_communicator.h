@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "collective/communicator.h"
+#include "collective/shard_deal.h"
 #include "collective/shard_tree.h"
 #include "holdfast/base/shared_memory.h"
 #include "holdfast/base/signal_word.h"
@@ -24,7 +25,7 @@ namespace holdfast {
 struct MemoryCommunicatorShape {
   int rank = 0;
   int size = 1;
-  int shards = 1;
+  ShardDeal deal{};
   int slots = 1;                // for each rank, the same in every generation
   std::size_t float_count = 0;  // of the block; a multiple of 16
 

@@ -47,6 +47,7 @@ Fields parse_fields(std::istringstream& words) {
 bool needs_member(EventKind kind) {
   switch (kind) {
     case EventKind::start:
+    case EventKind::deal_proposed:
     case EventKind::progressed:
     case EventKind::scale_requested:
     case EventKind::stop_requested:
@@ -66,6 +67,9 @@ void set_field(Event& event, const std::string& key, const std::string& value) {
     event.is_joining = value == "1";
   } else if (key == "step") {
     event.step = std::stoll(value);
+  } else if (key == "shards") {
+    std::istringstream counts(value);
+    for (std::string count; std::getline(counts, count, ',');) event.shards.push_back(std::stoi(count));
   } else {
     static const std::map<std::string, int Event::*> numbers{{"member", &Event::member},
                                                              {"generation", &Event::generation},

@@ -3,7 +3,8 @@
 // A scenario tells what happens to the processes of a run, and what the supervisor decides each time. It is lines of
 //
 //   policy replicas=2 when_lost=shrink ...      first of all, where the defaults do not do; durations are seconds
-//   at 1.5 died member=1 [generation=0] [step=7] [count=3] [exit_code=3] [signal=9] [unrecoverable=1] [what=the rest]
+//   at 1.5 died member=1 [generation=0] [step=7] [count=3] [exit_code=3] [signal=9] [unrecoverable=1] [shards=4,2]
+//      [what=the rest]
 //     expect kill_process 1                     all actions that the event above leads to, in order;
 //     expect finish 70: gave up...              a trailing "..." stands for any further text
 //     because died without a report             a part of the reason

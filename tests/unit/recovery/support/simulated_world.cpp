@@ -441,12 +441,25 @@ void SimulatedWorld::on_fault() {
     if (draws_.chance(20)) tell(within(0, 1000), {.kind = EventKind::stop_requested, .signal = SIGTERM});
   } else if (kind < 18) {
     tell({}, {.kind = EventKind::scale_requested, .count = draws_.below(6)});
+  } else if (kind < 30) {
+    propose_deal();
+  } else if (kind < 36) {
+    if (const std::optional<int> member = any_living()) {
+      tell(within(0, 20), {.kind = EventKind::slow, .member = *member, .what = "it takes twice as long"});
+    }
   } else {
     const int victims = draws_.chance(20) ? 2 : 1;
     for (int i = 0; i < victims; ++i) {
       if (const std::optional<int> member = any_living()) disturb(*member);
     }
   }
+}
+
+// The generation may have ended when it comes.
+void SimulatedWorld::propose_deal() {
+  Event event{.kind = EventKind::deal_proposed, .generation = generation_.number, .what = "one is slow"};
+  for (std::size_t i = 0; i < generation_.members.size(); ++i) event.shards.push_back(draws_.between(1, 4));
+  tell(within(0, 20), event);
 }
 
 void SimulatedWorld::disturb(int member) {

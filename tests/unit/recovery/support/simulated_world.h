@@ -6,8 +6,9 @@
 // members, checks in when its generation is cancelled, and finishes after the last step. Each of these may take its
 // time, and a limited number of times something goes wrong: processes die (alone, two or all at once), hang, are
 // stopped and go on, report failures, cannot be killed for a while, leave their generation unasked; signals and
-// requests for another size come. Two messages of one process arrive in order, those of two processes in any; what is
-// on its way when its sender dies may be lost. Everything follows from the seed.
+// requests for another size come, proposals of another deal, and word that one is slow. Two messages of one process
+// arrive in order, those of two processes in any; what is on its way when its sender dies may be lost. Everything
+// follows from the seed.
 //
 // A step is a number: it is committed when each member's state has it. The file of the newest snapshot is a number too.
 
@@ -169,6 +170,7 @@ class SimulatedWorld {
 
   bool takes_fault(int percent);
   void on_fault();
+  void propose_deal();
   void disturb(int member);
   void hang(int member);
   void make_unkillable(int member);

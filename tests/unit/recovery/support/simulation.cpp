@@ -42,7 +42,7 @@ void demand(bool is_kept, const std::string& otherwise) {
 
 bool is_failure(EventKind kind) {
   return kind == EventKind::failure_reported || kind == EventKind::died || kind == EventKind::exited ||
-         kind == EventKind::hang_detected || kind == EventKind::start_failed;
+         kind == EventKind::hang_detected || kind == EventKind::slow || kind == EventKind::start_failed;
 }
 
 class Simulation {
@@ -92,6 +92,9 @@ class Simulation {
     check_patience(before, event);
     check_size();
     check_state();
+    if (event.kind == EventKind::deal_proposed && !decision.actions.empty()) {
+      deal_ = {.members = members_, .shards = event.shards};
+    }
     for (const Action& action : decision.actions) carry_out(before, action);
     check_timer();
   }
@@ -248,13 +251,36 @@ class Simulation {
     const Member* was = find_member(before, id);
     const bool has_failed = member->stage == Stage::failed;
     const bool is_survivor = was != nullptr && is_in_generation(*was) && !has_failed;
+    if (kind_ == EventKind::slow && has_failed && was != nullptr && is_in_generation(*was)) check_slow(before, *was);
     const bool is_end = state_.phase == RunPhase::ending || state_.phase == RunPhase::finishing;
     demand(!is_survivor || is_end || was_scaled_ || !state_.policy.keep_survivors,
            "process " + std::to_string(id) + " is killed although it did nothing wrong");
     world_.kill_process(id, has_failed);
   }
 
+  // A slow one does its work, so that it goes only where another can do it at once, and its place is not to blame.
+  void check_slow(const State& before, const Member& slow) {
+    ++run_.replaced_slow;
+    const bool has_spare = std::any_of(before.members.begin(), before.members.end(),
+                                       [](const Member& member) { return member.stage == Stage::ready; });
+    demand(has_spare, "a slow process is ended without a spare");
+    const auto [last, is_first] = slow_replaced_.try_emplace(slow.place, world_.now());
+    const bool is_late = world_.now() - last->second >= state_.policy.restart.restart_window;
+    demand(is_first || is_late, "slow processes of one place are replaced again and again");
+    last->second = world_.now();
+  }
+
+  // Shards are dealt to those for whom that was decided, and as long as they are together.
+  void check_deal(const Action& action) {
+    if (action.members != deal_.members) deal_ = {};
+    demand(action.shards == deal_.shards, "shards are dealt otherwise than was decided");
+    demand(action.shards.empty() || action.shards.size() == action.members.size(), "a rank has no shards");
+    run_.was_dealt_anew = run_.was_dealt_anew || !action.shards.empty();
+    members_ = action.members;
+  }
+
   void open(const State& before, const Action& action) {
+    check_deal(action);
     ++run_.generations;
     demand(action.members.size() <= static_cast<std::size_t>(std::max(1, state_.target)), "a generation is too large");
     for (std::size_t rank = 0; rank < action.members.size(); ++rank) {
@@ -347,6 +373,9 @@ class Simulation {
   EventKind kind_ = EventKind::start;  // that is decided on
   int unexplained_ = 0;                // ends of generations
   bool was_scaled_ = false;
+  std::vector<int> members_;  // of the newest generation, by rank
+  Deal deal_;
+  std::map<int, Moment> slow_replaced_;  // by place
   bool had_something_to_save_ = false;
   std::optional<Moment> stopped_at_;
   std::optional<Action> finish_;

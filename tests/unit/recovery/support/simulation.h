@@ -22,6 +22,8 @@ struct SimulatedRun {
   bool regrouped = false;
   bool tried_a_place = false;   // that had been left out
   bool has_place_back = false;  // after that
+  bool was_dealt_anew = false;
+  int replaced_slow = 0;  // processes
 };
 
 // `log`, if there is one, gets a line for each event and decision.

@@ -1,0 +1,150 @@
+// A replica that computes at half the speed of the others: it is dealt fewer shards or replaced, and the weights at the
+// end are those of an undisturbed run.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "resilience/digits_run.h"
+
+namespace holdfast {
+namespace {
+
+using nlohmann::json;
+
+// Whose shards take 4 ms each, one after the other: 520 steps of 6 shards.
+ProgramResult run_paced(const TemporaryFolder& folder, std::vector<std::string> options,
+                        const std::vector<std::string>& faults = {}) {
+  options.insert(options.end(), {"--run-dir", folder / "run"});
+  for (const std::string& fault : faults) options.insert(options.end(), {"--inject", fault});
+  return run_program(built_program("paced_program"), options);
+}
+
+// "steps 520 weights DIGEST", which the primary prints at the end.
+std::string weights_of(const ProgramResult& result) {
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  const std::size_t begin = result.output.find("steps 520 weights ");
+  if (begin == std::string::npos) return "none in: " + result.output;
+  return result.output.substr(begin, result.output.find('\n', begin) - begin);
+}
+
+const std::string& undisturbed_weights() {
+  static const std::string weights = [] {
+    const TemporaryFolder folder;
+    return weights_of(run_paced(folder, {"--replicas", "1", "--shard-ms", "0"}));
+  }();
+  return weights;
+}
+
+class SlowReplicas : public testing::Test {
+ protected:
+  void run(const std::vector<std::string>& options, const std::vector<std::string>& faults) {
+    look_at(run_paced(folder_, options, faults));
+  }
+
+  void look_at(const ProgramResult& result) {
+    EXPECT_EQ(weights_of(result), undisturbed_weights());
+    journal_ = journal_of(folder_);
+  }
+
+  std::vector<json> events(const std::string& name) const {
+    std::vector<json> found;
+    std::copy_if(journal_.begin(), journal_.end(), std::back_inserter(found),
+                 [&](const json& line) { return line.at("event") == name; });
+    return found;
+  }
+
+  // All deals in their order; an even one is empty.
+  std::vector<std::vector<int>> deals() const {
+    std::vector<std::vector<int>> all;
+    for (const json& line : events("dealt")) all.push_back(line.value("shards", std::vector<int>{}));
+    return all;
+  }
+
+  // The first deal: 4 to 2, or 5 to 1 where a busy machine makes the slow one slower still.
+  void expect_fewer_for(std::size_t slow) const {
+    ASSERT_FALSE(deals().empty());
+    const std::vector<int> first = deals()[0];
+    ASSERT_EQ(first.size(), 2U);
+    EXPECT_EQ(first[0] + first[1], 6);
+    EXPECT_LE(first[slow], 2);
+  }
+
+  TemporaryFolder folder_;
+  std::vector<json> journal_;
+};
+
+std::string slow(int rank, const std::string& rest = "") {
+  return "rank=" + std::to_string(rank) + ",step=2,fault=slow,factor=2" + rest;
+}
+
+std::string kill_of(int rank, int step) {
+  return "rank=" + std::to_string(rank) + ",step=" + std::to_string(step) + ",fault=kill";
+}
+
+}  // namespace
+
+TEST_F(SlowReplicas, AreDealtFewerShardsAndNobodyIsEnded) {
+  for (const int rank : {0, 1}) {
+    SCOPED_TRACE("rank " + std::to_string(rank));
+    std::filesystem::remove_all(folder_ / "run");
+
+    run({"--when-slow", "deal"}, {slow(rank)});
+
+    expect_fewer_for(static_cast<std::size_t>(rank));
+    EXPECT_TRUE(events("restart").empty());
+    EXPECT_TRUE(events("resumed").empty());
+  }
+}
+
+// Whose watchdog knows nothing of shards but what replicas tell it.
+TEST_F(SlowReplicas, AreDealtFewerShardsUnderTheRunCommand) {
+  look_at(run_program(built_program("holdfast"),
+                      {"run", "--replicas", "2", "--when-slow", "deal", "--run-dir", folder_ / "run", "--inject",
+                       slow(1), "--", built_program("paced_program"), "--run-dir", folder_ / "run"}));
+
+  expect_fewer_for(1);
+}
+
+TEST_F(SlowReplicas, AreDealtEvenlyAgainWhenOneOfThemDies) {
+  for (const int rank : {0, 1}) {
+    SCOPED_TRACE("rank " + std::to_string(rank));
+    std::filesystem::remove_all(folder_ / "run");
+
+    run({"--when-slow", "deal"}, {slow(1), kill_of(rank, 400)});
+
+    expect_fewer_for(1);
+    const std::vector<std::vector<int>> all = deals();
+    EXPECT_TRUE(std::any_of(all.begin(), all.end(), [](const auto& deal) { return deal.empty(); }));
+    EXPECT_EQ(events("restart").size(), 1U);
+    EXPECT_TRUE(events("resumed").empty());
+  }
+}
+
+TEST_F(SlowReplicas, AreDealtAsManyAgainOnceTheyAreQuick) {
+  run({"--when-slow", "deal"}, {slow(1, ",count=250")});
+
+  expect_fewer_for(1);
+  EXPECT_EQ(deals().back(), (std::vector<int>{3, 3}));
+}
+
+TEST_F(SlowReplicas, AreReplacedByASpare) {
+  run({"--when-slow", "replace", "--spares", "1"}, {slow(1)});
+
+  ASSERT_EQ(events("restart").size(), 1U);
+  const json restart = events("restart")[0].at("restart");
+  EXPECT_EQ(restart.at("rank"), 1);
+  EXPECT_TRUE(restart.at("cause").get<std::string>().starts_with("was slow: it computes ")) << restart.dump();
+  EXPECT_TRUE(events("resumed").empty());
+}
+
+TEST_F(SlowReplicas, AreOnlyReportedByDefault) {
+  run({}, {slow(1)});
+
+  EXPECT_FALSE(events("straggler").empty());
+  EXPECT_TRUE(events("dealt").empty());
+  EXPECT_TRUE(events("restart").empty());
+}
+
+}  // namespace holdfast

@@ -27,13 +27,15 @@ using testing::HasSubstr;
 constexpr int kEverySample = -1;
 constexpr int kForEver = 1'000'000;
 
+enum class Target { gradients, batch_statistics, sums };
+
 // What one rank gets wrong.
 struct Slip {
   int rank = 0;
   std::int64_t step = 0;
   std::int64_t first_sample = kEverySample;  // of the shard
   int times = 1;
-  bool is_of_sums = false;
+  Target target = Target::gradients;
   bool is_nan = false;
 };
 
@@ -72,13 +74,18 @@ class Slipping final : public Trainable {
       const bool is_here = slip.first_sample == kEverySample || slip.first_sample == batch.first_sample;
       if (slip.rank != rank_ || slip.step != batch.step || !is_here || slip.times == 0) continue;
       --slip.times;
-      // The last one belongs to the batch statistics.
-      float& value = slip.is_of_sums ? sums.front() : sink.gradients().back();
+      float& value = number(slip.target, sink, sums);
       value = slip.is_nan ? std::numeric_limits<float>::quiet_NaN() : std::nextafter(value, 1e6F) + ++slips_made_;
     }
   }
 
  private:
+  // Statistics come behind the gradients.
+  static float& number(Target target, GradientSink& sink, std::span<float> sums) {
+    if (target == Target::sums) return sums.front();
+    return target == Target::gradients ? sink.gradients().front() : sink.gradients().back();
+  }
+
   ModelTrainable model_ = small_trainable();
   const int rank_;
   std::mutex mutex_;
@@ -247,9 +254,10 @@ TEST(CheckedSteps, NameTheRankThatWasWrong) {
   }
 }
 
-TEST(CheckedSteps, FindWrongSumsAndNotANumberToo) {
+TEST(CheckedSteps, FindWhateverAShardWritesAndNotANumberToo) {
   for (const Slip& slip :
-       {Slip{.rank = 1, .step = 3, .is_of_sums = true}, Slip{.rank = 1, .step = 3, .is_nan = true}}) {
+       {Slip{.rank = 1, .step = 3, .target = Target::batch_statistics},
+        Slip{.rank = 1, .step = 3, .target = Target::sums}, Slip{.rank = 1, .step = 3, .is_nan = true}}) {
     EXPECT_THAT(end_of({.slips = {slip}}), HasSubstr("computed gradients of step 3 wrongly"));
   }
 }

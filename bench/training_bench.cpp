@@ -44,5 +44,26 @@ void Lenet5Epoch(benchmark::State& state) {
 }
 BENCHMARK(Lenet5Epoch)->Arg(1)->Arg(2)->Unit(benchmark::kMillisecond)->MeasureProcessCPUTime()->UseRealTime();
 
+// Argument: steps from one check of the gradients to the next; 0: none. One shard, which its only replica computes
+// twice.
+void Lenet5EpochChecked(benchmark::State& state) {
+  const Dataset data = noise().batch(kBatch).prefetch(2);
+  Replica replica = Replica::alone();
+  Trainer trainer(replica, lenet5(), Adam(1e-3F), SparseCategoricalCrossentropy({.from_logits = true}));
+  const FitOptions options{.check_gradients = {.every = state.range(0)}};
+  trainer.fit(data, options);
+  for (auto _ : state) trainer.fit(data, options);
+  state.SetItemsProcessed(state.iterations() * kBatch * kSteps);
+  state.counters["per_step"] = benchmark::Counter(static_cast<double>(state.iterations() * kSteps),
+                                                  benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+}
+BENCHMARK(Lenet5EpochChecked)
+    ->Arg(0)
+    ->Arg(1)
+    ->Arg(500)
+    ->Unit(benchmark::kMillisecond)
+    ->MeasureProcessCPUTime()
+    ->UseRealTime();
+
 }  // namespace
 }  // namespace holdfast

@@ -25,6 +25,7 @@ struct Arguments {
   std::string when_lost = "shrink";
   std::string when_slow = "report";
   std::string recover_from = "survivors";
+  holdfast::GradientChecks check_gradients;
   holdfast::SuperviseOptions run;
 };
 
@@ -81,7 +82,8 @@ void train(holdfast::Replica& replica, const Arguments& arguments) {
   trainer.fit(
       digits.take(training).shuffle().batch(arguments.batch).prefetch(2),
       {.epochs = arguments.epochs,
-       .callbacks = {holdfast::ModelCheckpoint({.every_steps = arguments.save_every}), holdfast::ProgressLine()}});
+       .callbacks = {holdfast::ModelCheckpoint({.every_steps = arguments.save_every}), holdfast::ProgressLine()},
+       .check_gradients = arguments.check_gradients});
 
   double accuracy = 0;
   if (arguments.holdout > 0) accuracy = trainer.evaluate(digits.skip(training).batch(arguments.batch)).at("accuracy");
@@ -148,6 +150,14 @@ void declare(CLI::App& app, Arguments& arguments) {
       ->check(CLI::IsMember({"report", "deal", "replace"}));
   app.add_option("--memory-snapshot-every", arguments.run.memory_snapshot_every,
                  "steps between copies of the state in the watchdog's memory; 0: as often as costs next to nothing")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--check-gradients-every", arguments.check_gradients.every,
+                 "steps between checks of gradients, computed twice on two replicas; 0: none")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--check-gradients-shards", arguments.check_gradients.shards,
+                 "shards of each replica that such a step computes twice; 0: all")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
   app.add_option("--inject", arguments.run.faults,

@@ -49,8 +49,8 @@ bool may_stop(const std::vector<Fault>& faults) {
          std::count_if(faults.begin(), faults.end(), is_corruption) >= kCorruptionsOfPoison;
 }
 
-// A wrong gradient that is finite becomes part of the sum that all replicas apply; a wrong state of a run's only
-// replica is like no other's.
+// A wrong gradient that is finite becomes part of the sum that all replicas apply, unless it is among those that are
+// computed twice; a wrong state of a run's only replica is like no other's.
 bool may_change_weights(const std::vector<Fault>& faults, int replicas) {
   return std::any_of(faults.begin(), faults.end(), [replicas](const Fault& fault) {
     return fault.kind == FaultKind::flip && (fault.target == CorruptionTarget::gradient || replicas == 1);

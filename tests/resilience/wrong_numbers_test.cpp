@@ -16,9 +16,23 @@ class WrongNumbers : public testing::Test {
  protected:
   // States are compared after every `every` steps.
   void run(const std::string& fault, int replicas, int every) {
-    const DigitsRun digits{.replicas = replicas,
-                           .faults = {fault},
-                           .options = {{"--memory-snapshot-every", std::to_string(every)}, {"--save-every", "0"}}};
+    run({.replicas = replicas,
+         .faults = {fault},
+         .options = {{"--memory-snapshot-every", std::to_string(every)}, {"--save-every", "0"}}});
+  }
+
+  // All gradients of all steps are computed twice.
+  void run_checked(const std::vector<std::string>& faults, int replicas) {
+    std::filesystem::remove_all(folder_ / "run");
+    run({.replicas = replicas,
+         .faults = faults,
+         .options = {{"--memory-snapshot-every", "5"},
+                     {"--save-every", "0"},
+                     {"--check-gradients-every", "1"},
+                     {"--check-gradients-shards", "0"}}});
+  }
+
+  void run(const DigitsRun& digits) {
     const ProgramResult result = run_program(built_program("digits"), digits_arguments(digits, folder_));
     ASSERT_EQ(result.exit_code, 0) << result.output;
     journal_ = journal_of(folder_);
@@ -100,6 +114,78 @@ TEST_F(WrongNumbers, ThatAreNoneAreUndone) {
     ASSERT_EQ(events("rolled_back").size(), 1U);
     EXPECT_EQ(events("rolled_back")[0].at("details").at("step"), 14);
     EXPECT_TRUE(guilty().empty());
+  }
+}
+
+TEST_F(WrongNumbers, InAGradientAreFoundBeforeTheyAreAppliedAndTheReplicaIsReplaced) {
+  for (const int replicas : {2, 3}) {
+    for (const int rank : {0, replicas - 1}) {
+      for (const std::string target : {"gradient", "loss"}) {
+        SCOPED_TRACE(target + " of rank " + std::to_string(rank) + " of " + std::to_string(replicas));
+
+        run_checked({"rank=" + std::to_string(rank) + ",step=13,phase=backward,fault=flip,seed=9,target=" + target},
+                    replicas);
+
+        ASSERT_EQ(events("wrong_gradient").size(), 1U);
+        EXPECT_EQ(events("wrong_gradient")[0].at("details").at("step"), 13);
+        EXPECT_EQ(events("wrong_gradient")[0].at("details").at("rank"), rank);
+        EXPECT_EQ(guilty(), std::vector<int>{rank});
+        EXPECT_TRUE(events("rolled_back").empty());
+        EXPECT_TRUE(events("resumed").empty());
+      }
+    }
+  }
+}
+
+TEST_F(WrongNumbers, InAGradientOfTheOnlyReplicaAreComputedAgain) {
+  run_checked({"rank=0,step=13,phase=backward,fault=flip,target=gradient,seed=2"}, 1);
+
+  EXPECT_EQ(events("wrong_gradient").size(), 1U);
+  EXPECT_TRUE(guilty().empty());
+}
+
+TEST_F(WrongNumbers, InTheFirstAndInTheLastGradientAreFound) {
+  for (const int step : {0, 26}) {
+    SCOPED_TRACE(step);
+
+    run_checked({"rank=1,step=" + std::to_string(step) + ",phase=backward,fault=flip,target=gradient,seed=4"}, 2);
+
+    EXPECT_EQ(events("wrong_gradient").size(), 1U);
+  }
+}
+
+// Whose gradients are wrong however often they are computed may have a wrong state: all must go back then.
+TEST_F(WrongNumbers, InAWeightAreSeenInTheGradientsAndSendAllBack) {
+  for (const int replicas : {2, 3}) {
+    SCOPED_TRACE(replicas);
+
+    run_checked({"rank=1,step=12,phase=after-update,fault=flip,seed=3"}, replicas);
+
+    ASSERT_EQ(events("rolled_back").size(), 1U);
+    EXPECT_EQ(events("rolled_back")[0].at("details").at("step"), 13);
+    EXPECT_EQ(guilty(), std::vector<int>{1});
+  }
+}
+
+// The death of another replica in the very step: it is computed again from the start, and who was wrong may be unknown.
+TEST_F(WrongNumbers, InAGradientAreNotAppliedWhereAReplicaDiesMeanwhile) {
+  for (const std::string phase : {"reduce", "before-update", "after-update"}) {
+    SCOPED_TRACE(phase);
+
+    run_checked(
+        {"rank=0,step=13,phase=backward,fault=flip,target=gradient,seed=5", "rank=2,step=13,fault=kill,phase=" + phase},
+        3);
+  }
+}
+
+TEST_F(WrongNumbers, AreLookedForWithoutAnEffectOnTheBits) {
+  for (const std::string every : {"0", "1", "7"}) {
+    for (const int replicas : {1, 3}) {
+      SCOPED_TRACE("every " + every + " steps, " + std::to_string(replicas) + " replicas");
+
+      EXPECT_EQ(completed({.replicas = replicas, .options = {{"--check-gradients-every", every}}}).at("weights_digest"),
+                undisturbed_digest());
+    }
   }
 }
 

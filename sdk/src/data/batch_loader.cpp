@@ -6,6 +6,76 @@
 #include "holdfast/base/error.h"
 
 namespace holdfast {
+namespace {
+
+// Shards [first, end) of `total` of one batch.
+struct Part {
+  int total = 1;
+  int first = 0;
+  int end = 1;
+  std::int64_t epoch = 0;
+  std::int64_t index = 0;
+};
+
+std::int64_t samples_of_batch(const Dataset& dataset, std::int64_t index) {
+  return std::min(dataset.batch_size(), dataset.size() - index * dataset.batch_size());
+}
+
+std::int64_t begin_of(const Part& part, std::int64_t samples, int shard) {
+  return samples * shard / part.total;
+}
+
+// False when it was stopped half-way.
+bool load_part(const Dataset& dataset, std::uint64_t seed, const Part& part, std::vector<float>& features,
+               std::vector<float>& targets, const std::stop_token& stop) {
+  const auto feature_count = static_cast<std::size_t>(dataset.feature_shape().element_count());
+  const auto target_count = static_cast<std::size_t>(dataset.target_shape().element_count());
+  const std::int64_t samples = samples_of_batch(dataset, part.index);
+  const std::int64_t begin = begin_of(part, samples, part.first);
+  const auto count = static_cast<std::size_t>(begin_of(part, samples, part.end) - begin);
+  const std::int64_t first_position = part.index * dataset.batch_size() + begin;
+
+  features.resize(count * feature_count);
+  targets.resize(count * target_count);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (stop.stop_requested()) return false;
+    dataset.load(seed, part.epoch, first_position + static_cast<std::int64_t>(i),
+                 {.features = std::span(features).subspan(i * feature_count, feature_count),
+                  .targets = std::span(targets).subspan(i * target_count, target_count)});
+  }
+  return true;
+}
+
+Batch view_of(const Dataset& dataset, const Part& part, std::span<const float> features,
+              std::span<const float> targets) {
+  const auto feature_count = static_cast<std::size_t>(dataset.feature_shape().element_count());
+  const auto target_count = static_cast<std::size_t>(dataset.target_shape().element_count());
+  Batch result{
+      .epoch = part.epoch, .index = part.index, .samples = samples_of_batch(dataset, part.index), .shards = {}};
+  const std::int64_t loaded_begin = begin_of(part, result.samples, part.first);
+  for (int shard = part.first; shard < part.end; ++shard) {
+    const std::int64_t begin = begin_of(part, result.samples, shard);
+    const std::int64_t samples = begin_of(part, result.samples, shard + 1) - begin;
+    const auto offset = static_cast<std::size_t>(begin - loaded_begin);
+    const auto count = static_cast<std::size_t>(samples);
+    result.shards.push_back({.first_sample = begin,
+                             .samples = samples,
+                             .features = features.subspan(offset * feature_count, count * feature_count),
+                             .targets = targets.subspan(offset * target_count, count * target_count)});
+  }
+  return result;
+}
+
+}  // namespace
+
+LoadedShards::LoadedShards(const Dataset& dataset, std::uint64_t seed, int total_shards, int first_shard, int end_shard,
+                           std::int64_t epoch, std::int64_t batch_index) {
+  HOLDFAST_ASSERT(0 <= first_shard && first_shard <= end_shard && end_shard <= total_shards && total_shards > 0);
+  HOLDFAST_ASSERT(epoch >= 0 && batch_index >= 0 && batch_index < dataset.batches());
+  const Part part{.total = total_shards, .first = first_shard, .end = end_shard, .epoch = epoch, .index = batch_index};
+  load_part(dataset, seed, part, features_, targets_, std::stop_token());
+  batch_ = view_of(dataset, part, features_, targets_);
+}
 
 BatchLoader::BatchLoader(Dataset dataset, std::uint64_t seed, int total_shards, int first_shard, int end_shard,
                          std::int64_t epoch, std::int64_t batch_index, std::int64_t end_epoch)
@@ -30,10 +100,6 @@ BatchLoader::BatchLoader(Dataset dataset, std::uint64_t seed, int total_shards, 
 
 BatchLoader::~BatchLoader() = default;
 
-std::int64_t BatchLoader::samples_of(std::int64_t index) const {
-  return std::min(dataset_.batch_size(), dataset_.size() - index * dataset_.batch_size());
-}
-
 BatchLoader::Cursor BatchLoader::behind(const Cursor& cursor) const {
   const bool is_last = cursor.index + 1 == dataset_.batches();
   return is_last ? Cursor{.epoch = cursor.epoch + 1, .index = 0}
@@ -41,45 +107,19 @@ BatchLoader::Cursor BatchLoader::behind(const Cursor& cursor) const {
 }
 
 bool BatchLoader::load(const Cursor& cursor, LoadedBatch& batch, const std::stop_token& stop) const {
-  const auto feature_count = static_cast<std::size_t>(dataset_.feature_shape().element_count());
-  const auto target_count = static_cast<std::size_t>(dataset_.target_shape().element_count());
-  const std::int64_t samples = samples_of(cursor.index);
-  const std::int64_t begin = shard_begin(samples, first_shard_);
-  const auto count = static_cast<std::size_t>(shard_begin(samples, end_shard_) - begin);
-  const std::int64_t first_position = cursor.index * dataset_.batch_size() + begin;
-
   batch.cursor = cursor;
-  batch.features.resize(count * feature_count);
-  batch.targets.resize(count * target_count);
-  for (std::size_t i = 0; i < count; ++i) {
-    if (stop.stop_requested()) return false;
-    dataset_.load(seed_, cursor.epoch, first_position + static_cast<std::int64_t>(i),
-                  {.features = std::span(batch.features).subspan(i * feature_count, feature_count),
-                   .targets = std::span(batch.targets).subspan(i * target_count, target_count)});
-  }
-  return true;
+  const Part part{
+      .total = total_shards_, .first = first_shard_, .end = end_shard_, .epoch = cursor.epoch, .index = cursor.index};
+  return load_part(dataset_, seed_, part, batch.features, batch.targets, stop);
 }
 
 Batch BatchLoader::view(const LoadedBatch& batch) const {
-  const auto feature_count = static_cast<std::size_t>(dataset_.feature_shape().element_count());
-  const auto target_count = static_cast<std::size_t>(dataset_.target_shape().element_count());
-  Batch result{.epoch = batch.cursor.epoch,
-               .index = batch.cursor.index,
-               .samples = samples_of(batch.cursor.index),
-               .shards = {}};
-  const std::int64_t loaded_begin = shard_begin(result.samples, first_shard_);
-  for (int shard = first_shard_; shard < end_shard_; ++shard) {
-    const std::int64_t begin = shard_begin(result.samples, shard);
-    const std::int64_t samples = shard_begin(result.samples, shard + 1) - begin;
-    const auto offset = static_cast<std::size_t>(begin - loaded_begin);
-    const auto count = static_cast<std::size_t>(samples);
-    result.shards.push_back(
-        {.first_sample = begin,
-         .samples = samples,
-         .features = std::span(batch.features).subspan(offset * feature_count, count * feature_count),
-         .targets = std::span(batch.targets).subspan(offset * target_count, count * target_count)});
-  }
-  return result;
+  const Part part{.total = total_shards_,
+                  .first = first_shard_,
+                  .end = end_shard_,
+                  .epoch = batch.cursor.epoch,
+                  .index = batch.cursor.index};
+  return view_of(dataset_, part, batch.features, batch.targets);
 }
 
 std::optional<Batch> BatchLoader::next() {

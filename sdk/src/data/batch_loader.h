@@ -35,6 +35,24 @@ struct Batch {
   std::vector<ShardSlice> shards;
 };
 
+// The samples of shards [first_shard, end_shard) of one batch, loaded by the calling thread: for whoever needs them out
+// of turn. The same bits as a BatchLoader's.
+class LoadedShards {
+ public:
+  LoadedShards(const Dataset& dataset, std::uint64_t seed, int total_shards, int first_shard, int end_shard,
+               std::int64_t epoch, std::int64_t batch_index);
+  LoadedShards(LoadedShards&&) = default;
+  LoadedShards& operator=(LoadedShards&&) = default;
+
+  // Of these shards alone. Its views are valid as long as this object, also once that has moved.
+  const Batch& batch() const { return batch_; }
+
+ private:
+  std::vector<float> features_;
+  std::vector<float> targets_;
+  Batch batch_;
+};
+
 class BatchLoader {
  public:
   // Begins with batch `batch_index` of `epoch` (the number of batches stands for the next epoch's first one) and ends
@@ -64,9 +82,6 @@ class BatchLoader {
     std::vector<float> targets;
   };
 
-  std::int64_t samples_of(std::int64_t index) const;
-  // Where a shard of a batch of so many samples begins.
-  std::int64_t shard_begin(std::int64_t samples, int shard) const { return samples * shard / total_shards_; }
   bool is_at_end(const Cursor& cursor) const { return cursor.epoch >= end_epoch_ || dataset_.batches() == 0; }
   Cursor behind(const Cursor& cursor) const;
   // False when it was stopped half-way.

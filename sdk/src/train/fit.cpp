@@ -35,6 +35,13 @@ bool is_of_the_storage(ErrorCode code) {
   return code == ErrorCode::disk_full || code == ErrorCode::input_output || code == ErrorCode::invalid_file;
 }
 
+void require_sense(const GradientChecks& checks) {
+  if (checks.every >= 0 && checks.shards >= 0) return;
+  throw Error(ErrorCode::invalid_argument, "fit() with check_gradients of " + std::to_string(checks.shards) +
+                                               " shards every " + std::to_string(checks.every) +
+                                               " steps: neither can be negative; every = 0 makes none");
+}
+
 void require_distinct_names(const std::vector<CallbackHandle>& callbacks) {
   std::set<std::string> names;
   for (const CallbackHandle& callback : callbacks) {
@@ -92,6 +99,7 @@ FitResult Trainer::Session::fit(const Dataset& data, const FitOptions& options) 
                 "fit() of " + std::to_string(options.epochs) + " epochs: there must be at least 1");
   }
   require_distinct_names(options.callbacks);
+  require_sense(options.check_gradients);
   join(data, WarmUp::training);
   const std::size_t call = join_call("fit", data, options.epochs);
   if (record_of(call).is_finished) {
@@ -142,7 +150,7 @@ void Trainer::Session::continue_fit(std::size_t call, FitContext& context, const
       runner_->reach_with_state(FaultPoint::data, state_.step);
       const std::optional<Batch> batch = loader->next();
       HOLDFAST_ASSERT(batch.has_value() && batch->epoch == state_.epoch && batch->index == state_.batch);
-      const Logs logs = train_step(record, *batch, options);
+      const Logs logs = train_step(record, *batch, data, options);
       supervision_.enter(TrainingPhase::callbacks, state_.step);
       runner_->reach_with_state(FaultPoint::callback, state_.step - 1);
       for (const CallbackHandle& callback : options.callbacks) callback->on_step_end(context, logs);
@@ -162,15 +170,28 @@ void Trainer::Session::continue_fit(std::size_t call, FitContext& context, const
   }
 }
 
-Logs Trainer::Session::train_step(CallRecord& record, const Batch& batch, const FitOptions& options) {
+StepRunner::Outcome Trainer::Session::compute_step(const Batch& batch, const Dataset& data, const FitOptions& options) {
   const bool is_disputed = dispute_ && dispute_->step == state_.step + 1;
   const bool is_due =
       place_->rank == 0 && memory_schedule_.is_due(state_.step + 1, MemorySnapshotSchedule::Clock::now());
-  const StepRunner::Outcome outcome =
-      runner_->train(batch, state_.step,
-                     {.requests_comparison = is_due || is_disputed,
-                      .applies_what_is_not_finite = options.when_not_finite == WhenNotFinite::go_on});
-  if (!outcome.not_finite.empty()) on_not_finite(outcome.not_finite, options);
+  const auto load = [&](ShardRange shards) {
+    return LoadedShards(data, place_->seed, place_->shards, shards.begin, shards.end, batch.epoch, batch.index);
+  };
+  return runner_->train(batch, state_.step,
+                        {.requests_comparison = is_due || is_disputed,
+                         .applies_what_is_not_finite = options.when_not_finite == WhenNotFinite::go_on,
+                         .checked_shards = checked_shards(options.check_gradients, state_.step),
+                         .load = load});
+}
+
+Logs Trainer::Session::train_step(CallRecord& record, const Batch& batch, const Dataset& data,
+                                  const FitOptions& options) {
+  const StepRunner::Outcome outcome = compute_step(batch, data, options);
+  if (outcome.check && outcome.check->kind != CheckVerdict::Kind::agreed) settle_gradients(outcome, options);
+  if (!outcome.not_finite.empty()) {
+    leave_if_wrong(outcome, state_.step, options);
+    on_not_finite(outcome.not_finite, options);
+  }
   ++state_.step;
   ++state_.batch;
   add(record.epoch_sums, outcome.sums);
@@ -180,6 +201,8 @@ Logs Trainer::Session::train_step(CallRecord& record, const Batch& batch, const 
   is_comparison_requested_ = is_comparison_requested_ || outcome.is_comparison_requested;
   is_savepoint_requested_ = is_savepoint_requested_ || outcome.is_savepoint_requested;
   runner_->reach_with_state(FaultPoint::after_update, state_.step - 1);
+  // The others have applied the step by now, or do so by themselves.
+  if (outcome.not_finite.empty()) leave_if_wrong(outcome, state_.step - 1, options);
   return means(trainable_.sum_names(), record.epoch_sums, record.epoch_samples);
 }
 

@@ -12,6 +12,7 @@
 #include "collective/communicator.h"
 #include "collective/memory/memory_communicator.h"
 #include "collective/shard_deal.h"
+#include "holdfast/base/error.h"
 #include "holdfast/base/file_system.h"
 #include "holdfast/base/whole_file.h"
 #include "holdfast/train/replica.h"
@@ -91,6 +92,12 @@ class NoSupervision : public Supervision {
 
 // Thrown through the training function when the run was asked to stop and its savepoint is durable.
 struct StopRequested {};
+
+// Replicas compute different numbers, and nothing tells who is right: a new process would meet it again.
+class Undecided : public Error {
+ public:
+  explicit Undecided(const std::string& what) : Error(ErrorCode::diverged, what) {}
+};
 
 struct Replica::Place {
   // Of the generation that this process is part of.

@@ -422,6 +422,47 @@ void Trainer::Session::on_not_finite(const std::string& what, const FitOptions& 
   roll_back(state_.step + 1, sentence);
 }
 
+void Trainer::Session::settle_gradients(const StepRunner::Outcome& outcome, const FitOptions& options) {
+  // Who has a wrong state computes wrong gradients, however often: that is settled first, and sends all back.
+  agree();
+  const CheckVerdict& verdict = *outcome.check;
+  if (verdict.kind == CheckVerdict::Kind::outvoted && verdict.spares_somebody(place_->size)) {
+    leave_if_wrong(outcome, state_.step, options);
+    // The end of whoever leaves ends this wait.
+    supervision_.enter(TrainingPhase::waiting_for_peers, state_.step);
+    runner_->communicator().barrier(runner_->deadline());
+  }
+  throw Undecided("the gradients of step " + std::to_string(state_.step) + " (epoch " + std::to_string(state_.epoch) +
+                  ", batch " + std::to_string(state_.batch) +
+                  ") differ between those who computed them, also when all did so again: " + outcome.check_reports +
+                  "; one of the machine's parts computes wrongly, or compute_gradients() or a map() of the data is no "
+                  "function of what it is given; check_gradients.every = 0 would not look");
+}
+
+void Trainer::Session::leave_if_wrong(const StepRunner::Outcome& outcome, std::int64_t step,
+                                      const FitOptions& options) {
+  if (!outcome.check || !outcome.check->is_wrong(place_->rank)) return;
+  std::string sentence = "this replica computed gradients of step " + std::to_string(step) + " wrongly:";
+  for (const WrongDigest& wrong : outcome.check->wrong) {
+    if (wrong.rank != place_->rank) continue;
+    const auto shards = runner_->drawn_shards_of(wrong.owner, step, checked_shards(options.check_gradients, step));
+    const nlohmann::json detail{{"step", step},
+                                {"rank", wrong.rank},
+                                {"owner", wrong.owner},
+                                {"shards", shards},
+                                {"digest", wrong.digest.hex()},
+                                {"right", wrong.right.hex()},
+                                {"reports", outcome.check_reports}};
+    supervision_.report_event("wrong_gradient", detail.dump());
+    sentence += " of rank " + std::to_string(wrong.owner) + "'s " + wrong.digest.hex() + " instead of " +
+                wrong.right.hex() + ";";
+  }
+  sentence.back() = '.';
+  // Where nobody else is left to keep the state, it was wrong for a moment only.
+  if (outcome.check->spares_somebody(place_->size)) throw Error(ErrorCode::diverged, sentence);
+  log(LogLevel::warning, sentence + " The step was computed again");
+}
+
 std::size_t Trainer::Session::join_call(const std::string& kind, const Dataset& data, std::int64_t epochs) {
   ++calls_made_;
   CallRecord record;

@@ -101,7 +101,8 @@ class Trainer::Session {
   void begin_fit(FitContext& context, const FitOptions& options);
   void continue_fit(std::size_t call, FitContext& context, const Dataset& data, const FitOptions& options);
   void restore_callbacks(const FitOptions& options);
-  Logs train_step(CallRecord& record, const Batch& batch, const FitOptions& options);
+  Logs train_step(CallRecord& record, const Batch& batch, const Dataset& data, const FitOptions& options);
+  StepRunner::Outcome compute_step(const Batch& batch, const Dataset& data, const FitOptions& options);
   void end_epoch(CallRecord& record, FitContext& context, const FitOptions& options);
   void end_fit(CallRecord& record, FitContext& context, const FitOptions& options);
   Logs evaluation_pass(const Dataset& data);
@@ -118,6 +119,10 @@ class Trainer::Session {
   void begin_anew();
   void on_not_finite(const std::string& what, const FitOptions& options);
   void settle_dispute(const Digest& agreed);
+  // Nothing of the step was applied, since the gradients differed when it was computed again.
+  [[noreturn]] void settle_gradients(const StepRunner::Outcome& outcome, const FitOptions& options);
+  // Behind a step, right in the end, that this rank may first have computed wrongly; `step` is its number.
+  void leave_if_wrong(const StepRunner::Outcome& outcome, std::int64_t step, const FitOptions& options);
   void keep_in_memory(const FitOptions& options);
   void save_pending(FitContext& context, const FitOptions& options);
   void while_storage_fails(const std::function<void()>& act);

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <thread>
 
+#include "compute/aligned_floats.h"
 #include "holdfast/base/error.h"
 
 namespace holdfast {
@@ -41,7 +42,7 @@ StepRunner::StepRunner(Replica::Place& place, Trainable& trainable)
     : place_(place), trainable_(trainable), local_(place.deal().of(place.rank)), workers_(workers_of(place)) {
   sum_count_ = trainable_.sum_names().size();
   sums_begin_ = round_up_to_line(trainable_.gradient_count());
-  block_floats_ = round_up_to_line(sums_begin_ + sum_count_ + kVotes);
+  block_floats_ = round_up_to_line(sums_begin_ + sum_count_ + kVotes + kCheckFloats);
   communicator_ = place.connect({.rank = place.rank,
                                  .size = place.size,
                                  .deal = place.deal(),
@@ -52,6 +53,13 @@ StepRunner::StepRunner(Replica::Place& place, Trainable& trainable)
 
 StepRunner::Outcome StepRunner::train(const Batch& batch, std::int64_t step, const TrainOptions& options) {
   requests_comparison_ = options.requests_comparison;
+  check_.reset();
+  if (options.checked_shards > 0) return train_checked(batch, step, options);
+  const std::span<const float> reduced = sum_over_shards(batch, step);
+  return apply({.block = reduced, .is_finite = communicator_->was_finite()}, batch, step, options);
+}
+
+std::span<const float> StepRunner::sum_over_shards(const Batch& batch, std::int64_t step) {
   Supervision& supervision = *place_.supervision;
   supervision.enter(TrainingPhase::computing, step);
   reach_with_state(FaultPoint::forward, step);
@@ -59,18 +67,27 @@ StepRunner::Outcome StepRunner::train(const Batch& batch, std::int64_t step, con
 
   supervision.enter(TrainingPhase::waiting_for_peers, step);
   supervision.reach(FaultPoint::reduce, step);
-  const std::span<const float> reduced =
-      communicator_->reduce(accumulator_->covering_slots(), {.begin = 0, .end = block_floats_}, deadline());
+  const std::vector<int> slots = accumulator_->covering_slots();
+  if (check_) {
+    const std::span<float> slot = communicator_->slots()[static_cast<std::size_t>(slots.front())];
+    add_to_sum(report_of(*check_), check_->recomputations,
+               slot.subspan(sums_begin_ + sum_count_ + kVotes, kCheckFloats));
+  }
+  return communicator_->reduce(slots, {.begin = 0, .end = block_floats_}, deadline());
+}
 
-  if (!communicator_->was_finite() && !options.applies_what_is_not_finite) {
-    Outcome outcome = outcome_of(reduced);
-    outcome.not_finite = describe_not_finite(reduced);
+StepRunner::Outcome StepRunner::apply(const Sum& sum, const Batch& batch, std::int64_t step,
+                                      const TrainOptions& options) {
+  Supervision& supervision = *place_.supervision;
+  Outcome outcome = outcome_of(sum.block);
+  if (!sum.is_finite && !options.applies_what_is_not_finite) {
+    outcome.not_finite = describe_not_finite(sum.block);
     return outcome;
   }
 
   supervision.enter(TrainingPhase::updating, step);
   supervision.reach(FaultPoint::before_update, step);
-  std::span<const float> gradients = reduced.first(trainable_.gradient_count());
+  std::span<const float> gradients = sum.block.first(trainable_.gradient_count());
   // In a copy: the reduced sums lie in memory that peers read.
   std::vector<float> changed;
   supervision.corrupt(FaultPoint::before_update, step, [&](FaultTarget target) {
@@ -81,7 +98,97 @@ StepRunner::Outcome StepRunner::train(const Batch& batch, std::int64_t step, con
   });
   trainable_.apply_update({.step = step + 1, .batch_samples = batch.samples, .gradients = gradients});
   supervision.count_samples(samples_of(batch.shards));
-  return outcome_of(reduced);
+  return outcome;
+}
+
+StepRunner::Outcome StepRunner::train_checked(const Batch& batch, std::int64_t step, const TrainOptions& options) {
+  check_ = prepare_check(false, step, options);
+  const std::span<const float> reduced = sum_over_shards(batch, step);
+  if (is_agreed(check_floats(reduced))) {
+    check_.reset();
+    return apply({.block = reduced, .is_finite = communicator_->was_finite()}, batch, step, options);
+  }
+  // Votes are not lost: who voted does so again.
+  return train_again(gather_reports(), step, options);
+}
+
+// With samples that are read anew: those may be what is wrong. Nothing is applied unless all agree, and everybody knows
+// what the others computed by then.
+StepRunner::Outcome StepRunner::train_again(const std::vector<CheckReport>& first, std::int64_t step,
+                                            const TrainOptions& options) {
+  check_ = prepare_check(true, step, options);
+  const LoadedShards loaded = options.load(local_);
+  const std::span<const float> reduced = sum_over_shards(loaded.batch(), step);
+  const bool is_finite = communicator_->was_finite();
+  // The exchange of reports takes the memory of the sum.
+  const std::vector<float> block(reduced.begin(), reduced.end());
+  const int size = place_.size;
+  const std::vector<CheckReport> again = gather_reports();
+  check_.reset();
+  const CheckVerdict verdict = judge(first, again);
+  Outcome outcome = verdict.kind == CheckVerdict::Kind::agreed
+                        ? apply({.block = block, .is_finite = is_finite}, loaded.batch(), step, options)
+                        : outcome_of(block);
+  outcome.check = verdict;
+  outcome.check_reports =
+      "first " + describe(first, recomputations(false, size)) + "; then " + describe(again, recomputations(true, size));
+  return outcome;
+}
+
+std::vector<int> StepRunner::drawn_shards_of(int rank, std::int64_t step, int count) const {
+  return drawn_shards(place_.seed, step, place_.deal().of(rank), count);
+}
+
+StepRunner::Check StepRunner::prepare_check(bool is_repeated, std::int64_t step, const TrainOptions& options) const {
+  // Samples are read, which may take longer than a step.
+  place_.supervision->enter(TrainingPhase::callbacks, step);
+  const auto drawn = [&](int rank) { return drawn_shards_of(rank, step, options.checked_shards); };
+  Check check{.recomputations = recomputations(is_repeated, place_.size),
+              .own = drawn(place_.rank),
+              .own_digests = std::vector<Digest>(static_cast<std::size_t>(local_.count())),
+              .others = {}};
+  for (int distance = 1; distance <= check.recomputations; ++distance) {
+    for (const int shard : drawn(rank_before(place_.rank, distance, place_.size))) {
+      check.others.push_back({.distance = distance, .samples = options.load({shard, shard + 1})});
+    }
+  }
+  return check;
+}
+
+CheckReport StepRunner::report_of(const Check& check) const {
+  const auto combined = [](const auto& digests) { return digest(std::as_bytes(std::span(digests))); };
+  CheckReport report;
+  std::vector<Digest> own;
+  for (const int shard : check.own) own.push_back(check.own_digests[static_cast<std::size_t>(shard - local_.begin)]);
+  report.own = combined(own);
+  for (int distance = 1; distance <= check.recomputations; ++distance) {
+    std::vector<Digest> of_before;
+    for (const Recomputation& other : check.others) {
+      if (other.distance == distance) of_before.push_back(other.digest);
+    }
+    report.of_before[static_cast<std::size_t>(distance - 1)] = combined(of_before);
+  }
+  return report;
+}
+
+// Overwrites the reduced sums. One digest a call: slots may be as small as that.
+std::vector<CheckReport> StepRunner::gather_reports() {
+  const CheckReport own = report_of(*check_);
+  std::vector<CheckReport> reports(static_cast<std::size_t>(place_.size));
+  const auto gather = [&](const Digest& digest, const auto& place_in) {
+    std::vector<Digest> all(reports.size());
+    communicator_->gather_all(std::as_bytes(std::span(&digest, 1)), std::as_writable_bytes(std::span(all)), deadline());
+    for (std::size_t rank = 0; rank < all.size(); ++rank) place_in(reports[rank]) = all[rank];
+  };
+  gather(own.own, [](CheckReport& report) -> Digest& { return report.own; });
+  for (std::size_t i = 0; i < own.of_before.size(); ++i) {
+    gather(own.of_before[i], [i](CheckReport& report) -> Digest& { return report.of_before[i]; });
+  }
+  return reports;
+}
+
+std::span<const float> StepRunner::check_floats(std::span<const float> block) const {
+  return block.subspan(sums_begin_ + sum_count_ + kVotes, kCheckFloats);
 }
 
 std::string StepRunner::describe_not_finite(std::span<const float> reduced) const {
@@ -120,6 +227,7 @@ void StepRunner::compute_at_pace(const Batch& batch, std::int64_t step) {
 }
 
 StepRunner::Outcome StepRunner::evaluate(const Batch& batch, std::int64_t step) {
+  check_.reset();
   place_.supervision->enter(TrainingPhase::evaluating, step);
   compute_shards(batch, step, Mode::evaluate);
   place_.supervision->enter(TrainingPhase::waiting_for_peers, step);
@@ -130,38 +238,39 @@ StepRunner::Outcome StepRunner::evaluate(const Batch& batch, std::int64_t step) 
 void StepRunner::compute_shards(const Batch& batch, std::int64_t step, Mode mode) {
   HOLDFAST_ASSERT(static_cast<int>(batch.shards.size()) == local_.count());
   accumulator_->reset();
-  workers_.run(local_.count(), [&](int worker, int index) { compute_shard(batch, step, mode, worker, index); });
+  const int others = check_ ? static_cast<int>(check_->others.size()) : 0;
+  workers_.run(local_.count() + others, [&](int worker, int index) {
+    if (index < local_.count()) return compute_shard(batch, step, mode, worker, index);
+    recompute_shard(check_->others[static_cast<std::size_t>(index - local_.count())], step, worker);
+  });
+}
+
+ShardBatch StepRunner::shard_batch(const Batch& batch, std::size_t index, std::int64_t step, int worker) const {
+  const ShardSlice& slice = batch.shards[index];
+  return {.worker = worker,
+          .seed = place_.seed,
+          .step = step,
+          .first_sample = slice.first_sample,
+          .samples = slice.samples,
+          .batch_samples = batch.samples,
+          .features = slice.features,
+          .targets = slice.targets,
+          .check_cancelled = [this] { check_cancelled(); }};
 }
 
 void StepRunner::compute_shard(const Batch& batch, std::int64_t step, Mode mode, int worker, int index) {
-  const ShardSlice& slice = batch.shards[static_cast<std::size_t>(index)];
-  const ShardBatch shard{.worker = worker,
-                         .seed = place_.seed,
-                         .step = step,
-                         .first_sample = slice.first_sample,
-                         .samples = slice.samples,
-                         .batch_samples = batch.samples,
-                         .features = slice.features,
-                         .targets = slice.targets,
-                         .check_cancelled = [this] { check_cancelled(); }};
+  const ShardBatch shard = shard_batch(batch, static_cast<std::size_t>(index), step, worker);
   const std::span<float> slot = accumulator_->acquire(local_.begin + index);
   std::fill(slot.begin() + static_cast<std::ptrdiff_t>(sums_begin_), slot.end(), 0.0F);
   const std::span<float> sums = slot.subspan(sums_begin_, sum_count_);
   if (mode == Mode::train) {
-    const std::size_t gradient_count = trainable_.gradient_count();
-    GradientSink sink(slot.first(gradient_count));
-    trainable_.compute_gradients(shard, sink, sums);
-    if (sink.ready_count() != gradient_count) {
-      throw Error(ErrorCode::invalid_argument, "compute_gradients() declared " + std::to_string(sink.ready_count()) +
-                                                   " of " + std::to_string(gradient_count) +
-                                                   " floats ready; each must be, once");
-    }
+    compute_block(shard, slot);
     place_.supervision->reach(FaultPoint::backward, step);
     place_.supervision->corrupt(FaultPoint::backward, step, [&](FaultTarget target) {
-      return std::vector<std::span<float>>{target == FaultTarget::loss ? sums.first(1) : slot.first(gradient_count)};
+      return std::vector<std::span<float>>{target == FaultTarget::loss ? sums.first(1)
+                                                                       : slot.first(trainable_.gradient_count())};
     });
-    std::fill(slot.begin() + static_cast<std::ptrdiff_t>(gradient_count),
-              slot.begin() + static_cast<std::ptrdiff_t>(sums_begin_), 0.0F);
+    if (check_) check_->own_digests[static_cast<std::size_t>(index)] = digest_of(slot);
   } else {
     trainable_.compute_sums(shard, sums);
   }
@@ -172,6 +281,34 @@ void StepRunner::compute_shard(const Batch& batch, std::int64_t step, Mode mode,
 // The shard will be computed again, with the state as it is: waiting for its end would hold the others up.
 void StepRunner::check_cancelled() const {
   if (communicator_->is_cancelled()) throw GenerationEnded("the generation was ended while a shard was computed");
+}
+
+// In memory of its own, as those of the owner aligned to a cache line, and freed at once: checks are rare.
+void StepRunner::recompute_shard(Recomputation& recomputation, std::int64_t step, int worker) {
+  compute::AlignedFloats memory;
+  memory.grow_to(sums_begin_ + sum_count_);
+  const std::span<float> block(memory.data(), sums_begin_ + sum_count_);
+  std::fill(block.begin() + static_cast<std::ptrdiff_t>(sums_begin_), block.end(), 0.0F);
+  compute_block(shard_batch(recomputation.samples.batch(), 0, step, worker), block);
+  recomputation.digest = digest_of(block);
+}
+
+// Gradients, padding and sums.
+void StepRunner::compute_block(const ShardBatch& shard, std::span<float> block) {
+  const std::size_t gradient_count = trainable_.gradient_count();
+  GradientSink sink(block.first(gradient_count));
+  trainable_.compute_gradients(shard, sink, block.subspan(sums_begin_, sum_count_));
+  if (sink.ready_count() != gradient_count) {
+    throw Error(ErrorCode::invalid_argument, "compute_gradients() declared " + std::to_string(sink.ready_count()) +
+                                                 " of " + std::to_string(gradient_count) +
+                                                 " floats ready; each must be, once");
+  }
+  std::fill(block.begin() + static_cast<std::ptrdiff_t>(gradient_count),
+            block.begin() + static_cast<std::ptrdiff_t>(sums_begin_), 0.0F);
+}
+
+Digest StepRunner::digest_of(std::span<const float> block) const {
+  return digest(std::as_bytes(block.first(sums_begin_ + sum_count_)));
 }
 
 // One vote a rank: with its first shard.

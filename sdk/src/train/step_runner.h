@@ -4,7 +4,9 @@
 // order, applies the update. Between its steps a replica's state is a function of the step number alone, whatever the
 // number of replicas.
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +14,7 @@
 #include "collective/shard_accumulator.h"
 #include "data/batch_loader.h"
 #include "holdfast/train/trainable.h"
+#include "train/gradient_check.h"
 #include "train/place.h"
 #include "train/worker_pool.h"
 
@@ -31,6 +34,10 @@ class StepRunner {
     bool is_comparison_requested = false;
     // A sum or a gradient is NaN or infinite, so that nothing was applied; which one.
     std::string not_finite{};
+    // Only where the ranks disagreed about gradients, so that the step was computed again; applied where they agree
+    // now.
+    std::optional<CheckVerdict> check{};
+    std::string check_reports{};  // what each rank computed, both times
   };
 
   // How many shards each rank of the generation computes at once, at most. A spare asks before it has a rank.
@@ -45,14 +52,21 @@ class StepRunner {
   // This rank's shards.
   ShardRange shards() const { return local_; }
 
+  // Those of a rank's shards that are computed twice in a step with a check of so many.
+  std::vector<int> drawn_shards_of(int rank, std::int64_t step, int count) const;
+
   // Training gets to `point`, where the whole state is at hand, for faults.
   void reach_with_state(FaultPoint point, std::int64_t step);
 
   struct TrainOptions {
     bool requests_comparison = false;
     bool applies_what_is_not_finite = false;
+    // Shards of each rank that are computed by another one, too.
+    int checked_shards = 0;
+    // The samples of this batch's shards [first, end), read anew; asked for in steps with a check.
+    std::function<LoadedShards(ShardRange)> load{};
   };
-  // Computes and applies update number step + 1.
+  // Computes and applies update number step + 1. Steps with a check are computed again where ranks disagree.
   Outcome train(const Batch& batch, std::int64_t step, const TrainOptions& options);
   // Changes nothing.
   Outcome evaluate(const Batch& batch, std::int64_t step);
@@ -60,23 +74,58 @@ class StepRunner {
  private:
   enum class Mode { train, evaluate };
 
+  // A shard of a rank before this one.
+  struct Recomputation {
+    int distance = 1;
+    LoadedShards samples;
+    Digest digest{};
+  };
+  // The check of the step that is being computed.
+  struct Check {
+    int recomputations = 1;           // by ranks beside the owner
+    std::vector<int> own;             // the drawn ones of this rank's shards
+    std::vector<Digest> own_digests;  // of all of this rank's shards; only those of the drawn ones are defined
+    std::vector<Recomputation> others;
+  };
+
   std::vector<std::span<float>> floats_of(FaultTarget target);
   void compute_at_pace(const Batch& batch, std::int64_t step);
+  std::span<const float> sum_over_shards(const Batch& batch, std::int64_t step);
+
+  // A sum over all shards, complete on every rank, before anybody has applied it.
+  struct Sum {
+    std::span<const float> block;
+    bool is_finite = true;
+  };
+  Outcome apply(const Sum& sum, const Batch& batch, std::int64_t step, const TrainOptions& options);
+
+  Outcome train_checked(const Batch& batch, std::int64_t step, const TrainOptions& options);
+  Outcome train_again(const std::vector<CheckReport>& first, std::int64_t step, const TrainOptions& options);
+  Check prepare_check(bool is_repeated, std::int64_t step, const TrainOptions& options) const;
+  CheckReport report_of(const Check& check) const;
+  std::vector<CheckReport> gather_reports();
+  std::span<const float> check_floats(std::span<const float> block) const;
 
   std::string describe_not_finite(std::span<const float> reduced) const;
   void compute_shards(const Batch& batch, std::int64_t step, Mode mode);
   void compute_shard(const Batch& batch, std::int64_t step, Mode mode, int worker, int index);
   void check_cancelled() const;
+  void recompute_shard(Recomputation& recomputation, std::int64_t step, int worker);
+  void compute_block(const ShardBatch& shard, std::span<float> block);
+  ShardBatch shard_batch(const Batch& batch, std::size_t index, std::int64_t step, int worker) const;
+  Digest digest_of(std::span<const float> block) const;
   void vote(std::span<float> slot) const;
   Outcome outcome_of(std::span<const float> reduced) const;
 
-  bool requests_comparison_ = false;  // in the step that is being computed
+  // In the step that is being computed.
+  bool requests_comparison_ = false;
+  std::optional<Check> check_;
 
   Replica::Place& place_;
   Trainable& trainable_;
   const ShardRange local_;
   WorkerPool workers_;
-  // A block: gradients, padding to a cache line, sums, the votes of ranks.
+  // A block: gradients, padding to a cache line, sums, the votes of ranks, the comparison of a check.
   std::size_t sum_count_ = 0;
   std::size_t sums_begin_ = 0;
   std::size_t block_floats_ = 0;

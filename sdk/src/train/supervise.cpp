@@ -470,6 +470,8 @@ int train_as_worker(const SuperviseOptions& options, const std::function<void(Re
     return 0;
   } catch (const StopRequested&) {
     return kExitStopped;
+  } catch (const Undecided& failure) {
+    if (worker) worker->report_failure(failure.what(), true);
   } catch (const Error& failure) {
     if (worker) worker->report_failure(failure.what(), is_unrecoverable(failure.code()));
   } catch (const std::exception& failure) {

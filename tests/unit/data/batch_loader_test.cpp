@@ -243,6 +243,24 @@ TEST(BatchLoader, LoadsAheadWhileABatchIsInUse) {
   EXPECT_THAT(seen(*first).targets[0], ElementsAre(0, -1));
 }
 
+TEST(LoadedShards, HaveTheSamplesThatALoaderGives) {
+  const Dataset dataset = numbers(23).shuffle().map(add_noise).batch(9).prefetch(3);
+  const std::vector<Seen> whole = read_all(dataset, {.shards = 6, .first = 0, .end = 6}, {.end_epoch = 2});
+
+  for (int shard = 0; shard < 6; ++shard) {
+    LoadedShards loaded(dataset, 7, 6, shard, shard + 1, 1, 2);
+    const LoadedShards moved = std::move(loaded);
+    const Seen& expected = whole.at(5);
+    const auto index = static_cast<std::size_t>(shard);
+    const Seen one = seen(moved.batch());
+
+    EXPECT_EQ(one.samples, expected.samples);
+    EXPECT_THAT(one.first_samples, ElementsAre(expected.first_samples[index]));
+    EXPECT_THAT(one.features, ElementsAre(expected.features[index]));
+    EXPECT_THAT(one.targets, ElementsAre(expected.targets[index]));
+  }
+}
+
 TEST(BatchLoader, NeedsABatchSize) {
   try {
     BatchLoader loader(numbers(4), 7, 1, 0, 1, 0, 0, 1);

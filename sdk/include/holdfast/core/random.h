@@ -20,7 +20,8 @@ enum class Purpose : std::uint32_t {
   dropout = 3,
   augmentation = 4,
   synthetic_data = 5,
-  user = 6
+  user = 6,
+  gradient_check = 7
 };
 
 // The sequence of draws that belongs to (seed, purpose, major, minor). By convention `major` is the step, epoch or

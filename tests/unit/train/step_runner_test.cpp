@@ -236,7 +236,7 @@ TEST(CheckedSteps, NameTheRankThatWasWrong) {
         SCOPED_TRACE("rank " + std::to_string(rank) + " of " + std::to_string(replicas) + " at shards of " +
                      std::to_string(owner));
         const auto journal = std::make_shared<Journal>();
-        const int shard = dealt_shards(4, replicas, owner).begin;
+        const int shard = ShardDeal::even(4, replicas).of(owner).begin;
 
         const std::string end = end_of({.replicas = replicas,
                                         .slips = {{.rank = rank, .step = 4, .first_sample = shard * kBatch / 4}},
@@ -344,7 +344,7 @@ TEST(CheckedSteps, OfThreeNameTheOneThatIsWrongAgain) {
 
 // The limit of what is sampled: the other shard of the rank.
 TEST(CheckedSteps, DoNotSeeWhatWasNotDrawn) {
-  const int drawn = drawn_shards(3, 4, dealt_shards(4, 2, 1), 1).at(0);
+  const int drawn = drawn_shards(3, 4, ShardDeal::even(4, 2).of(1), 1).at(0);
   const std::int64_t other = (drawn == 2 ? 3 : 2) * kBatch / 4;
   const auto journal = std::make_shared<Journal>();
 

@@ -97,14 +97,21 @@ void expect_equal(const Outcome& left, const Outcome& right) {
 // Ends training at a step as a failure would.
 class FailAt final : public Callback {
  public:
-  explicit FailAt(std::int64_t step) : step_(step) {}
+  // Waits until `may_fail`, for what goes on in the background.
+  explicit FailAt(
+      std::int64_t step, std::function<bool()> may_fail = [] { return true; })
+      : step_(step), may_fail_(std::move(may_fail)) {}
   std::string name() const override { return "fail_at"; }
   void on_step_end(TrainingContext& context, const Logs&) override {
-    if (context.step() == step_) throw std::runtime_error("failed as asked");
+    if (context.step() != step_) return;
+    const Deadline deadline = Deadline::after(std::chrono::seconds(60));
+    while (!may_fail_() && !deadline.has_passed()) std::this_thread::yield();
+    throw std::runtime_error("failed as asked");
   }
 
  private:
   std::int64_t step_;
+  std::function<bool()> may_fail_;
 };
 
 // Adds up what it sees; its sum survives only through its declared state.
@@ -553,7 +560,8 @@ TEST(Trainer, GoesOnFromARequestedSavepointWithTheSameBits) {
   const Outcome expected = outcome_of({});
   for (const std::int64_t step : {3, 5}) {
     const TemporaryFolder folder;
-    const MakeCallbacks failing = [&]() -> std::vector<CallbackHandle> { return {FailAt(9)}; };
+    const auto is_saved = [&] { return !savepoint_files(folder.path()).empty(); };
+    const MakeCallbacks failing = [&]() -> std::vector<CallbackHandle> { return {FailAt(9, is_saved)}; };
     const ThreadRun run{.replicas = 2, .run_directory = folder.path(), .supervision = std::make_shared<AskedAt>(step)};
     EXPECT_THROW(outcome_of(run, failing), std::runtime_error);
     ASSERT_EQ(savepoint_files(folder.path()).size(), 1U);

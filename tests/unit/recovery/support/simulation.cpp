@@ -141,9 +141,10 @@ class Simulation {
         has_any(before, [&](const Member& member) { return member.id != failed.id && is_in_generation(member); });
     const bool is_end = state_.phase == RunPhase::ending && before.phase != RunPhase::ending;
     const bool is_spared = others_are_there && state_.policy.keep_survivors && before.phase != RunPhase::finishing;
-    demand(!is_spared || !is_end, "the run ends because a place was tried that was left out");
-    // The budget also pays for ends of generations that nobody explained.
-    const bool is_paid = state_.history.restarts.size() > before.history.restarts.size() && !before.is_end_unexplained;
+    // The budget also pays for ends of generations that nobody explained, and may be spent with that.
+    const bool is_other_end = before.is_end_unexplained;
+    demand(!is_spared || !is_end || is_other_end, "the run ends because a place was tried that was left out");
+    const bool is_paid = state_.history.restarts.size() > before.history.restarts.size() && !is_other_end;
     demand(!is_spared || !is_paid, "a place was tried that was left out, at the expense of the run's budget");
   }
 

@@ -125,6 +125,8 @@ struct Replica::Place {
   // Blocks until this process is part of a new generation, of which it sets what is above. `state_step` is the step of
   // the state that it brings along, -1 without one.
   std::function<void(std::int64_t state_step)> enter_generation = [](std::int64_t) {};
+  // What this process writes for communicators and its peers read, in every generation (StepRunner::prepare_memory).
+  std::shared_ptr<SharedMemory> blocks;
   // With the other ranks of the generation. Blocks until all are there, by collective_timeout. Throws GenerationEnded.
   std::function<std::unique_ptr<Communicator>(const MemoryCommunicatorShape&)> connect;
   bool has_trainer = false;

@@ -44,6 +44,7 @@ Trainer::Session::Session(Replica& replica, std::unique_ptr<Trainable> owned, Tr
   state_.graph = nlohmann::json::parse(trainable_.graph()).dump();
   state_.configuration = nlohmann::json::parse(trainable_.configuration()).dump();
   trainable_.initialize(place_->seed);
+  if (!place_->run_directory.empty()) StepRunner::prepare_memory(*place_, trainable_);
 }
 
 void Trainer::Session::join() {

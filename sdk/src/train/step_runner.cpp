@@ -38,16 +38,28 @@ int StepRunner::workers_of(const Replica::Place& place) {
   return std::min(place.deal().most(), place.workers);
 }
 
+MemoryCommunicatorShape StepRunner::shape_of(const Replica::Place& place, const Trainable& trainable) {
+  const std::size_t sums_begin = round_up_to_line(trainable.gradient_count());
+  return {.rank = place.rank,
+          .size = place.size,
+          .deal = place.deal(),
+          .slots = slots_of_every_generation(place),
+          .float_count = round_up_to_line(sums_begin + trainable.sum_names().size() + kVotes + kCheckFloats)};
+}
+
+void StepRunner::prepare_memory(Replica::Place& place, const Trainable& trainable) {
+  const MemoryCommunicatorShape shape = shape_of(place, trainable);
+  place.blocks = std::make_shared<SharedMemory>(SharedMemory::create("holdfast-blocks", shape.blocks_bytes()));
+  shape.touch(place.blocks->writable(), ShardAccumulator::slots_needed(shape.deal.most(), workers_of(place)));
+}
+
 StepRunner::StepRunner(Replica::Place& place, Trainable& trainable)
     : place_(place), trainable_(trainable), local_(place.deal().of(place.rank)), workers_(workers_of(place)) {
   sum_count_ = trainable_.sum_names().size();
   sums_begin_ = round_up_to_line(trainable_.gradient_count());
-  block_floats_ = round_up_to_line(sums_begin_ + sum_count_ + kVotes + kCheckFloats);
-  communicator_ = place.connect({.rank = place.rank,
-                                 .size = place.size,
-                                 .deal = place.deal(),
-                                 .slots = slots_of_every_generation(place),
-                                 .float_count = block_floats_});
+  const MemoryCommunicatorShape shape = shape_of(place, trainable);
+  block_floats_ = shape.float_count;
+  communicator_ = place.connect(shape);
   accumulator_ = std::make_unique<ShardAccumulator>(ShardTree(place.shards), local_, communicator_->slots());
 }
 

@@ -43,6 +43,10 @@ class StepRunner {
   // How many shards each rank of the generation computes at once, at most. A spare asks before it has a rank.
   static int workers_of(const Replica::Place& place);
 
+  // Makes place.blocks, and finds the pages that a step will write, which takes as long as a step of many a model. The
+  // Trainable is prepared.
+  static void prepare_memory(Replica::Place& place, const Trainable& trainable);
+
   // Connects with the other ranks of the place's generation. The Trainable is prepared for as many workers, and
   // outlives the runner, as the place does.
   StepRunner(Replica::Place& place, Trainable& trainable);
@@ -88,6 +92,7 @@ class StepRunner {
     std::vector<Recomputation> others;
   };
 
+  static MemoryCommunicatorShape shape_of(const Replica::Place& place, const Trainable& trainable);
   std::vector<std::span<float>> floats_of(FaultTarget target);
   void compute_at_pace(const Batch& batch, std::int64_t step);
   std::span<const float> sum_over_shards(const Batch& batch, std::int64_t step);

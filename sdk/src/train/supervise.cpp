@@ -421,18 +421,14 @@ std::shared_ptr<Replica::Place> place_of(recovery::Worker& worker, const Supervi
     if (own) own->check();
     move(moved);
   };
-  place->connect = [&worker, &moved = *place, blocks = std::shared_ptr<SharedMemory>()](
-                       const MemoryCommunicatorShape& shape) mutable -> std::unique_ptr<Communicator> {
-    if (!blocks) {
-      blocks = std::make_shared<SharedMemory>(SharedMemory::create("holdfast-blocks", shape.blocks_bytes()));
-    }
+  place->connect = [&worker, &moved = *place](const MemoryCommunicatorShape& shape) -> std::unique_ptr<Communicator> {
     try {
       worker.report_work({.shards = shape.deal.of(shape.rank).count(), .at_once = moved.workers});
       recovery::Worker::Arena arena = worker.exchange_arenas(MemoryCommunicatorShape::kArenaBytes,
-                                                             Deadline::after(worker.patience()), blocks.get());
+                                                             Deadline::after(worker.patience()), moved.blocks.get());
       return std::make_unique<MemoryCommunicator>(
           shape,
-          MemoryCommunicator::Memory{std::move(arena.own), std::move(arena.all), blocks, std::move(arena.shown)});
+          MemoryCommunicator::Memory{std::move(arena.own), std::move(arena.all), moved.blocks, std::move(arena.shown)});
     } catch (const Error& failure) {
       if (failure.code() == ErrorCode::cancelled) throw GenerationEnded(failure.what());
       throw;

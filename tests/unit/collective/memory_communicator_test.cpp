@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <atomic>
 #include <bit>
@@ -174,6 +176,21 @@ TEST(MemoryCommunicator, ReducesInMemoryThatWasUsedBefore) {
   });
 
   EXPECT_EQ(wrong, 0);
+}
+
+// The system says how much of a memory file is there.
+TEST(MemoryCommunicatorShape, TouchesNoSlotThatIsNotUsed) {
+  constexpr std::size_t kBlockBytes = std::size_t{64} * 1024;
+  const MemoryCommunicatorShape shape{
+      .rank = 0, .size = 2, .deal = ShardDeal::even(8, 2), .slots = 8, .float_count = kBlockBytes / sizeof(float)};
+  SharedMemory blocks = SharedMemory::create("blocks", shape.blocks_bytes());
+
+  shape.touch(blocks.writable(), 3);
+
+  struct stat status {};
+  ASSERT_EQ(::fstat(blocks.descriptor(), &status), 0);
+  // Three slots, half a block of a segment, the result.
+  EXPECT_EQ(static_cast<std::size_t>(status.st_blocks) * 512, 4 * kBlockBytes + kBlockBytes / 2);
 }
 
 TEST(MemoryCommunicator, LeavesWhatARankDoesNotTake) {

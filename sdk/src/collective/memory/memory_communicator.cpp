@@ -118,6 +118,18 @@ std::size_t MemoryCommunicatorShape::blocks_bytes() const {
   return (static_cast<std::size_t>(slots) + 2) * float_count * sizeof(float);
 }
 
+void MemoryCommunicatorShape::touch(std::span<std::byte> blocks, int used_slots) const {
+  HOLDFAST_ASSERT(blocks.size() >= blocks_bytes() && used_slots <= slots);
+  const std::size_t block_bytes = float_count * sizeof(float);
+  const auto fill = [&](std::size_t block, std::size_t bytes) {
+    std::memset(blocks.data() + block * block_bytes, 0, bytes);
+  };
+  const auto all_slots = static_cast<std::size_t>(slots);
+  fill(0, static_cast<std::size_t>(used_slots) * block_bytes);
+  fill(all_slots, std::min(block_bytes, segment_floats(float_count, size) * sizeof(float)));
+  fill(all_slots + 1, block_bytes);
+}
+
 MemoryCommunicator::MemoryCommunicator(const MemoryCommunicatorShape& shape, Memory memory)
     : shape_(shape),
       program_(sum_program(ShardTree(shape.deal.shards()), shape.deal.covering_nodes())),

@@ -32,6 +32,8 @@ struct MemoryCommunicatorShape {
   static constexpr std::size_t kArenaBytes = 4096;
   // Of each rank; the same for every rank and size.
   std::size_t blocks_bytes() const;
+  // Writes zeros into what reductions with so many slots write, so that its pages are there.
+  void touch(std::span<std::byte> blocks, int used_slots) const;
 };
 
 class MemoryCommunicator final : public Communicator {

@@ -94,13 +94,14 @@ void show_memory(Worker& worker) {
   std::memcpy(own.writable().data(), &process, sizeof process);
   Worker::Arena arena = worker.exchange_arenas(kArenaBytes, Deadline::after(20s), &own);
   require(std::ssize(arena.shown) == worker.size(), "not everybody's memory was shown");
-  count_together(worker, arena);
   int again = 0;
   for (const auto& view : arena.shown) {
     const auto [known, is_new] = seen.try_emplace(number_in(*view), view->readable().data());
     require(known->second == view->readable().data(), "the same memory was mapped twice");
     if (!is_new) ++again;
   }
+  // So that nobody goes on, and dies, before all have seen its memory.
+  count_together(worker, arena);
   worker.report_event("seen_again", std::to_string(again));
 }
 

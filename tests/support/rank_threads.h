@@ -41,7 +41,12 @@ class ThreadGroup {
     const auto rank = static_cast<std::size_t>(shape.rank);
     memory.own_arena = SharedMemory::map_writable(FileDescriptor(::dup(arenas[rank].descriptor())), kArenaBytes);
     memory.own_blocks = blocks[rank];
-    memory.blocks.assign(blocks.begin(), blocks.end());
+    // Views of their own, as peers in other processes have: what orders accesses lies in memory that is seen at several
+    // places too, which the thread sanitizer cannot know.
+    for (const auto& of_rank : blocks) {
+      memory.blocks.push_back(std::make_shared<SharedMemory>(
+          SharedMemory::map_read_only(of_rank->read_only_descriptor(), shape.blocks_bytes())));
+    }
     return std::make_unique<MemoryCommunicator>(shape, std::move(memory));
   }
 

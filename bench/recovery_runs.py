@@ -159,9 +159,10 @@ class Run:
         newest = self.newest()
         if newest is None or newest.size != REPLICAS or newest.shortest() < SETTLED_STEPS:
             return False
-        # Else a way back that lost steps would not have made up for them.
-        furthest = max(generation.last_step() for generation in self.generations.values())
-        return newest.last_step() == furthest and self.waiting_spares() >= spares
+        # Else a way back that lost steps would not have made up for them, and deaths at one step would end the run.
+        furthest = max((generation.last_step() for generation in self.generations.values() if generation is not newest),
+                       default=0)
+        return newest.last_step() >= furthest + SETTLED_STEPS and self.waiting_spares() >= spares
 
     def waiting_spares(self):
         ready = {line["pid"] for line in self.journal if line["event"] == "ready"}
@@ -459,29 +460,36 @@ def parse_arguments():
     return parser.parse_args()
 
 
+def write_figures(arguments, figures):
+    """After each part: one that fails must not take the others' along."""
+    if arguments.json:
+        with open(arguments.json, "w") as file:
+            json.dump(figures, file, indent=1)
+
+
 def main():
     # So that runs end and folders go on SIGTERM, too.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     arguments = parse_arguments()
     ways = arguments.ways.split(",") if arguments.deaths else []
     results = {}
+    figures = {"deaths": results}
     for way in ways:
         if way != "torchrun" or has_torch(arguments.torch):
             results[way] = measure_way(arguments, way)
-    figures = {"deaths": results}
+            write_figures(arguments, figures)
     if results:
         print_deaths(results)
     if arguments.long:
         figures["goodput"] = measure_goodput(arguments)
+        write_figures(arguments, figures)
         print_goodput(figures["goodput"])
         figures["watching"] = measure_watching(arguments)
         print_watching(figures["watching"])
     if arguments.preemptions:
         figures["preemption"] = measure_preemption(arguments)
         print_preemption(figures["preemption"])
-    if arguments.json:
-        with open(arguments.json, "w") as file:
-            json.dump(figures, file, indent=1)
+    write_figures(arguments, figures)
 
 
 if __name__ == "__main__":

@@ -20,14 +20,18 @@ std::chrono::milliseconds to_milliseconds(double seconds) {
   return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
 }
 
-// A program that is none of the SDK may keep there what it likes.
 void save_what_is_left(const std::string& run_directory, std::int64_t step, std::span<const std::byte> snapshot,
                        Console& console) {
   try {
     const std::optional<std::string> path = save_from_memory(run_directory, step, snapshot);
     if (path) console.problems << "holdfast: the newest state in memory was saved as " << printable(*path) << "\n";
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::invalid_file) return;
+    if (error.code() == ErrorCode::invalid_file) {
+      console.problems
+          << "holdfast: the newest state in memory is of a program that is none of the SDK's, whose savepoints "
+             "it alone can write; it was not saved\n";
+      return;
+    }
     console.problems << "holdfast: the newest state in memory could not be saved: " << printable(error.what()) << "\n";
   }
 }
@@ -41,7 +45,6 @@ int run(const RunOptions& options, Console& console) {
   }
   recovery::WatchdogOptions watchdog = options.watchdog;
   if (options.hang_after_seconds > 0) watchdog.hang_after = to_milliseconds(options.hang_after_seconds);
-  for (const std::string& fault : recovery::faults_of_environment()) watchdog.faults.push_back(fault);
   watchdog.place_rest = to_milliseconds(options.place_rest_seconds);
   watchdog.start_timeout = to_milliseconds(options.start_timeout_seconds);
   watchdog.stop_grace = to_milliseconds(options.stop_grace_seconds);

@@ -171,6 +171,18 @@ TEST_F(RunDigits, TrainsToTheSameBitsAsOnItsOwnThoughOneIsKilled) {
   EXPECT_EQ(json::parse(read_file(in_run("run.json"))).at("shards"), 4);
 }
 
+TEST_F(RunDigits, StrikesOnceWithEachFaultOfTheEnvironment) {
+  std::vector<std::string> all{"HOLDFAST_FAULTS=rank=1,step=10,fault=slow,factor=1.5", built_program("holdfast")};
+  const std::vector<std::string> own = arguments({"--replicas", "2"}, digits());
+  all.insert(all.end(), own.begin(), own.end());
+
+  const ProgramResult result = run_program("/usr/bin/env", all);
+
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  const std::filesystem::directory_iterator marks(in_run("faults"));
+  EXPECT_EQ(std::distance(begin(marks), end(marks)), 1);
+}
+
 TEST_F(RunDigits, DealsAShardToEachOfTheReplicasThatItWasGivenWhereNoneSaysHowMany) {
   ASSERT_EQ(run({"--replicas", "3"}, digits({{"--shards", "0"}})).exit_code, 0);
 
@@ -290,6 +302,17 @@ TEST_F(RunInC, GoesOnFromTheWatchdogsMemoryWhenAllProcessesAreKilled) {
   EXPECT_EQ(line_with("y = ", result.output), undisturbed_line());
   EXPECT_EQ(events("restart").size(), 2U);
   EXPECT_GE(step_taken_up(), 1000);
+}
+
+TEST_F(RunInC, SaysThatItsStateInMemoryIsLostWhenTheRunGivesUp) {
+  RunningProgram& program = start({"--replicas", "1", "--max-restarts", "0"});
+  ASSERT_TRUE(trains());
+
+  for (const int pid : pids()) ::kill(pid, SIGKILL);
+
+  const ProgramResult result = program.wait();
+  EXPECT_EQ(result.exit_code, 70) << result.output;
+  EXPECT_THAT(result.output, HasSubstr("was not saved"));
 }
 
 TEST_F(RunInC, StopsInOrderAndGoesOnWhenStartedAgain) {

@@ -1,6 +1,10 @@
 #include "arena_exchange.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -16,13 +20,22 @@ SignalWord& signal_of(SharedMemory& arena) {
   return *reinterpret_cast<SignalWord*>(arena.writable().data());
 }
 
-template <class Requests>
-std::string list(const Requests& requests) {
+std::string list(const std::vector<std::size_t>& sizes) {
   std::string text;
-  for (std::size_t rank = 0; rank < requests.size(); ++rank) {
-    text += (rank == 0 ? "rank " : ", rank ") + std::to_string(rank) + ": " + std::to_string(requests[rank]->bytes);
+  for (std::size_t rank = 0; rank < sizes.size(); ++rank) {
+    text += (rank == 0 ? "rank " : ", rank ") + std::to_string(rank) + ": " + std::to_string(sizes[rank]);
   }
   return text;
+}
+
+bool are_alike(const std::vector<std::size_t>& sizes) {
+  return std::adjacent_find(sizes.begin(), sizes.end(), std::not_equal_to<>()) == sizes.end();
+}
+
+std::size_t size_of(const FileDescriptor& descriptor) {
+  struct stat status {};
+  if (::fstat(descriptor.value(), &status) != 0) throw system_error(errno, "cannot look at shared memory");
+  return static_cast<std::size_t>(status.st_size);
 }
 
 }  // namespace
@@ -46,20 +59,26 @@ std::vector<ArenaExchange::Reply> ArenaExchange::request(int rank, int number, s
 }
 
 std::vector<ArenaExchange::Reply> ArenaExchange::answer(int number, const Requests& requests) {
-  const Request& first = *requests.front();
-  const auto all_alike = [&](const auto& is_alike) {
-    return std::all_of(requests.begin(), requests.end(), [&](const auto& request) { return is_alike(*request); });
-  };
-  if (!all_alike([&](const Request& request) { return request.bytes == first.bytes; })) {
-    return refuse(number, ErrorCode::incompatible,
-                  "replicas want shared memory of different sizes, in bytes: " + list(requests));
+  std::vector<std::size_t> wanted;
+  std::vector<std::size_t> shown;
+  for (const std::optional<Request>& request : requests) {
+    wanted.push_back(request->bytes);
+    if (request->shown.is_open()) shown.push_back(size_of(request->shown));
   }
-  if (!all_alike([&](const Request& request) { return request.shown.is_open() == first.shown.is_open(); })) {
+  if (!are_alike(wanted)) {
+    return refuse(number, ErrorCode::incompatible,
+                  "replicas want shared memory of different sizes, in bytes: " + list(wanted));
+  }
+  if (!shown.empty() && shown.size() < requests.size()) {
     return refuse(number, ErrorCode::incompatible, "some replicas show memory of their own, and some do not");
   }
-  if (first.bytes < sizeof(SignalWord)) {
+  if (!are_alike(shown)) {
+    return refuse(number, ErrorCode::incompatible,
+                  "replicas show memory of different sizes, as those of different models do, in bytes: " + list(shown));
+  }
+  if (wanted.front() < sizeof(SignalWord)) {
     return refuse(number, ErrorCode::invalid_argument,
-                  "shared memory of " + std::to_string(first.bytes) + " bytes has no room for its signal word");
+                  "shared memory of " + std::to_string(wanted.front()) + " bytes has no room for its signal word");
   }
   try {
     return create(number, requests);

@@ -145,6 +145,20 @@ TEST(ArenaExchange, RefusesWhereSomeShowMemoryAndOthersDoNot) {
   EXPECT_EQ(refusal(exchange.request(1, 0, kBytes), "some do not"), ErrorCode::incompatible);
 }
 
+// A peer would read behind the end of the smaller one.
+TEST(ArenaExchange, RefusesMemoriesThatAreShownWithDifferentSizes) {
+  const SharedMemory small = SharedMemory::create("small", kBytes);
+  const SharedMemory large = SharedMemory::create("large", 2 * kBytes);
+  ArenaExchange exchange(0, 2);
+  exchange.request(0, 0, kBytes, small.read_only_descriptor());
+
+  const auto replies = exchange.request(1, 0, kBytes, large.read_only_descriptor());
+
+  EXPECT_EQ(replies.size(), 2U);
+  EXPECT_EQ(refusal(replies, "rank 0: " + std::to_string(kBytes) + ", rank 1: " + std::to_string(2 * kBytes)),
+            ErrorCode::incompatible);
+}
+
 TEST(ArenaExchange, NamesTheSizesThatDiffer) {
   ArenaExchange exchange(0, 2);
   exchange.request(0, 0, 4096);

@@ -83,7 +83,7 @@ class Worker {
   // differ, Error{out_of_memory}, Error{deadline_exceeded}.
   //
   // `shows` is memory of this process that its peers may read too, and that it keeps from generation to generation; all
-  // show some, or none does. What was seen of it before is the same view again.
+  // show as many bytes, or none does. What was seen of it before is the same view again.
   Arena exchange_arenas(std::size_t bytes, Deadline deadline, const SharedMemory* shows = nullptr);
 
   // What this process computes in each step of its generation. The watchdog compares those who say so, and deals them

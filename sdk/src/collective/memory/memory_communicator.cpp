@@ -144,6 +144,8 @@ MemoryCommunicator::MemoryCommunicator(const MemoryCommunicatorShape& shape, Mem
     const std::size_t nodes = tree.covering_nodes(shape.deal.of(rank)).size();
     HOLDFAST_ASSERT(nodes > 0 && nodes <= kMaximumCoveringNodes);
     leaf_ranks_.insert(leaf_ranks_.end(), nodes, rank);
+    HOLDFAST_ASSERT(rank == shape.rank ||
+                    memory_.blocks[static_cast<std::size_t>(rank)]->size_bytes() >= shape.blocks_bytes());
   }
 }
 

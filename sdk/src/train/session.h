@@ -1,7 +1,8 @@
 #pragma once
 
 // What a Trainer is inside: the state of the run, its way in from the newest savepoint, its way out through the writer,
-// and the numbered fit() and evaluate() calls.
+// and the numbered fit() and evaluate() calls. Its functions stand in session.cpp, session_generation.cpp,
+// session_disputes.cpp, session_savepoints.cpp and fit.cpp.
 
 #include <compare>
 #include <cstdint>
@@ -62,40 +63,62 @@ class Trainer::Session {
     std::int64_t rolled_back_step = 0;  // what it found to be wrong; 0: nothing
   };
 
+  // session.cpp
+  void prepare_workers();
+  void check_data(const Dataset& data, const char* purpose) const;
+  // The index of the next call's record: the recorded one where the run had come that far, else a new one.
+  std::size_t join_call(const std::string& kind, const Dataset& data, std::int64_t epochs);
+  CallRecord& record_of(std::size_t call) { return state_.calls.at(call); }
+  // After a generation: the state is at this call, too.
+  void rejoin_call(const CallRecord& call);
+  std::unique_ptr<BatchLoader> open_loader(const Dataset& data, std::int64_t epoch, std::int64_t batch,
+                                           std::int64_t end_epoch) const;
+  // Acts until the call is finished: again, from wherever the state is then, after each end of a generation.
+  void carry_through(std::size_t call, const std::function<void()>& act);
+
+  // session_generation.cpp
   // Becomes part of the first generation, once. With data that is to be trained on or evaluated, all is warm then.
   void join();
   void join(const Dataset& data, WarmUp what);
   // Blocks until this process is part of a new generation and all its ranks stand at the same state: the newest that
   // any of them has, or the one that rank 0 finds. Again and again, where generations end meanwhile.
   void enter_generation();
-  void prepare_workers();
-  void settle_state();
   Position position() const;
   std::vector<Standing> exchange_standings();
+  void settle_state();
   void drop_disputed_state(std::vector<Standing>& standings);
   void share_newest_state(const std::vector<Standing>& standings);
   void load_state();
+  void begin_anew();
   void share_state(int root, bool takes);
+  std::string share_text(std::string text, int root);
   void share_arrays(int root, bool takes);
   void take_state(const std::string& text, bool is_epoch_begun);
-  std::string find_state();
-  std::optional<Snapshot> find_in_memory() const;
-  std::optional<std::int64_t> newest_savepoint_step() const;
-  std::vector<std::string> savepoint_folders() const;
-  void restore(const Snapshot& snapshot, const std::string& origin);
-  std::string share_text(std::string text, int root);
-  void check_arithmetic();
 
-  // The index of the next call's record: the recorded one where the run had come that far, else a new one.
-  std::size_t join_call(const std::string& kind, const Dataset& data, std::int64_t epochs);
-  CallRecord& record_of(std::size_t call) { return state_.calls.at(call); }
-  // Acts until the call is finished: again, from wherever the state is then, after each end of a generation.
-  void carry_through(std::size_t call, const std::function<void()>& act);
-  // After a generation: the state is at this call, too.
-  void rejoin_call(const CallRecord& call);
-  void check_data(const Dataset& data, const char* purpose) const;
-  std::unique_ptr<BatchLoader> open_loader(const Dataset& data, std::int64_t epoch, std::int64_t batch,
-                                           std::int64_t end_epoch) const;
+  // session_disputes.cpp
+  Digest state_digest() const;
+  // All ranks at the same point: throws RollBack unless all hold the same state, and the Error of a replica that was
+  // wrong before.
+  void agree();
+  void require_unchanged(const Digest& copied) const;
+  Snapshot copy_of_agreed_state();
+  void settle_dispute(const Digest& agreed);
+  [[noreturn]] void roll_back(std::int64_t step, const std::string& why);
+  void on_not_finite(const std::string& what, const FitOptions& options);
+  // Nothing of the step was applied, since the gradients differed when it was computed again.
+  [[noreturn]] void settle_gradients(const StepRunner::Outcome& outcome, const FitOptions& options);
+  // Behind a step, right in the end, that this rank may first have computed wrongly; `step` is its number.
+  void leave_if_wrong(const StepRunner::Outcome& outcome, std::int64_t step, const FitOptions& options);
+
+  // session_savepoints.cpp
+  Deadline save_deadline() const;
+  // False where the storage is slow and the options say that it is not made then. Who gives `when_failed` is told of
+  // a failed write, and training goes on.
+  bool submit_savepoint(const std::string& path, SaveOptions options,
+                        std::function<void(const std::string& why)> when_failed = {});
+  void flush_savepoints();
+  void save_before_stop();
+  [[noreturn]] void stop();
 
   // fit.cpp
   void begin_fit(FitContext& context, const FitOptions& options);
@@ -108,37 +131,14 @@ class Trainer::Session {
   Logs evaluation_pass(const Dataset& data);
   std::string callback_key(const Callback& callback) const;
   void collect_callback_states(const FitOptions& options);
-
-  // All ranks at the same point: throws RollBack unless all hold the same state, and the Error of a replica that was
-  // wrong before.
-  void agree();
-  Digest state_digest() const;
-  [[noreturn]] void roll_back(std::int64_t step, const std::string& why);
-  void require_unchanged(const Digest& copied) const;
-  Snapshot copy_of_agreed_state();
-  void begin_anew();
-  void on_not_finite(const std::string& what, const FitOptions& options);
-  void settle_dispute(const Digest& agreed);
-  // Nothing of the step was applied, since the gradients differed when it was computed again.
-  [[noreturn]] void settle_gradients(const StepRunner::Outcome& outcome, const FitOptions& options);
-  // Behind a step, right in the end, that this rank may first have computed wrongly; `step` is its number.
-  void leave_if_wrong(const StepRunner::Outcome& outcome, std::int64_t step, const FitOptions& options);
   void keep_in_memory(const FitOptions& options);
   void save_pending(FitContext& context, const FitOptions& options);
   void while_storage_fails(const std::function<void()>& act);
-  // False where the storage is slow and the options say that it is not made then. Who gives `when_failed` is told of
-  // a failed write, and training goes on.
-  bool submit_savepoint(const std::string& path, SaveOptions options,
-                        std::function<void(const std::string& why)> when_failed = {});
   // What somebody outside asked for, at the same step on every rank. Training goes on, whatever becomes of it.
   void save_on_request(const FitOptions& options);
   bool submit_requested_savepoint(int number, const std::function<void(const std::string& why)>& when_failed);
-  void flush_savepoints();
   // Calls act(), then the callbacks with what has happened to savepoints so far, then rethrows what act() threw.
   void act_and_tell(const FitOptions& options, const std::function<void()>& act);
-  Deadline save_deadline() const;
-  void save_before_stop();
-  [[noreturn]] void stop();
 
   const std::shared_ptr<Replica::Place> place_;
   const std::unique_ptr<Trainable> owned_;

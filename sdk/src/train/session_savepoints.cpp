@@ -1,0 +1,69 @@
+// The way out: savepoints through the writer, and the stop that leaves one.
+
+#include <algorithm>
+#include <utility>
+
+#include "train/resume.h"
+#include "train/session.h"
+
+namespace holdfast {
+namespace {
+
+// A write that takes longer than this is taken for stuck.
+constexpr auto kSaveTimeout = std::chrono::minutes(10);
+
+}  // namespace
+
+// Peers wait in a collective meanwhile. They must not give up before this replica has said what is wrong.
+Deadline Trainer::Session::save_deadline() const {
+  if (place_->size == 1) return Deadline::after(kSaveTimeout);
+  return Deadline::after(std::min<Deadline::Clock::duration>(kSaveTimeout, place_->collective_timeout * 3 / 4));
+}
+
+bool Trainer::Session::submit_savepoint(const std::string& path, SaveOptions options,
+                                        std::function<void(const std::string& why)> when_failed) {
+  supervision_.enter(TrainingPhase::saving, state_.step);
+  const std::int64_t step = state_.step;
+  if (options.threads == 0) options.threads = place_->saving_threads;
+  return writer_.submit({.path = path,
+                         .step = step,
+                         .take_snapshot = [this] { return copy_of_agreed_state(); },
+                         .options = std::move(options),
+                         .when_failed = std::move(when_failed)},
+                        save_deadline(), [this, step] { supervision_.enter(TrainingPhase::saving, step); });
+}
+
+void Trainer::Session::flush_savepoints() {
+  const auto show_life = [this] { supervision_.enter(TrainingPhase::saving, state_.step); };
+  show_life();
+  writer_.flush(save_deadline(), show_life);
+}
+
+void Trainer::Session::save_before_stop() {
+  const std::string name = savepoint_name(state_.step);
+  const auto keep = make_savepoint_keeper(*place_->file_system, place_->run_directory, place_->savepoint_copies,
+                                          {.keep_last = 0, .threads = place_->saving_threads});
+  submit_savepoint(place_->run_directory + "/" + name, {.when_durable = [keep, name] { keep(name); }});
+  flush_savepoints();
+}
+
+// All ranks come here after the same step. The others wait for the savepoint, so that none ends before the state is
+// durable.
+void Trainer::Session::stop() {
+  if (!place_->run_directory.empty()) {
+    agree();
+    if (place_->rank == 0) {
+      if (running_fit_ == nullptr) {
+        save_before_stop();
+      } else {
+        collect_callback_states(*running_fit_);
+        act_and_tell(*running_fit_, [&] { save_before_stop(); });
+      }
+    }
+    supervision_.enter(TrainingPhase::waiting_for_peers, state_.step);
+    runner_->communicator().barrier(Deadline::after(kSaveTimeout));
+  }
+  throw StopRequested{};
+}
+
+}  // namespace holdfast

@@ -1,0 +1,82 @@
+#include "train/state_finder.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "holdfast/base/error.h"
+#include "holdfast/base/log.h"
+#include "train/resume.h"
+
+namespace holdfast {
+
+StateFinder::StateFinder(Replica::Place& place, Trainable& trainable, const TrainState& choices)
+    : place_(place), trainable_(trainable), supervision_(*place.supervision), choices_(choices) {}
+
+// What the bits depend on beside the options belongs to the machine, so it is kept beside the savepoints, not in them.
+void StateFinder::check_arithmetic() {
+  FileSystem& files = *place_.file_system;
+  const std::string path = place_.run_directory + "/arithmetic.txt";
+  const std::string now = trainable_.arithmetic() + "\n";
+  if (files.exists(path)) {
+    const std::string recorded = read_text_file(files, path);
+    if (recorded == now) return;
+    const std::string sentence = "the run was started with " + recorded.substr(0, recorded.size() - 1) +
+                                 " and would go on with " + trainable_.arithmetic() + ", which gives other bits";
+    if (!place_.accept_other_arithmetic) {
+      throw Error(ErrorCode::incompatible,
+                  sentence + "; go on on a machine like the first, or set accept_other_arithmetic");
+    }
+    log(LogLevel::warning, sentence + "; accepted");
+  }
+  write_whole_file(files, path, std::as_bytes(std::span(now)));
+}
+
+std::string StateFinder::find() {
+  if (const std::optional<Snapshot> kept = find_in_memory()) {
+    restore(*kept, "the snapshot in the watchdog's memory");
+    return to_json(kept->state);
+  }
+  const auto report = [&](const std::string& path, const std::string& why, const std::string& set_aside_as) {
+    const bool is_set_aside = !set_aside_as.empty();
+    log(LogLevel::warning,
+        (is_set_aside ? "set aside a damaged savepoint as " + set_aside_as : "passed over " + path) + ": " + why);
+    supervision_.report_event(is_set_aside ? "savepoint_set_aside" : "savepoint_passed_over",
+                              nlohmann::json{{"path", path}, {"why", why}}.dump());
+  };
+  const std::optional<FoundSavepoint> found = find_newest_savepoint(*place_.file_system, savepoint_folders(), report);
+  if (!found) return "";
+  restore(found->snapshot, found->path);
+  return to_json(found->snapshot.state);
+}
+
+// None where a savepoint is newer: one that was made on demand, or by an earlier watchdog.
+std::optional<Snapshot> StateFinder::find_in_memory() const {
+  std::optional<Snapshot> snapshot;
+  supervision_.read_from_memory([&](std::span<const std::byte> image) { snapshot = snapshot_from_image(image); });
+  if (snapshot && newest_savepoint_step().value_or(-1) > snapshot->state.step) return std::nullopt;
+  return snapshot;
+}
+
+std::optional<std::int64_t> StateFinder::newest_savepoint_step() const {
+  std::optional<std::int64_t> newest;
+  for (const std::string& folder : savepoint_folders()) {
+    newest = std::max(newest, holdfast::newest_savepoint_step(*place_.file_system, folder));
+  }
+  return newest;
+}
+
+std::vector<std::string> StateFinder::savepoint_folders() const {
+  std::vector<std::string> folders = {place_.run_directory};
+  folders.insert(folders.end(), place_.savepoint_copies.begin(), place_.savepoint_copies.end());
+  return folders;
+}
+
+void StateFinder::restore(const Snapshot& snapshot, const std::string& origin) {
+  supervision_.reach(FaultPoint::load, snapshot.state.step);
+  require_same_choices(snapshot.state, choices_, origin);
+  restore_arrays(snapshot, trainable_, origin);
+  supervision_.report_event("resumed", nlohmann::json{{"path", origin}, {"step", snapshot.state.step}}.dump());
+  log(LogLevel::info, "continuing from " + origin + " at step " + std::to_string(snapshot.state.step));
+}
+
+}  // namespace holdfast

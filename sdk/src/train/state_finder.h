@@ -1,0 +1,42 @@
+#pragma once
+
+// Where a run takes its state from when no replica has one: the watchdog's memory, or the newest whole savepoint of the
+// run directory and the folders of copies. For rank 0 alone, before it shares what it found.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "holdfast/train/trainable.h"
+#include "train/place.h"
+#include "train/snapshot.h"
+#include "train/train_state.h"
+
+namespace holdfast {
+
+class StateFinder {
+ public:
+  // All outlive this. A state that was made with other choices than those of `choices` is refused.
+  StateFinder(Replica::Place& place, Trainable& trainable, const TrainState& choices);
+
+  // Throws Error{incompatible} where the run was begun with an arithmetic that gives other bits, unless the place
+  // accepts it; records that of this machine otherwise.
+  void check_arithmetic();
+
+  // Returns the state's JSON, its arrays being in the Trainable; nothing when the run begins at step 0.
+  std::string find();
+
+ private:
+  std::optional<Snapshot> find_in_memory() const;
+  std::optional<std::int64_t> newest_savepoint_step() const;
+  std::vector<std::string> savepoint_folders() const;
+  void restore(const Snapshot& snapshot, const std::string& origin);
+
+  Replica::Place& place_;
+  Trainable& trainable_;
+  Supervision& supervision_;
+  const TrainState& choices_;
+};
+
+}  // namespace holdfast

@@ -1,0 +1,82 @@
+#include "watchdog_options.h"
+
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "holdfast/base/error.h"
+#include "holdfast/recovery/faults.h"
+
+namespace holdfast::recovery {
+namespace {
+
+// Longer than survivors need for their way into the next generation and a step that is not a long one.
+constexpr std::chrono::milliseconds kStartDelay(500);
+
+[[noreturn]] void refuse(const std::string& what) {
+  throw Error(ErrorCode::invalid_argument, "the watchdog cannot run: " + what);
+}
+
+// They travel to the workers in JSON, which can carry nothing else.
+void check_utf8(const char* name, const std::string& text) {
+  try {
+    static_cast<void>(nlohmann::json(text).dump());
+  } catch (const nlohmann::json::exception&) {
+    refuse(std::string(name) + " is not UTF-8 text");
+  }
+}
+
+}  // namespace
+
+int most_replicas(const WatchdogOptions& options) {
+  return options.max_replicas == 0 ? kMaxReplicas : options.max_replicas;
+}
+
+void check(const WatchdogOptions& options) {
+  if (options.max_replicas < 0 || options.max_replicas > kMaxReplicas) {
+    refuse("max_replicas is " + std::to_string(options.max_replicas));
+  }
+  if (options.replicas < 1 || options.replicas > most_replicas(options)) {
+    refuse("replicas is " + std::to_string(options.replicas) + ", allowed are 1 to " +
+           std::to_string(most_replicas(options)));
+  }
+  if (options.spares < 0 || options.spares > kMaxReplicas) refuse("spares is " + std::to_string(options.spares));
+  if (options.spares > 0 && options.is_plain_program) {
+    refuse("a spare waits to be told that it is needed, which a program that does not register cannot be");
+  }
+  if (options.when_slow != WhenSlow::report && options.is_plain_program) {
+    refuse("how fast a program computes that does not register is not known, so nobody can be dealt less or replaced");
+  }
+  if (options.when_slow == WhenSlow::replace && options.recover_from == RecoverFrom::savepoint) {
+    refuse("with recover_from savepoint the replacement of a slow replica would send all back to the newest savepoint");
+  }
+  if (options.places < 0) refuse("places is " + std::to_string(options.places));
+  if (options.run_directory.empty()) refuse("run_directory is empty");
+  if (options.command.empty()) refuse("command is empty");
+  if (options.max_restarts < 0) refuse("max_restarts is " + std::to_string(options.max_restarts));
+  if (options.place_rest.count() <= 0) refuse("place_rest is " + std::to_string(options.place_rest.count()) + " ms");
+  const auto hang_after = options.hang_after.value_or(options.start_timeout);
+  for (const auto duration : {hang_after, options.start_timeout, options.stop_grace, options.restart_window}) {
+    if (duration.count() <= 0) refuse("one of its durations is " + std::to_string(duration.count()) + " ms");
+  }
+  check_utf8("run_directory", options.run_directory);
+  check_utf8("worker_config", options.worker_config);
+  for (const std::string& fault : options.faults) parse_fault(fault, options.replicas + options.spares);
+}
+
+SupervisorPolicy policy_of(const WatchdogOptions& options) {
+  return {.replicas = options.replicas,
+          .spares = options.spares,
+          .places = options.places == 0 ? options.replicas : options.places,
+          .when_lost = options.when_lost,
+          .keep_survivors = options.recover_from == RecoverFrom::survivors && !options.is_plain_program,
+          .all_start_together = options.is_plain_program,
+          .start_when_gone = options.start_when_gone.value_or(false),
+          .place_rest = options.place_rest,
+          .start_delay = kStartDelay,
+          .restart = {.max_restarts = options.max_restarts,
+                      .restart_window = options.restart_window,
+                      .stop_grace = options.stop_grace}};
+}
+
+}  // namespace holdfast::recovery

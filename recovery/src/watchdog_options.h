@@ -1,0 +1,16 @@
+#pragma once
+
+// The watchdog's options: whether they make sense, and what they are to the supervisor.
+
+#include "holdfast/recovery/watchdog.h"
+#include "supervisor.h"
+
+namespace holdfast::recovery {
+
+// Throws Error{invalid_argument}.
+void check(const WatchdogOptions& options);
+
+int most_replicas(const WatchdogOptions& options);
+SupervisorPolicy policy_of(const WatchdogOptions& options);
+
+}  // namespace holdfast::recovery

@@ -1,0 +1,261 @@
+// What a training saves, what it does where that fails or the storage is slow, and what it tells of it.
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <filesystem>
+#include <memory>
+#include <set>
+#include <thread>
+
+#include "holdfast/base/error.h"
+#include "support/gate.h"
+#include "support/program.h"
+#include "support/thread_replica.h"
+#include "train/snapshot.h"
+#include "unit/train/support/played_supervision.h"
+#include "unit/train/support/small_training.h"
+
+namespace holdfast {
+namespace {
+
+// What is told of savepoints, and on which thread.
+class Listener final : public Callback {
+ public:
+  std::string name() const override { return "listener"; }
+  void on_savepoint(const SavepointEvent& event) override {
+    events.push_back(event);
+    threads.insert(std::this_thread::get_id());
+  }
+
+  std::vector<std::int64_t> steps(SavepointEvent::Kind kind) const {
+    std::vector<std::int64_t> steps;
+    for (const SavepointEvent& event : events) {
+      if (event.kind == kind) steps.push_back(event.step);
+    }
+    return steps;
+  }
+
+  std::vector<SavepointEvent> events;
+  std::set<std::thread::id> threads;
+};
+
+// Opens a gate at the end of a step.
+class OpenAt final : public Callback {
+ public:
+  OpenAt(std::int64_t step, Gate& gate) : step_(step), gate_(gate) {}
+  std::string name() const override { return "open_at"; }
+  void on_step_end(TrainingContext& context, const Logs&) override {
+    if (context.step() == step_) gate_.open();
+  }
+
+ private:
+  std::int64_t step_;
+  Gate& gate_;
+};
+
+// Calls `before` ahead of these operations on savepoints.
+std::unique_ptr<FileSystem> when_saving(const std::string& operation, const std::function<void()>& before) {
+  return watched_file_system(posix_file_system(), [operation, before](const FileOperation& done) {
+    if (done.name == operation && done.path.find("savepoint-") != std::string::npos) before();
+  });
+}
+
+}  // namespace
+
+TEST(Trainer, SavesALoadedStateAsTheSameFile) {
+  const TemporaryFolder folder;
+  outcome_of({.replicas = 2, .run_directory = folder.path()}, checkpoint);
+  const std::string path = folder / savepoint_files(folder.path()).back();
+  const std::string original = read_file(path);
+
+  for (int round = 0; round < 100; ++round) {
+    const Snapshot snapshot = read_savepoint(posix_file_system(), path);
+    std::filesystem::remove(path);
+    write_savepoint(posix_file_system(), path, snapshot);
+    ASSERT_EQ(read_file(path) == original, true) << "round " << round;
+  }
+}
+
+TEST(Trainer, WritesTheSameFileOnAnyNumberOfReplicas) {
+  std::vector<std::string> files;
+  for (int replicas = 1; replicas <= 3; ++replicas) {
+    const TemporaryFolder folder;
+    outcome_of({.replicas = replicas, .run_directory = folder.path()}, checkpoint);
+    files.push_back(read_file(folder / savepoint_files(folder.path()).back()));
+  }
+
+  EXPECT_EQ(files[1] == files[0], true);
+  EXPECT_EQ(files[2] == files[0], true);
+}
+
+TEST(Trainer, TellsThePrimarysCallbacksOfSavepointsOnTheirOwnThread) {
+  const TemporaryFolder folder;
+  std::vector<std::shared_ptr<Listener>> listeners = {std::make_shared<Listener>(), std::make_shared<Listener>()};
+  std::vector<std::thread::id> threads(2);
+  train_on_threads({.replicas = 2, .run_directory = folder.path()}, [&](Replica& replica) {
+    const auto rank = static_cast<std::size_t>(replica.rank());
+    threads[rank] = std::this_thread::get_id();
+    train_small(replica, {ModelCheckpoint({.every_steps = 4}), listeners[rank]});
+  });
+
+  EXPECT_EQ(listeners[0]->steps(SavepointEvent::Kind::durable), (std::vector<std::int64_t>{4, 6, 8, 12}));
+  EXPECT_EQ(listeners[0]->steps(SavepointEvent::Kind::started), (std::vector<std::int64_t>{4, 6, 8, 12}));
+  EXPECT_EQ(listeners[0]->threads, std::set<std::thread::id>{threads[0]});
+  EXPECT_TRUE(listeners[1]->events.empty());
+}
+
+// A storage that writes nothing until the last step, and one that is never waited for.
+TEST(Trainer, SkipsSavepointsWithoutAnEffectOnWhatItComputes) {
+  struct Skipping {
+    Outcome outcome;
+    std::string last_savepoint;
+    std::vector<std::int64_t> skipped;
+    std::size_t journalled;
+  };
+  const auto train = [](int replicas, bool is_slow) -> Skipping {
+    const TemporaryFolder folder;
+    Gate gate;
+    if (!is_slow) gate.open();
+    const auto files = when_saving("sync", [&] { gate.pass(); });
+    const auto journal = std::make_shared<Journal>();
+    const auto listener = std::make_shared<Listener>();
+    const ThreadRun run{
+        .replicas = replicas, .run_directory = folder.path(), .supervision = journal, .file_system = files.get()};
+    const Outcome outcome = outcomes_of(run, [&](Replica& replica) {
+      return train_small(replica, {ModelCheckpoint({.every_steps = 1, .when_storage_is_slow = WhenStorageIsSlow::skip}),
+                                   OpenAt(12, gate), replica.is_primary() ? listener : std::make_shared<Listener>()});
+    })[0];
+    return {outcome, read_file(folder / savepoint_files(folder.path()).back()),
+            listener->steps(SavepointEvent::Kind::skipped), journal->details("savepoint_skipped").size()};
+  };
+  const Skipping expected = train(1, false);
+
+  for (const int replicas : {1, 3}) {
+    const Skipping slow = train(replicas, true);
+    expect_equal(slow.outcome, expected.outcome);
+    EXPECT_EQ(slow.last_savepoint == expected.last_savepoint, true);
+    EXPECT_EQ(slow.skipped, (std::vector<std::int64_t>{3, 4, 5, 6, 7, 8, 9, 10, 11}));
+    EXPECT_EQ(slow.journalled, 9U);
+  }
+}
+
+TEST(Trainer, TrainsOnWhenASavepointFails) {
+  const TemporaryFolder folder;
+  const Outcome expected = outcome_of({});
+  const auto has_failed = std::make_shared<std::atomic<bool>>(false);
+  const auto files = when_saving("write", [has_failed] {
+    if (!has_failed->exchange(true)) throw Error(ErrorCode::disk_full, "the disk is full");
+  });
+  const auto listener = std::make_shared<Listener>();
+
+  const Outcome outcome =
+      outcome_of({.run_directory = folder.path(), .file_system = files.get()}, [&]() -> std::vector<CallbackHandle> {
+        return {ModelCheckpoint({.every_steps = 1}), listener};
+      });
+
+  expect_equal(outcome, expected);
+  EXPECT_EQ(listener->steps(SavepointEvent::Kind::failed).size(), 1U);
+  EXPECT_FALSE(listener->steps(SavepointEvent::Kind::durable).empty());
+}
+
+TEST(Trainer, EndsWithTheErrorOfTheLastSavepointAndTellsOfItBefore) {
+  const TemporaryFolder folder;
+  const auto files = when_saving("write", [] { throw Error(ErrorCode::disk_full, "the disk is full"); });
+  const auto listener = std::make_shared<Listener>();
+  const auto journal = std::make_shared<Journal>();
+
+  try {
+    outcome_of({.run_directory = folder.path(), .supervision = journal, .file_system = files.get()},
+               [&]() -> std::vector<CallbackHandle> {
+                 return {ModelCheckpoint({.every_steps = 1}), listener};
+               });
+    FAIL() << "no savepoint could be written";
+  } catch (const Error& failure) {
+    EXPECT_EQ(failure.code(), ErrorCode::disk_full);
+  }
+
+  ASSERT_FALSE(listener->steps(SavepointEvent::Kind::failed).empty());
+  EXPECT_EQ(listener->steps(SavepointEvent::Kind::failed)[0], 1);
+  EXPECT_TRUE(listener->steps(SavepointEvent::Kind::durable).empty());
+  EXPECT_FALSE(journal->details("savepoint_failed").empty());
+}
+
+// In an epoch's middle, at its end, and with the last step.
+TEST(Trainer, SavesOnRequestAndEndsAsItWouldHave) {
+  const Outcome expected = outcome_of({});
+  for (const std::int64_t step : {3, 5, 11}) {
+    for (const int replicas : {1, 3}) {
+      SCOPED_TRACE("asked in step " + std::to_string(step) + " of " + std::to_string(replicas) + " replicas");
+      const TemporaryFolder folder;
+      const auto asked = std::make_shared<AskedAt>(step);
+
+      expect_equal(outcome_of({.replicas = replicas, .run_directory = folder.path(), .supervision = asked}), expected);
+
+      ASSERT_EQ(asked->reports().size(), 1U);
+      EXPECT_EQ(asked->reports()[0].number, 7);
+      EXPECT_EQ(asked->reports()[0].step, step + 1);
+      ASSERT_EQ(savepoint_files(folder.path()).size(), 1U);
+      EXPECT_EQ(asked->reports()[0].text, folder / savepoint_files(folder.path())[0]);
+    }
+  }
+}
+
+TEST(Trainer, GoesOnWhereARequestedSavepointCannotBeWritten) {
+  const TemporaryFolder folder;
+  const auto files = when_saving("write", [] { throw Error(ErrorCode::disk_full, "the disk is full"); });
+  const auto asked = std::make_shared<AskedAt>(3);
+
+  expect_equal(outcome_of({.run_directory = folder.path(), .supervision = asked, .file_system = files.get()}),
+               outcome_of({}));
+
+  ASSERT_EQ(asked->reports().size(), 1U);
+  EXPECT_NE(asked->reports()[0].text.find("the disk is full"), std::string::npos) << asked->reports()[0].text;
+  EXPECT_EQ(asked->reports()[0].step, -1);
+}
+
+TEST(Trainer, RefusesARequestedSavepointWhereTheStorageIsSlow) {
+  const TemporaryFolder folder;
+  Gate gate;
+  const auto files = when_saving("sync", [&] { gate.pass(); });
+  const auto asked = std::make_shared<AskedAt>(4);
+  const MakeCallbacks callbacks = [&]() -> std::vector<CallbackHandle> {
+    return {ModelCheckpoint({.every_steps = 1, .when_storage_is_slow = WhenStorageIsSlow::skip}), OpenAt(12, gate)};
+  };
+
+  outcome_of({.run_directory = folder.path(), .supervision = asked, .file_system = files.get()}, callbacks);
+
+  ASSERT_EQ(asked->reports().size(), 1U);
+  EXPECT_NE(asked->reports()[0].text.find("two savepoints are under way"), std::string::npos);
+}
+
+TEST(Trainer, TellsOfTheSavepointThatAStopLeaves) {
+  const TemporaryFolder folder;
+  const auto listener = std::make_shared<Listener>();
+
+  EXPECT_THROW(outcome_of({.run_directory = folder.path(), .supervision = std::make_shared<Journal>(true)},
+                          [&]() -> std::vector<CallbackHandle> { return {listener}; }),
+               StopRequested);
+
+  EXPECT_EQ(listener->steps(SavepointEvent::Kind::durable), std::vector<std::int64_t>{1});
+}
+
+TEST(Trainer, WritesDownWhatBecameOfEachSavepoint) {
+  const TemporaryFolder folder;
+  const auto journal = std::make_shared<Journal>();
+
+  outcome_of({.run_directory = folder.path(), .supervision = journal}, [&]() -> std::vector<CallbackHandle> {
+    return {ModelCheckpoint({.compression = SavepointCompression::automatic})};
+  });
+
+  EXPECT_EQ(journal->details("savepoint_started").size(), 2U);
+  const std::vector<std::string> durable = journal->details("savepoint");
+  ASSERT_EQ(durable.size(), 2U);
+  for (const char* key : {"path", "step", "digest", "total_bytes", "file_bytes", "ratio", "seconds"}) {
+    EXPECT_NE(durable[0].find("\"" + std::string(key) + "\""), std::string::npos) << key;
+  }
+  ASSERT_EQ(journal->details("savepoint_compression_chosen").size(), 1U);
+  EXPECT_NE(journal->details("savepoint_compression_chosen")[0].find("too small"), std::string::npos);
+}
+
+}  // namespace holdfast

@@ -95,11 +95,7 @@ std::map<int, Sight> Watchdog::sights() const {
 
 void Watchdog::hand_over_what_is_left() {
   if (outcome_.exit_code == kExitFinished || !options_.when_unfinished) return;
-  std::optional<MemorySnapshots::Whole> newest;
-  for (const SharedMemory& memory : snapshot_memories_) {
-    const auto candidate = MemorySnapshots::newest(memory);
-    if (candidate && (!newest || candidate->step > newest->step)) newest = candidate;
-  }
+  const std::optional<MemorySnapshots::Whole> newest = snapshot_memories_.newest();
   if (newest) options_.when_unfinished(newest->step, newest->bytes);
 }
 

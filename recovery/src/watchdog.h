@@ -21,7 +21,6 @@
 #include "control_socket.h"
 #include "hang_detector.h"
 #include "holdfast/base/shared_memory.h"
-#include "holdfast/recovery/memory_snapshot.h"
 #include "holdfast/recovery/watchdog.h"
 #include "journal.h"
 #include "messages.h"
@@ -29,6 +28,7 @@
 #include "run_requests.h"
 #include "run_status.h"
 #include "slow_replicas.h"
+#include "snapshot_memories.h"
 #include "supervisor.h"
 
 namespace holdfast::recovery {
@@ -78,8 +78,6 @@ class Watchdog {
   std::vector<std::string> variables_of(int id, int rank, int place) const;
   int intended_rank(int id);
   void open_generation(const Action& action);
-  void forget_old_snapshots();
-  std::vector<FileDescriptor> snapshot_descriptors();
   void cancel_generation();
   void send_replies(const std::vector<ArenaExchange::Reply>& replies);
   void kill_process(int id);
@@ -111,7 +109,7 @@ class Watchdog {
   SlowReplicas slow_replicas_{options_.when_slow, journal_};
   std::map<int, std::shared_ptr<ReplicaProcess>> processes_;  // by member
   std::map<int, int> intended_ranks_;                         // by member
-  std::vector<SharedMemory> snapshot_memories_;               // the newest writer's last
+  SnapshotMemories snapshot_memories_;
 
   // Of the newest generation.
   std::optional<ArenaExchange> arenas_;

@@ -92,33 +92,19 @@ void Watchdog::open_generation(const Action& action) {
   has_progressed_ = false;
   by_rank_ = action.members;
   arenas_.emplace(action.generation, static_cast<int>(by_rank_.size()));
-  forget_old_snapshots();
+  snapshot_memories_.forget_old();
   for (std::size_t rank = 0; rank < by_rank_.size(); ++rank) {
     Message welcome{.body = welcome_message({.generation = action.generation,
                                              .rank = static_cast<int>(rank),
                                              .size = static_cast<int>(by_rank_.size()),
                                              .shards = action.shards})};
-    if (rank == 0) welcome.descriptors = snapshot_descriptors();
+    if (rank == 0 && options_.recover_from == RecoverFrom::survivors) {
+      welcome.descriptors = snapshot_memories_.read_only_descriptors();
+    }
     send(by_rank_[rank], welcome);
   }
   requests_.generation_opened();
   slow_replicas_.generation_opened(action, furthest_step_, Moment::clock::now());
-}
-
-// Behind the newest writer's memory only what it does not replace yet.
-void Watchdog::forget_old_snapshots() {
-  while (snapshot_memories_.size() > 1 && MemorySnapshots::newest(snapshot_memories_.back())) {
-    snapshot_memories_.erase(snapshot_memories_.begin());
-  }
-}
-
-std::vector<FileDescriptor> Watchdog::snapshot_descriptors() {
-  std::vector<FileDescriptor> descriptors;
-  if (options_.recover_from == RecoverFrom::savepoint) return descriptors;
-  for (auto memory = snapshot_memories_.rbegin(); memory != snapshot_memories_.rend(); ++memory) {
-    descriptors.push_back(memory->read_only_descriptor());
-  }
-  return descriptors;
 }
 
 void Watchdog::cancel_generation() {

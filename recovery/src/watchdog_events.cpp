@@ -4,7 +4,6 @@
 #include <limits>
 #include <utility>
 
-#include "descriptors.h"
 #include "holdfast/base/error.h"
 #include "messages.h"
 #include "watchdog.h"
@@ -179,10 +178,8 @@ void Watchdog::send_arenas(int id, ArenaNumber which, std::size_t bytes, FileDes
 
 void Watchdog::send_snapshot_memory(int id, std::size_t bytes) {
   try {
-    SharedMemory memory = SharedMemory::create("holdfast-snapshots", bytes);
     std::vector<FileDescriptor> descriptors;
-    descriptors.push_back(duplicate(memory.descriptor()));
-    snapshot_memories_.push_back(std::move(memory));
+    descriptors.push_back(snapshot_memories_.add(bytes));
     send(id, {.body = {{"kind", kSnapshotMemory}}, .descriptors = std::move(descriptors)});
   } catch (const Error& error) {
     feed({.kind = EventKind::failure_reported, .member = id, .what = error.what(), .step = step_of(id)});

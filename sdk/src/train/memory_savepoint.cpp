@@ -9,7 +9,7 @@ std::optional<std::string> save_from_memory(const std::string& run_directory, st
                                             std::span<const std::byte> image) {
   if (newest_savepoint_step(posix_file_system(), run_directory).value_or(-1) >= step) return std::nullopt;
   const std::string path = run_directory + "/" + savepoint_name(step);
-  write_savepoint(posix_file_system(), path, snapshot_from_image(image));
+  write_savepoint(posix_file_system(), path, view_of_image(image));
   return path;
 }
 

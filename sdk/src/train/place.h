@@ -107,6 +107,7 @@ struct Replica::Place {
   int workers = 1;           // shards that this replica computes at once, at most
   std::vector<int> dealt{};  // shards of each rank; empty: evenly dealt
   int saving_threads = 0;    // this replica's share of the host's cores; 0: all that the process has
+  int cores = 0;             // that the host's replicas share; 0: all that the process has
 
   int most_workers = 1;  // that it may have in any generation
   int shards = 1;

@@ -67,6 +67,7 @@ void Trainer::Session::check_data(const Dataset& data, const char* purpose) cons
 }
 
 std::size_t Trainer::Session::join_call(const std::string& kind, const Dataset& data, std::int64_t epochs) {
+  take_state_back();
   ++calls_made_;
   CallRecord record;
   record.kind = kind;
@@ -177,8 +178,7 @@ Digest Trainer::Session::weights_digest() {
 
 Digest Trainer::Session::save(const std::string& path) {
   join();
-  return write_savepoint(*place_->file_system, path, take_snapshot(state_, trainable_),
-                         {.threads = place_->saving_threads});
+  return write_savepoint(*place_->file_system, path, view_of(state_, trainable_), {.threads = place_->saving_threads});
 }
 
 }  // namespace holdfast

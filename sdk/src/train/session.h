@@ -101,7 +101,7 @@ class Trainer::Session {
   // wrong before.
   void agree();
   void require_unchanged(const Digest& copied) const;
-  Snapshot copy_of_agreed_state();
+  Snapshot agreed(Snapshot snapshot) const;
   void settle_dispute(const Digest& agreed);
   [[noreturn]] void roll_back(std::int64_t step, const std::string& why);
   void on_not_finite(const std::string& what, const FitOptions& options);
@@ -116,8 +116,11 @@ class Trainer::Session {
   // a failed write, and training goes on.
   bool submit_savepoint(const std::string& path, SaveOptions options,
                         std::function<void(const std::string& why)> when_failed = {});
+  bool submit(SavepointWriter::Request request);
   void flush_savepoints();
   void save_before_stop();
+  // Who goes on although a stop's savepoint was not durable in time must not change what is still being written.
+  void take_state_back();
   [[noreturn]] void stop();
 
   // fit.cpp
@@ -155,6 +158,7 @@ class Trainer::Session {
   bool is_regroup_requested_ = false;
   bool is_comparison_requested_ = false;
   bool is_savepoint_requested_ = false;
+  bool is_state_lent_ = false;               // to the writer, until that is done
   const FitOptions* running_fit_ = nullptr;  // whose callbacks' state belongs into a savepoint
 
   // A disagreement, or a step that was not finite, that is being computed again.

@@ -52,10 +52,9 @@ void Trainer::Session::require_unchanged(const Digest& copied) const {
                                        agreed_.hex() + ", as the others', and " + copied.hex() + " when it was copied");
 }
 
-Snapshot Trainer::Session::copy_of_agreed_state() {
-  Snapshot snapshot = take_snapshot(state_, trainable_);
+Snapshot Trainer::Session::agreed(Snapshot snapshot) const {
   DigestBuilder builder;
-  for (const SnapshotArray& array : snapshot.arrays) builder.update(std::as_bytes(std::span(array.values)));
+  for (const SnapshotArray& array : snapshot.arrays) builder.update(std::as_bytes(array.values));
   require_unchanged(builder.finish());
   return snapshot;
 }

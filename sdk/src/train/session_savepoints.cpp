@@ -22,15 +22,18 @@ Deadline Trainer::Session::save_deadline() const {
 
 bool Trainer::Session::submit_savepoint(const std::string& path, SaveOptions options,
                                         std::function<void(const std::string& why)> when_failed) {
-  supervision_.enter(TrainingPhase::saving, state_.step);
-  const std::int64_t step = state_.step;
   if (options.threads == 0) options.threads = place_->saving_threads;
-  return writer_.submit({.path = path,
-                         .step = step,
-                         .take_snapshot = [this] { return copy_of_agreed_state(); },
-                         .options = std::move(options),
-                         .when_failed = std::move(when_failed)},
-                        save_deadline(), [this, step] { supervision_.enter(TrainingPhase::saving, step); });
+  return submit({.path = path,
+                 .step = state_.step,
+                 .take_snapshot = [this] { return agreed(take_snapshot(state_, trainable_)); },
+                 .options = std::move(options),
+                 .when_failed = std::move(when_failed)});
+}
+
+bool Trainer::Session::submit(SavepointWriter::Request request) {
+  const auto show_life = [this] { supervision_.enter(TrainingPhase::saving, state_.step); };
+  show_life();
+  return writer_.submit(std::move(request), save_deadline(), show_life);
 }
 
 void Trainer::Session::flush_savepoints() {
@@ -39,12 +42,25 @@ void Trainer::Session::flush_savepoints() {
   writer_.flush(save_deadline(), show_life);
 }
 
+// Without a copy, which would take as much memory once more, and time that a preempted process may not have: nobody
+// changes the state any more. And with all cores, since the other replicas of this host wait.
 void Trainer::Session::save_before_stop() {
   const std::string name = savepoint_name(state_.step);
   const auto keep = make_savepoint_keeper(*place_->file_system, place_->run_directory, place_->savepoint_copies,
-                                          {.keep_last = 0, .threads = place_->saving_threads});
-  submit_savepoint(place_->run_directory + "/" + name, {.when_durable = [keep, name] { keep(name); }});
+                                          {.keep_last = 0, .threads = place_->cores});
+  while_storage_fails([&] { flush_savepoints(); });
+  is_state_lent_ = true;
+  submit({.path = place_->run_directory + "/" + name,
+          .step = state_.step,
+          .take_snapshot = [this] { return agreed(view_of(state_, trainable_)); },
+          .options = {.threads = place_->cores, .when_durable = [keep, name] { keep(name); }}});
+  take_state_back();
+}
+
+void Trainer::Session::take_state_back() {
+  if (!is_state_lent_) return;
   flush_savepoints();
+  is_state_lent_ = false;
 }
 
 // All ranks come here after the same step. The others wait for the savepoint, so that none ends before the state is
@@ -62,6 +78,8 @@ void Trainer::Session::stop() {
     }
     supervision_.enter(TrainingPhase::waiting_for_peers, state_.step);
     runner_->communicator().barrier(Deadline::after(kSaveTimeout));
+    // What is left to do is to give memory back, and nobody waits for it.
+    supervision_.enter(TrainingPhase::finishing, state_.step);
   }
   throw StopRequested{};
 }

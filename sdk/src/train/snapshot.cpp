@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "holdfast/base/error.h"
 #include "holdfast/format/array_file.h"
@@ -55,7 +56,7 @@ void require_same_arrays(const Snapshot& snapshot, const std::vector<StateSpan>&
 std::vector<format::ArrayView> views_of(const Snapshot& snapshot) {
   std::vector<format::ArrayView> views;
   for (const SnapshotArray& array : snapshot.arrays) {
-    views.push_back({array.name, DType::f32, unsigned_extents(array.shape), std::as_bytes(std::span(array.values))});
+    views.push_back({array.name, DType::f32, unsigned_extents(array.shape), std::as_bytes(array.values)});
   }
   return views;
 }
@@ -76,11 +77,25 @@ format::Compression to_format(SavepointCompression compression) {
 
 }  // namespace
 
+std::span<float> Snapshot::add(std::string name, const Shape& shape) {
+  const auto count = static_cast<std::size_t>(shape.element_count());
+  memory.push_back(std::make_unique_for_overwrite<float[]>(count));
+  const std::span<float> values(memory.back().get(), count);
+  arrays.push_back({std::move(name), shape, values});
+  return values;
+}
+
 Snapshot take_snapshot(const TrainState& state, Trainable& trainable) {
   Snapshot snapshot{.state = state, .arrays = {}};
   for (const StateSpan& span : trainable.state()) {
-    snapshot.arrays.push_back({span.name, span.shape, std::vector<float>(span.values.begin(), span.values.end())});
+    std::copy(span.values.begin(), span.values.end(), snapshot.add(span.name, span.shape).begin());
   }
+  return snapshot;
+}
+
+Snapshot view_of(const TrainState& state, Trainable& trainable) {
+  Snapshot snapshot{.state = state, .arrays = {}};
+  for (const StateSpan& span : trainable.state()) snapshot.arrays.push_back({span.name, span.shape, span.values});
   return snapshot;
 }
 
@@ -105,7 +120,8 @@ std::unique_ptr<StateImage> image_of(const TrainState& state, Trainable& trainab
   return image;
 }
 
-Snapshot snapshot_from_image(std::span<const std::byte> image) {
+Snapshot view_of_image(std::span<const std::byte> image) {
+  HOLDFAST_ASSERT(reinterpret_cast<std::uintptr_t>(image.data()) % alignof(float) == 0);
   const auto refuse = [](const std::string& why) {
     return Error(ErrorCode::invalid_file, "a snapshot in memory cannot be read: " + why);
   };
@@ -124,10 +140,9 @@ Snapshot snapshot_from_image(std::span<const std::byte> image) {
       const Shape shape(entry.at("shape").get<std::vector<std::int64_t>>());
       const auto count = static_cast<std::size_t>(shape.element_count());
       if (count > rest.size() / sizeof(float)) throw refuse("its arrays are cut off");
-      SnapshotArray array{entry.at("name").get<std::string>(), shape, std::vector<float>(count)};
-      if (count > 0) std::memcpy(array.values.data(), rest.data(), count * sizeof(float));
-      rest = rest.subspan(count * sizeof(float));
-      snapshot.arrays.push_back(std::move(array));
+      const std::span<const float> values(reinterpret_cast<const float*>(rest.data()), count);
+      snapshot.arrays.push_back({entry.at("name").get<std::string>(), shape, values});
+      rest = rest.subspan(values.size_bytes());
     }
   } catch (const nlohmann::json::exception& failure) {
     throw refuse(failure.what());
@@ -146,7 +161,7 @@ void restore_arrays(const Snapshot& snapshot, Trainable& trainable, const std::s
 
 std::uint64_t size_bytes(const Snapshot& snapshot) {
   std::uint64_t bytes = 0;
-  for (const SnapshotArray& array : snapshot.arrays) bytes += array.values.size() * sizeof(float);
+  for (const SnapshotArray& array : snapshot.arrays) bytes += array.values.size_bytes();
   return bytes;
 }
 
@@ -177,18 +192,13 @@ Snapshot read_savepoint(FileSystem& files, const std::string& path) {
   // A savepoint is taken whole or not at all: damage that only HDF5 would meet counts, too.
   file.verify_structure();
   Snapshot snapshot{.state = train_state_from_json(file.metadata(), path), .arrays = {}};
+  std::vector<format::ArrayFile::Target> targets;
   for (const format::ArrayInfo& info : file.arrays()) {
     if (info.dtype != DType::f32) {
       throw Error(ErrorCode::invalid_file, path + ": array " + info.name + " is of type " +
                                                std::string(name(info.dtype)) + " where a training state has f32");
     }
-    SnapshotArray array{info.name, shape_of(info), {}};
-    array.values.resize(static_cast<std::size_t>(array.shape.element_count()));
-    snapshot.arrays.push_back(std::move(array));
-  }
-  std::vector<format::ArrayFile::Target> targets;
-  for (SnapshotArray& array : snapshot.arrays) {
-    targets.push_back({array.name, std::as_writable_bytes(std::span(array.values))});
+    targets.push_back({info.name, std::as_writable_bytes(snapshot.add(info.name, shape_of(info)))});
   }
   file.read_into(targets);
   return snapshot;

@@ -1,7 +1,7 @@
 #pragma once
 
-// A copy of the whole training state in host memory, and its way into and out of a savepoint file. A Snapshot is a base
-// model with its training state; nothing in it knows of replicas.
+// The whole training state in host memory, and its way into and out of a savepoint file. A Snapshot is a base model
+// with its training state; nothing in it knows of replicas.
 
 #include <cstdint>
 #include <functional>
@@ -21,15 +21,23 @@ namespace holdfast {
 struct SnapshotArray {
   std::string name;
   Shape shape;
-  std::vector<float> values;
+  std::span<const float> values;
 };
 
 struct Snapshot {
   TrainState state;
   std::vector<SnapshotArray> arrays;
+  // What the arrays view, where it is not somebody else's. Goes with the snapshot when that is moved.
+  std::vector<std::unique_ptr<float[]>> memory{};
+
+  // Another array, in memory of the snapshot, which nobody has written yet.
+  std::span<float> add(std::string name, const Shape& shape);
 };
 
+// A copy.
 Snapshot take_snapshot(const TrainState& state, Trainable& trainable);
+// No copy: valid while the Trainable's state does not change.
+Snapshot view_of(const TrainState& state, Trainable& trainable);
 // Copies the arrays into the Trainable. Throws Error{incompatible} naming the first array that is missing, unknown or
 // of another shape; nothing has changed then. `origin` names the snapshot in the sentence.
 void restore_arrays(const Snapshot& snapshot, Trainable& trainable, const std::string& origin);
@@ -43,8 +51,8 @@ struct StateImage {
   std::size_t size_bytes() const;
 };
 std::unique_ptr<StateImage> image_of(const TrainState& state, Trainable& trainable);
-// Throws Error{invalid_file} for bytes that are no image.
-Snapshot snapshot_from_image(std::span<const std::byte> image);
+// Valid while the image, which is aligned to floats, is. Throws Error{invalid_file} for bytes that are no image.
+Snapshot view_of_image(std::span<const std::byte> image);
 
 // Of all arrays, in memory.
 std::uint64_t size_bytes(const Snapshot& snapshot);

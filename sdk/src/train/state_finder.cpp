@@ -32,10 +32,7 @@ void StateFinder::check_arithmetic() {
 }
 
 std::string StateFinder::find() {
-  if (const std::optional<Snapshot> kept = find_in_memory()) {
-    restore(*kept, "the snapshot in the watchdog's memory");
-    return to_json(kept->state);
-  }
+  if (const std::optional<std::string> kept = find_in_memory()) return *kept;
   const auto report = [&](const std::string& path, const std::string& why, const std::string& set_aside_as) {
     const bool is_set_aside = !set_aside_as.empty();
     log(LogLevel::warning,
@@ -50,11 +47,15 @@ std::string StateFinder::find() {
 }
 
 // None where a savepoint is newer: one that was made on demand, or by an earlier watchdog.
-std::optional<Snapshot> StateFinder::find_in_memory() const {
-  std::optional<Snapshot> snapshot;
-  supervision_.read_from_memory([&](std::span<const std::byte> image) { snapshot = snapshot_from_image(image); });
-  if (snapshot && newest_savepoint_step().value_or(-1) > snapshot->state.step) return std::nullopt;
-  return snapshot;
+std::optional<std::string> StateFinder::find_in_memory() {
+  std::optional<std::string> found;
+  supervision_.read_from_memory([&](std::span<const std::byte> image) {
+    const Snapshot kept = view_of_image(image);
+    if (newest_savepoint_step().value_or(-1) > kept.state.step) return;
+    restore(kept, "the snapshot in the watchdog's memory");
+    found = to_json(kept.state);
+  });
+  return found;
 }
 
 std::optional<std::int64_t> StateFinder::newest_savepoint_step() const {

@@ -28,7 +28,8 @@ class StateFinder {
   std::string find();
 
  private:
-  std::optional<Snapshot> find_in_memory() const;
+  // Restores it, and returns its state's JSON.
+  std::optional<std::string> find_in_memory();
   std::optional<std::int64_t> newest_savepoint_step() const;
   std::vector<std::string> savepoint_folders() const;
   void restore(const Snapshot& snapshot, const std::string& origin);

@@ -405,6 +405,7 @@ std::shared_ptr<Replica::Place> place_of(recovery::Worker& worker, const Supervi
   place->own_file_system = recovery::faulty_file_system(posix_file_system(), worker.faults());
   place->file_system = place->own_file_system.get();
   const int cores = config.at("cores").get<int>();
+  place->cores = cores;
   place->most_workers = std::max(1, cores / place->threads_per_shard);
   const auto move = [&worker, cores](Replica::Place& moved) {
     moved.rank = worker.rank();

@@ -14,7 +14,10 @@ namespace {
 
 Snapshot snapshot_of_bytes(std::uint64_t bytes) {
   const auto count = static_cast<std::int64_t>(bytes / sizeof(float));
-  return {.state = {}, .arrays = {{"model/a", Shape{count}, std::vector<float>(static_cast<std::size_t>(count), 1)}}};
+  Snapshot snapshot;
+  const std::span<float> values = snapshot.add("model/a", Shape{count});
+  std::fill(values.begin(), values.end(), 1.0F);
+  return snapshot;
 }
 
 // A run's folder, on a storage of which the figures are known.

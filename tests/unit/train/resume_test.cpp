@@ -16,7 +16,7 @@ void write_step(const TemporaryFolder& folder, std::int64_t step) {
   snapshot.state.graph = "{}";
   snapshot.state.configuration = "{}";
   snapshot.state.step = step;
-  snapshot.arrays.push_back({"model/weights", Shape{1}, {static_cast<float>(step)}});
+  snapshot.add("model/weights", Shape{1})[0] = static_cast<float>(step);
   write_savepoint(posix_file_system(), folder / savepoint_name(step), snapshot);
 }
 

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <condition_variable>
 #include <filesystem>
+#include <numeric>
 #include <set>
 
 #include "holdfast/base/error.h"
@@ -26,10 +27,11 @@ Snapshot snapshot_of(std::int64_t step, std::int64_t more_values = 0) {
   snapshot.state.graph = "{}";
   snapshot.state.configuration = "{}";
   snapshot.state.step = step;
-  snapshot.arrays.push_back({"model/weights", Shape{3}, {1, 2, static_cast<float>(step)}});
+  const std::vector<float> weights{1, 2, static_cast<float>(step)};
+  std::copy(weights.begin(), weights.end(), snapshot.add("model/weights", Shape{3}).begin());
   if (more_values > 0) {
-    snapshot.arrays.push_back({"model/more", Shape{more_values}, {}});
-    for (std::int64_t i = 0; i < more_values; ++i) snapshot.arrays.back().values.push_back(static_cast<float>(i));
+    const std::span<float> more = snapshot.add("model/more", Shape{more_values});
+    std::iota(more.begin(), more.end(), 0.0F);
   }
   return snapshot;
 }

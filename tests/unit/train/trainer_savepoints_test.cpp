@@ -4,7 +4,9 @@
 
 #include <atomic>
 #include <filesystem>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <thread>
 
@@ -52,6 +54,27 @@ class OpenAt final : public Callback {
  private:
   std::int64_t step_;
   Gate& gate_;
+};
+
+// Asks to stop, and sees what each replica says last that it does.
+class Stopping final : public NoSupervision {
+ public:
+  bool is_stop_requested() const override { return true; }
+  void enter(TrainingPhase phase, std::int64_t) override {
+    const std::lock_guard lock(mutex_);
+    last_[std::this_thread::get_id()] = phase;
+  }
+
+  std::vector<TrainingPhase> last_phases() {
+    const std::lock_guard lock(mutex_);
+    std::vector<TrainingPhase> phases;
+    for (const auto& [thread, phase] : last_) phases.push_back(phase);
+    return phases;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::thread::id, TrainingPhase> last_;  // guarded by mutex_
 };
 
 // Calls `before` ahead of these operations on savepoints.
@@ -238,6 +261,16 @@ TEST(Trainer, TellsOfTheSavepointThatAStopLeaves) {
                StopRequested);
 
   EXPECT_EQ(listener->steps(SavepointEvent::Kind::durable), std::vector<std::int64_t>{1});
+}
+
+// One that needs long to give its memory back was taken for hung once the others had gone.
+TEST(Trainer, WaitsForNobodyAnyMoreWhenItHasStopped) {
+  const TemporaryFolder folder;
+  const auto stopping = std::make_shared<Stopping>();
+
+  EXPECT_THROW(outcome_of({.replicas = 2, .run_directory = folder.path(), .supervision = stopping}), StopRequested);
+
+  EXPECT_EQ(stopping->last_phases(), std::vector<TrainingPhase>(2, TrainingPhase::finishing));
 }
 
 TEST(Trainer, WritesDownWhatBecameOfEachSavepoint) {

@@ -119,13 +119,21 @@ void Decider::blame_place(int place) {
   Place& blamed = state_.places.at(place);
   const bool is_worn = ++blamed.failures >= state_.policy.failures_of_a_place || blamed.rest_ends;
   if (!is_worn || is_resting(blamed, now_) || count_usable_places(state_, now_) == 1) return;
-  const std::string why = blamed.rest_ends ? " is left out again: the process that tried it failed"
-                                           : " is left out: " + std::to_string(blamed.failures) +
-                                                 " processes failed there one after the other";
+  const bool is_of_a_trial = blamed.rest_ends.has_value();
+  const std::string why = is_of_a_trial ? " is left out again: the process that tried it failed"
+                                        : " is left out: " + std::to_string(blamed.failures) +
+                                              " processes failed there one after the other";
   const std::chrono::milliseconds rest = rest_of_a_place(state_.policy, ++blamed.times_left_out);
   blamed.rest_ends = now_ + rest;
   blamed.first_on_trial = state_.next_member;
   because("place " + std::to_string(place) + why + "; it is tried again after " + seconds(rest));
+  tell_of_place({.kind = PlaceChange::Kind::left_out,
+                 .place = place,
+                 .member = subject_->id,
+                 .is_of_a_trial = is_of_a_trial,
+                 .failures = blamed.failures,
+                 .times_left_out = blamed.times_left_out,
+                 .rest = rest});
 }
 
 // One for each that is missing, the failed one's place first.

@@ -18,9 +18,13 @@ std::string describe(const Stragglers::Standing& standing) {
   return text;
 }
 
+double milliseconds(std::chrono::nanoseconds time) {
+  return std::chrono::duration<double, std::milli>(time).count();
+}
+
 nlohmann::json milliseconds(const std::vector<std::chrono::nanoseconds>& times) {
   nlohmann::json list = nlohmann::json::array();
-  for (const auto time : times) list.push_back(std::chrono::duration<double, std::milli>(time).count());
+  for (const auto time : times) list.push_back(milliseconds(time));
   return list;
 }
 
@@ -82,6 +86,7 @@ void SlowReplicas::write_down(std::int64_t step) {
                      {"is_straggler", standing.is_straggler},
                      {"score", standing.score},
                      {"since_step", standing.since_step},
+                     {"milliseconds_per_round", milliseconds(standing.time_per_round)},
                      {"waiting_share", standing.waiting_share}});
   }
 }

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "holdfast/recovery/watchdog.h"
+#include "place_changes.h"
 #include "restart_policy.h"
 
 namespace holdfast::recovery {
@@ -183,6 +184,7 @@ struct Decision {
   State state;
   std::vector<Action> actions;  // in the order in which they are to be carried out
   std::string reason;
+  std::vector<PlaceChange> place_changes{};  // for those who read of it later
 };
 
 State initial_state(const SupervisorPolicy& policy, int first_generation);

@@ -134,6 +134,7 @@ void Watchdog::write_down(const Event& event, const nlohmann::json& subject, con
   if (event.signal != 0) line["signal"] = event.signal;
   if (event.kind == EventKind::exited && event.signal == 0) line["exit_code"] = event.exit_code;
   for (const Action& action : decision.actions) line["actions"].push_back(describe(action, now));
+  for (const PlaceChange& change : decision.place_changes) line["places"].push_back(to_json(change));
   journal_.append(std::move(line));
   log(decision.actions.empty() ? LogLevel::debug : LogLevel::info, "watchdog: " + decision.reason);
 }

@@ -1,6 +1,7 @@
 // A replica that computes at half the speed of the others: it is dealt fewer shards or replaced, and the weights at the
 // end are those of an undisturbed run.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@ namespace holdfast {
 namespace {
 
 using nlohmann::json;
+using ::testing::HasSubstr;
 
 // Whose shards take 4 ms each, one after the other: 520 steps of 6 shards.
 ProgramResult run_paced(const TemporaryFolder& folder, std::vector<std::string> options,
@@ -71,6 +73,8 @@ class SlowReplicas : public testing::Test {
     EXPECT_LE(first[slow], 2);
   }
 
+  std::string report_text() const { return run_program(built_program("holdfast"), {"report", folder_ / "run"}).output; }
+
   TemporaryFolder folder_;
   std::vector<json> journal_;
 };
@@ -105,6 +109,9 @@ TEST_F(SlowReplicas, AreDealtFewerShardsUnderTheRunCommand) {
                        slow(1), "--", built_program("paced_program"), "--run-dir", folder_ / "run"}));
 
   expect_fewer_for(1);
+  const std::string told = report_text();
+  EXPECT_THAT(told, HasSubstr("replica 1 (process 1, place 1) of generation 0 was slow, since step"));
+  EXPECT_THAT(told, HasSubstr("shards were dealt "));
 }
 
 TEST_F(SlowReplicas, AreDealtEvenlyAgainWhenOneOfThemDies) {
@@ -136,6 +143,7 @@ TEST_F(SlowReplicas, AreReplacedByASpare) {
   const json restart = events("restart")[0].at("restart");
   EXPECT_EQ(restart.at("rank"), 1);
   EXPECT_TRUE(restart.at("cause").get<std::string>().starts_with("was slow: it computes ")) << restart.dump();
+  EXPECT_THAT(report_text(), HasSubstr("it was ended, and process 2 took its place"));
   EXPECT_TRUE(events("resumed").empty());
 }
 
@@ -145,6 +153,7 @@ TEST_F(SlowReplicas, AreOnlyReportedByDefault) {
   EXPECT_FALSE(events("straggler").empty());
   EXPECT_TRUE(events("dealt").empty());
   EXPECT_TRUE(events("restart").empty());
+  EXPECT_THAT(report_text(), HasSubstr("nothing was changed for it"));
 }
 
 }  // namespace holdfast

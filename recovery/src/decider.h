@@ -73,7 +73,7 @@ class Decider {
   void replace(const Loss& loss);
   std::string limit() const;
   std::string budget_spent() const;
-  void blame_place(int place);
+  void blame_place(int place, const std::string& failure);
   void start_what_is_missing(std::chrono::milliseconds pause);
   void start_missing();
   bool try_rested_places();

@@ -91,6 +91,7 @@ struct Place {
   int failures = 0;                          // in a row
   int times_left_out = 0;                    //
   std::optional<Moment> rest_ends{};         // empty: it is well
+  std::string why{};                         // it was left out the last time
   int first_on_trial = 0;                    // the members from this one on were started there to try it
   std::optional<Moment> slow_replaced_at{};  // when a process there was last replaced for being slow
   bool is_slow = false;                      // whoever runs there is

@@ -84,11 +84,13 @@ std::map<int, Sight> Watchdog::sights() const {
   std::map<int, Sight> sights;
   for (const auto& [id, process] : processes_) {
     const Pulse pulse = process->pulse(id, 0);
+    const std::optional<Worker::Work> work = slow_replicas_.work_of(id);
     sights[id] = {.pid = process->pid(),
                   .step = pulse.step,
                   .phase = pulse.phase,
                   .progress = pulse.progress,
-                  .samples = process->samples()};
+                  .samples = process->samples(),
+                  .shards = work ? work->shards : 0};
   }
   return sights;
 }

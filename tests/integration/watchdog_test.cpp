@@ -27,6 +27,7 @@
 #include "holdfast/base/deadline.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/shared_memory.h"
+#include "holdfast/recovery/run_report.h"
 #include "support/temporary_folder.h"
 
 namespace holdfast::recovery {

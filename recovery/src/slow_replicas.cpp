@@ -5,12 +5,10 @@
 #include <iterator>
 #include <string>
 
-#include "holdfast/base/error.h"
+#include "messages.h"
 
 namespace holdfast::recovery {
 namespace {
-
-constexpr int kMostShards = 1 << 20;
 
 std::string describe(const Stragglers::Standing& standing) {
   char text[64];
@@ -52,11 +50,7 @@ void SlowReplicas::write_down_deal(const Action& action) {
 }
 
 void SlowReplicas::work_reported(int member, int generation, const Worker::Work& work) {
-  if (work.shards < 1 || work.shards > kMostShards || work.at_once < 1) {
-    throw Error(ErrorCode::invalid_argument, "said that it computes " + std::to_string(work.shards) + " shards, " +
-                                                 std::to_string(work.at_once) + " at once; 1 to " +
-                                                 std::to_string(kMostShards) + " and at least 1 are possible");
-  }
+  check_work(work);
   if (generation == generation_) work_.insert_or_assign(member, work);
 }
 

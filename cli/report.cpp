@@ -1,11 +1,14 @@
 #include "report.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <ctime>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <utility>
+#include <vector>
 
 #include "exit_code.h"
 #include "holdfast/base/error.h"
@@ -104,6 +107,84 @@ void tell_incident(std::ostream& out, std::size_t number, const RunReport::Incid
   out << "    lost: " << describe_loss(incident) << "\n";
 }
 
+std::string describe_shards(const std::vector<int>& shards) {
+  if (shards.empty()) return "evenly";
+  std::string text;
+  for (const int count : shards) text += (text.empty() ? "" : ", ") + std::to_string(count);
+  return text;
+}
+
+std::string describe_deal(const RunReport::Deal& deal) {
+  std::string text =
+      "shards were dealt " + describe_shards(deal.shards) + " with generation " + std::to_string(deal.generation);
+  if (deal.why.empty()) return text;
+  return text + ": " + printable(deal.why);
+}
+
+std::string describe_end(const RunReport::SlowReplica& replica) {
+  switch (replica.ending) {
+    case RunReport::SlowReplica::Ending::quick_again:
+      return "it was slow no longer";
+    case RunReport::SlowReplica::Ending::replaced:
+      if (replica.replaced_by < 0) return "it was ended, and nobody took its place at once";
+      return "it was ended, and process " + std::to_string(replica.replaced_by) + " took its place";
+    default:
+      return "its process ended";
+  }
+}
+
+// What happened to a slow replica, in the order of the times.
+std::vector<RunReport::Remark> events_of(const RunReport::SlowReplica& replica) {
+  std::vector<RunReport::Remark> events;
+  for (const RunReport::Deal& deal : replica.deals) events.push_back({deal.time, describe_deal(deal)});
+  for (const RunReport::Remark& remark : replica.left_alone) {
+    events.push_back({remark.time, "it was not replaced: " + printable(remark.sentence)});
+  }
+  if (replica.ended) events.push_back({*replica.ended, describe_end(replica)});
+  std::stable_sort(events.begin(), events.end(), [](const auto& a, const auto& b) { return a.time < b.time; });
+  return events;
+}
+
+void tell_slow_replica(std::ostream& out, const RunReport::SlowReplica& replica) {
+  out << describe_time(replica.noticed) << "  replica " << replica.rank << " (process " << replica.member;
+  if (replica.place >= 0) out << ", place " << replica.place;
+  out << ") of generation " << replica.generation << " was slow, since step " << replica.since_step << "\n"
+      << "    it computed " << describe_number(std::round(replica.score * 100) / 100) << " times as long as the others";
+  if (replica.milliseconds_per_round) {
+    out << ", " << describe_duration(*replica.milliseconds_per_round / 1000) << " for a round of shards";
+  }
+  out << "\n";
+  const std::vector<RunReport::Remark> events = events_of(replica);
+  for (const RunReport::Remark& event : events) {
+    out << "    " << describe_duration(event.time - replica.noticed) << " later " << event.sentence << "\n";
+  }
+  if (replica.deals.empty() && replica.ending != RunReport::SlowReplica::Ending::replaced) {
+    out << "    nothing was changed for it\n";
+  }
+  if (!replica.ended) out << "    it was slow to the last\n";
+}
+
+std::string describe_reason(const RunReport::Rest& rest) {
+  if (rest.is_of_a_trial) return "the process that tried it failed";
+  if (rest.failures == 1) return "a process failed there";
+  return std::to_string(rest.failures) + " processes failed there one after the other";
+}
+
+void tell_rest(std::ostream& out, const RunReport::Rest& rest) {
+  const auto after = [&](double moment) { return describe_duration(moment - rest.began); };
+  out << describe_time(rest.began) << "  place " << rest.place << " was left out for "
+      << describe_duration(rest.seconds) << ": " << describe_reason(rest);
+  if (rest.incident >= 0) out << "; see incident " << rest.incident + 1;
+  out << "\n";
+  if (rest.tried) {
+    out << "    " << after(*rest.tried) << " later process " << rest.tried_by << " was started there to try it\n";
+  }
+  if (rest.used_again) {
+    out << "    " << after(*rest.used_again) << " later it was used again: process " << rest.shown_well_by
+        << " had trained a step there\n";
+  }
+}
+
 void tell_savepoints(std::ostream& out, const RunReport::Savepoints& savepoints) {
   out << describe_count(static_cast<std::uint64_t>(savepoints.durable), "savepoint") << " durable";
   if (savepoints.durable > 0) {
@@ -137,6 +218,8 @@ std::string describe_report(const RunReport& report, bool is_live) {
   for (const RunReport::Remark& remark : report.remarks) {
     out << describe_time(remark.time) << "  " << printable(remark.sentence) << "\n";
   }
+  for (const RunReport::SlowReplica& replica : report.slow_replicas) tell_slow_replica(out, replica);
+  for (const RunReport::Rest& rest : report.rests) tell_rest(out, rest);
   for (std::size_t i = 0; i < report.incidents.size(); ++i) tell_incident(out, i + 1, report.incidents[i]);
   if (report.skipped_lines > 0) {
     out << describe_count(static_cast<std::uint64_t>(report.skipped_lines), "line")

@@ -1,9 +1,12 @@
 #include "status.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "exit_code.h"
 #include "holdfast/base/error.h"
@@ -35,13 +38,49 @@ std::string describe_step(const json& step) {
   return step.get<std::int64_t>() < 0 ? "-" : std::to_string(step.get<std::int64_t>());
 }
 
-void add_row(Table& table, const json& member) {
+bool has_shards(const json& member) {
+  return member.contains("shards") && member.at("shards").is_number_integer();
+}
+
+// Two counts of shards that differ by one are as even as can be.
+bool are_shards_uneven(const json& members) {
+  std::vector<std::int64_t> counts;
+  for (const json& member : members) {
+    if (has_shards(member)) counts.push_back(member.at("shards").get<std::int64_t>());
+  }
+  if (counts.empty()) return false;
+  const auto [fewest, most] = std::minmax_element(counts.begin(), counts.end());
+  return *most - *fewest > 1;
+}
+
+void add_row(Table& table, const json& member, bool with_shards) {
   const auto number = [&](const char* name) { return std::to_string(member.at(name).get<std::int64_t>()); };
-  table.add({member.at("rank").is_null() ? "-" : number("rank"), number("member"), number("place"), number("pid"),
-             member.at("stage").get<std::string>(), member.at("phase").get<std::string>(),
-             describe_step(member.at("step")), with_digits(member.at("seconds_since_progress").get<double>(), 1) + " s",
-             with_digits(member.at("samples_per_second").get<double>(), 1),
-             describe_mebibytes(member.at("resident_bytes")), number("restarts")});
+  std::vector<std::string> row{member.at("rank").is_null() ? "-" : number("rank"),
+                               number("member"),
+                               number("place"),
+                               number("pid"),
+                               member.at("stage").get<std::string>(),
+                               member.at("phase").get<std::string>(),
+                               describe_step(member.at("step")),
+                               with_digits(member.at("seconds_since_progress").get<double>(), 1) + " s",
+                               with_digits(member.at("samples_per_second").get<double>(), 1),
+                               describe_mebibytes(member.at("resident_bytes")),
+                               number("restarts")};
+  if (with_shards) row.push_back(has_shards(member) ? number("shards") : "-");
+  table.add(row);
+}
+
+void tell_rest(std::ostream& out, const json& rest) {
+  const auto left = rest.at("seconds_left").get<double>();
+  out << "place " << rest.at("place").get<int>() << " is left out: " << printable(rest.at("why").get<std::string>())
+      << "; ";
+  if (!rest.at("tried_by").is_null()) {
+    out << "process " << rest.at("tried_by").get<int>() << " tries it\n";
+  } else if (left > 0) {
+    out << "it is tried again in " << with_digits(left, 0) << " s\n";
+  } else {
+    out << "it has rested and is tried when a process is missing\n";
+  }
 }
 
 void show(const json& status, const StatusOptions& options, bool is_drawn_over, Console& console) {
@@ -78,10 +117,16 @@ std::string describe_status(const json& status) {
        << describe_step(status.at("step")) << ", " << with_digits(status.at("samples_per_second").get<double>(), 1)
        << " samples/s, " << describe_count(status.at("restarts").get<std::uint64_t>(), "restart")
        << (status.value("is_stop_requested", false) ? ", stopping" : "") << "\n";
-  Table table({">RANK", ">PROCESS", ">PLACE", ">PID", "STAGE", "PHASE", ">STEP", ">BEAT", ">SAMPLES/S", ">MEMORY",
-               ">RESTARTS"});
-  for (const json& member : status.at("members")) add_row(table, member);
+  std::vector<std::string> header{">RANK", ">PROCESS", ">PLACE",     ">PID",    "STAGE",    "PHASE",
+                                  ">STEP", ">BEAT",    ">SAMPLES/S", ">MEMORY", ">RESTARTS"};
+  const bool with_shards = are_shards_uneven(status.at("members"));
+  if (with_shards) header.emplace_back(">SHARDS");
+  Table table(header);
+  for (const json& member : status.at("members")) add_row(table, member, with_shards);
   table.write(text);
+  if (status.contains("rests")) {
+    for (const json& rest : status.at("rests")) tell_rest(text, rest);
+  }
   return text.str();
 }
 

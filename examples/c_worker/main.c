@@ -2,10 +2,10 @@
 //
 //   holdfast run --replicas 3 -- c_worker [STEPS]
 //
-// The points are cut into a fixed number of shards, which the processes share out among themselves; each puts the sums
-// of its shards where its peers can read them, and all add them in the same order. Whoever has to begin again, or anew,
-// takes the newest state that a peer has, else the newest in the watchdog's memory, else that of the file of an earlier
-// run.
+// The points are cut into a fixed number of shards, which the processes share out among themselves, or the watchdog
+// deals (`--when-slow deal`); each puts the sums of its shards where its peers can read them, and all add them in the
+// same order. Whoever has to begin again, or anew, takes the newest state that a peer has, else the newest in the
+// watchdog's memory, else that of the file of an earlier run.
 
 #include <holdfast/recovery/worker_c.h>
 #include <stdio.h>
@@ -44,7 +44,8 @@ typedef struct Process {
   holdfast_worker* worker;
   holdfast_arenas* arenas;
   int rank, size;
-  uint32_t count;  // of exchanges in this generation
+  int rank_of[SHARDS];  // that computes each
+  uint32_t count;       // of exchanges in this generation
   double patience;
   int answered;  // the newest request for a savepoint that was
   State state;
@@ -128,7 +129,7 @@ static Sum gradient_of(int shard, const State* state) {
 static void update(Process* process, int turn) {
   Sum sum = {0, 0};
   for (int shard = 0; shard < SHARDS; ++shard) {
-    const Sum* part = &arena_of(process, shard % process->size)->steps[turn].gradients[shard];
+    const Sum* part = &arena_of(process, process->rank_of[shard])->steps[turn].gradients[shard];
     sum.slope += part->slope;
     sum.intercept += part->intercept;
   }
@@ -183,8 +184,8 @@ static Votes count_votes(const Process* process, int turn) {
 static holdfast_status train_a_step(Process* process, Votes* votes) {
   const int turn = (int)(process->count % 2);
   Step* own = &((Arena*)holdfast_arenas_own(process->arenas))->steps[turn];
-  for (int shard = process->rank; shard < SHARDS; shard += process->size) {
-    own->gradients[shard] = gradient_of(shard, &process->state);
+  for (int shard = 0; shard < SHARDS; ++shard) {
+    if (process->rank_of[shard] == process->rank) own->gradients[shard] = gradient_of(shard, &process->state);
   }
   own->wants_stop = holdfast_worker_stop_requested(process->worker);
   own->wants_regroup = holdfast_worker_regroup_requested(process->worker);
@@ -212,6 +213,19 @@ static holdfast_status agree_on_state(Process* process) {
   return HOLDFAST_OK;
 }
 
+// As the watchdog has dealt the shards, else as evenly as can be. It hears who computes how many, one after the other,
+// to notice those that are slow.
+static holdfast_status share_out(Process* process) {
+  int own = 0;
+  for (int rank = 0, shard = 0; rank < process->size; ++rank) {
+    int count = holdfast_worker_dealt_shards(process->worker, rank);
+    if (count == 0) count = SHARDS / process->size + (rank < SHARDS % process->size);
+    if (rank == process->rank) own = count;
+    for (; count > 0 && shard < SHARDS; --count) process->rank_of[shard++] = rank;
+  }
+  return own == 0 ? HOLDFAST_OK : holdfast_worker_report_work(process->worker, own, 1);
+}
+
 static holdfast_status begin_generation(Process* process) {
   holdfast_status status =
       holdfast_worker_enter_generation(process->worker, process->state.step, 4 * process->patience);
@@ -219,6 +233,8 @@ static holdfast_status begin_generation(Process* process) {
   process->rank = holdfast_worker_rank(process->worker);
   process->size = holdfast_worker_size(process->worker);
   process->count = 0;
+  status = share_out(process);
+  if (status != HOLDFAST_OK) return status;
   holdfast_worker_enter(process->worker, HOLDFAST_COMPUTING, process->state.step);
   status = holdfast_worker_exchange_arenas(process->worker, HOLDFAST_ARENA_HEADER_BYTES + sizeof(Arena),
                                            process->patience, &process->arenas);

@@ -73,7 +73,7 @@ class Decider {
   void replace(const Loss& loss);
   std::string limit() const;
   std::string budget_spent() const;
-  void blame_place(int place);
+  void blame_place(int place, const std::string& failure);
   void start_what_is_missing(std::chrono::milliseconds pause);
   void start_missing();
   bool try_rested_places();
@@ -115,6 +115,7 @@ class Decider {
   void set_timer();
   void act(Action action);
   void because(const std::string& clause);
+  void tell_of_place(const PlaceChange& change);
 
   State state_;
   const Event& event_;
@@ -122,6 +123,7 @@ class Decider {
   Member* subject_ = nullptr;  // whose event it is; empty for one of the run, and once it is gone
   std::vector<Action> actions_;
   std::string reason_;
+  std::vector<PlaceChange> place_changes_;
 };
 
 }  // namespace holdfast::recovery

@@ -25,7 +25,7 @@ Decision Decider::decide() {
     on_member_event();
   }
   set_timer();
-  return {std::move(state_), std::move(actions_), std::move(reason_)};
+  return {std::move(state_), std::move(actions_), std::move(reason_), std::move(place_changes_)};
 }
 
 void Decider::on_run_event() {
@@ -74,6 +74,7 @@ bool Decider::clears_place(const Member& member) {
   place.failures = 0;
   if (!std::exchange(place.rest_ends, std::nullopt)) return false;
   because("place " + std::to_string(member.place) + " is used again: " + name_of(member) + " has trained a step there");
+  tell_of_place({.kind = PlaceChange::Kind::used_again, .place = member.place, .member = member.id});
   return true;
 }
 

@@ -87,7 +87,7 @@ void Decider::go_on_stopping(const std::string& sentence) {
 void Decider::replace(const Loss& loss) {
   const RestartPolicy& policy = state_.policy.restart;
   RestartHistory& history = loss.others_go_on ? state_.newcomers : state_.history;
-  blame_place(subject_->place);
+  blame_place(subject_->place, loss.sentence);
   if (event_.is_unrecoverable) {
     because("a new process would meet it again, so the others go on without one");
     return open_if_possible();
@@ -114,18 +114,28 @@ std::string Decider::budget_spent() const {
   return "gave up after " + limit() + "; ";
 }
 
-void Decider::blame_place(int place) {
+void Decider::blame_place(int place, const std::string& failure) {
   if (state_.policy.all_start_together) return;  // fewer would be no use
   Place& blamed = state_.places.at(place);
   const bool is_worn = ++blamed.failures >= state_.policy.failures_of_a_place || blamed.rest_ends;
   if (!is_worn || is_resting(blamed, now_) || count_usable_places(state_, now_) == 1) return;
-  const std::string why = blamed.rest_ends ? " is left out again: the process that tried it failed"
-                                           : " is left out: " + std::to_string(blamed.failures) +
-                                                 " processes failed there one after the other";
+  const bool is_of_a_trial = blamed.rest_ends.has_value();
+  const std::string why = is_of_a_trial
+                              ? "the process that tried it failed"
+                              : std::to_string(blamed.failures) + " processes failed there one after the other";
   const std::chrono::milliseconds rest = rest_of_a_place(state_.policy, ++blamed.times_left_out);
   blamed.rest_ends = now_ + rest;
   blamed.first_on_trial = state_.next_member;
-  because("place " + std::to_string(place) + why + "; it is tried again after " + seconds(rest));
+  blamed.why = why + "; the last failure was " + failure;
+  because("place " + std::to_string(place) + " is left out" + (is_of_a_trial ? " again: " : ": ") + why +
+          "; it is tried again after " + seconds(rest));
+  tell_of_place({.kind = PlaceChange::Kind::left_out,
+                 .place = place,
+                 .member = subject_->id,
+                 .is_of_a_trial = is_of_a_trial,
+                 .failures = blamed.failures,
+                 .times_left_out = blamed.times_left_out,
+                 .rest = rest});
 }
 
 // One for each that is missing, the failed one's place first.

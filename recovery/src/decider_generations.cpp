@@ -135,6 +135,8 @@ void Decider::start_process(int place) {
   because("process " + std::to_string(id) + " starts");
   if (subject_ != nullptr) subject_ = find(event_.member);
   act({.kind = ActionKind::start_process, .member = id, .place = place});
+  if (!state_.places.at(place).rest_ends) return;
+  tell_of_place({.kind = PlaceChange::Kind::tried, .place = place, .member = id});
 }
 
 void Decider::dismiss(Member& member) {
@@ -185,6 +187,10 @@ void Decider::set_timer() {
 
 void Decider::act(Action action) {
   actions_.push_back(std::move(action));
+}
+
+void Decider::tell_of_place(const PlaceChange& change) {
+  place_changes_.push_back(change);
 }
 
 void Decider::because(const std::string& clause) {

@@ -1,8 +1,16 @@
 #include "messages.h"
 
+#include <string>
+
+#include "holdfast/base/error.h"
 #include "journal.h"
 
 namespace holdfast::recovery {
+namespace {
+
+constexpr int kMostShards = 1 << 20;
+
+}  // namespace
 
 nlohmann::json hello_message(const Hello& hello) {
   nlohmann::json restarts = nlohmann::json::array();
@@ -52,6 +60,13 @@ nlohmann::json work_message(int generation, const Worker::Work& work) {
 
 Worker::Work parse_work(const nlohmann::json& message) {
   return {.shards = message.at("shards").get<int>(), .at_once = message.at("at_once").get<int>()};
+}
+
+void check_work(const Worker::Work& work) {
+  if (work.shards >= 1 && work.shards <= kMostShards && work.at_once >= 1) return;
+  throw Error(ErrorCode::invalid_argument, "said that it computes " + std::to_string(work.shards) + " shards, " +
+                                               std::to_string(work.at_once) + " at once; 1 to " +
+                                               std::to_string(kMostShards) + " and at least 1 are possible");
 }
 
 nlohmann::json arena_request(ArenaNumber which, std::size_t bytes) {

@@ -77,6 +77,8 @@ Welcome parse_welcome(const nlohmann::json& message);
 
 nlohmann::json work_message(int generation, const Worker::Work& work);
 Worker::Work parse_work(const nlohmann::json& message);
+// Throws Error{invalid_argument} for what nobody can compute.
+void check_work(const Worker::Work& work);
 
 // Which exchange of arenas a message is about.
 struct ArenaNumber {

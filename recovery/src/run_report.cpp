@@ -2,18 +2,18 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <deque>
 #include <fstream>
 #include <map>
-#include <set>
-#include <string_view>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "holdfast/base/error.h"
 #include "journal.h"
+#include "place_story.h"
+#include "recorded_actions.h"
+#include "slow_story.h"
 
 namespace holdfast::recovery {
 namespace {
@@ -21,58 +21,10 @@ namespace {
 using nlohmann::json;
 using Incident = RunReport::Incident;
 
-// The number behind `prefix`, if the text begins so; `rest` is what follows.
-std::optional<int> number_behind(std::string_view text, std::string_view prefix, std::string_view* rest = nullptr) {
-  if (!text.starts_with(prefix)) return std::nullopt;
-  text.remove_prefix(prefix.size());
-  int number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc{}) return std::nullopt;
-  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-  if (rest != nullptr) *rest = text;
-  return number;
-}
-
-std::string_view without_prefix(std::string_view text, std::string_view prefix) {
-  return text.starts_with(prefix) ? text.substr(prefix.size()) : text;
-}
-
-// What the supervisor did, from the lines that describe() makes of its actions.
-struct Actions {
-  std::set<int> killed;
-  std::optional<int> cancelled;  // generation
-  std::optional<int> opened;     // generation
-  std::vector<int> members;      // of it, by rank
-  std::vector<std::pair<int, std::string>> failures;
-  std::optional<std::pair<int, std::string>> finish;
-};
-
-Actions actions_of(const json& line) {
-  Actions actions;
-  const auto texts = line.find("actions");
-  if (texts == line.end()) return actions;
-  for (const json& entry : *texts) {
-    const auto text = entry.get<std::string>();
-    std::string_view rest;
-    if (const auto member = number_behind(text, "kill_process ")) actions.killed.insert(*member);
-    if (const auto generation = number_behind(text, "cancel_generation ")) actions.cancelled = generation;
-    if (const auto failed = number_behind(text, "record_failure of process ", &rest)) {
-      actions.failures.emplace_back(*failed, without_prefix(rest, ": "));
-    }
-    if (const auto code = number_behind(text, "finish ", &rest))
-      actions.finish.emplace(*code, without_prefix(rest, ": "));
-    if (const auto generation = number_behind(text, "open_generation ", &rest)) {
-      actions.opened = generation;
-      rest = without_prefix(rest, " with");
-      while (const auto member = number_behind(rest, " ", &rest)) actions.members.push_back(*member);
-    }
-  }
-  return actions;
-}
-
 std::string evidence_of(const std::string& event, const json& line) {
   if (event == "died") return "the mutex that it holds while it lives was let go";
   if (event == "hang_detected") return "hung: " + line.value("what", "");
+  if (event == "slow") return "slow: " + line.value("what", "");
   if (event == "failure_reported") return "it reported: " + line.value("what", "");
   if (event == "start_failed") return "it could not be started: " + line.value("what", "");
   if (line.contains("signal"))
@@ -81,7 +33,8 @@ std::string evidence_of(const std::string& event, const json& line) {
 }
 
 bool tells_of_failure(const std::string& event) {
-  return event == "died" || event == "hang_detected" || event == "failure_reported" || event == "start_failed";
+  return event == "died" || event == "hang_detected" || event == "slow" || event == "failure_reported" ||
+         event == "start_failed";
 }
 
 class Reader {
@@ -98,7 +51,11 @@ class Reader {
     }
   }
 
-  RunReport report() { return std::move(report_); }
+  RunReport report() {
+    report_.slow_replicas = slow_story_.replicas();
+    report_.rests = place_story_.rests();
+    return std::move(report_);
+  }
 
  private:
   // Only the watchdog's own decisions have a reason; a worker may call what it reports as it likes.
@@ -111,6 +68,10 @@ class Reader {
       restarts_.push_back(restart_from_json(line.at("restart")));
     } else if (line.contains("details")) {
       take_note(event, line);
+    } else if (event == "straggler") {
+      slow_story_.take_standing(time, line);
+    } else if (event == "dealt") {
+      slow_story_.take_deal(time, line);
     } else if (event == "watchdog_started") {
       begin_start(time, line);
     }
@@ -122,6 +83,8 @@ class Reader {
     open_.clear();
     restarts_.clear();
     by_rank_.clear();
+    slow_story_.begin_start();
+    place_story_.begin_start();
   }
 
   // --- what workers told
@@ -164,27 +127,25 @@ class Reader {
   // --- what the watchdog decided
 
   void take_decision(const std::string& event, double time, const json& line) {
-    const Actions actions = actions_of(line);
+    const RecordedActions actions = recorded_actions(line);
     const auto step = line.value("step", std::int64_t{-1});
     report_.furthest_step = std::max(report_.furthest_step, step);
     note_failure(event, time, line, actions);
     for (const auto& [member, cause] : actions.failures) settle_cause(member, cause);
+    place_story_.take_decision(time, line, last_incident_index_of(line.value("member", -1)));
+    slow_story_.take_decision(event, time, line, actions);
     if (event == "exited") last_incident_of_.erase(line.value("member", -1));
     if (actions.cancelled) note_cancel(time);
     if (actions.opened) note_open(*actions.opened, actions.members, time);
     if (event == "progressed") note_progress(time);
     if (actions.finish) note_end(*actions.finish, time);
     const auto reason = line.at("reason").get<std::string>();
-    if (event == "scale_requested" || event == "stop_requested" || reason.find("is left out") != std::string::npos) {
-      report_.remarks.push_back({time, reason});
-    }
+    if (event == "scale_requested" || event == "stop_requested") report_.remarks.push_back({time, reason});
   }
 
-  void note_failure(const std::string& event, double time, const json& line, const Actions& actions) {
+  void note_failure(const std::string& event, double time, const json& line, const RecordedActions& actions) {
     const int member = line.value("member", -1);
-    const bool is_recorded = std::any_of(actions.failures.begin(), actions.failures.end(),
-                                         [member](const auto& failure) { return failure.first == member; });
-    const bool is_new = is_recorded || (tells_of_failure(event) && actions.killed.contains(member));
+    const bool is_new = actions.has_failure_of(member) || (tells_of_failure(event) && actions.killed.contains(member));
     Incident* incident = open_incident_of(member);
     if (incident == nullptr && is_new) incident = &begin_incident(member, time, line);
     const bool is_evidence = tells_of_failure(event) || event == "exited";
@@ -192,9 +153,14 @@ class Reader {
     if (incident != nullptr && incident->cause.empty()) incident->cause = line.value("what", "");
   }
 
-  Incident* open_incident_of(int member) {
+  int last_incident_index_of(int member) const {
     const auto found = last_incident_of_.find(member);
-    return found == last_incident_of_.end() ? nullptr : &report_.incidents[found->second];
+    return found == last_incident_of_.end() ? -1 : static_cast<int>(found->second);
+  }
+
+  Incident* open_incident_of(int member) {
+    const int index = last_incident_index_of(member);
+    return index < 0 ? nullptr : &report_.incidents[static_cast<std::size_t>(index)];
   }
 
   Incident& begin_incident(int member, double time, const json& line) {
@@ -286,6 +252,8 @@ class Reader {
   std::vector<std::size_t> open_;                // incidents whose story goes on
   std::map<int, std::size_t> last_incident_of_;  // by member, until its exit
   std::deque<Restart> restarts_;                 // not yet seen in a decision
+  SlowStory slow_story_;
+  PlaceStory place_story_;
 };
 
 json to_json(const std::optional<RunReport::Origin>& origin) {
@@ -354,6 +322,8 @@ std::string to_json(const RunReport& report) {
   const json body = {{"starts", list_of(report.starts)},
                      {"incidents", list_of(report.incidents)},
                      {"remarks", list_of(report.remarks)},
+                     {"slow_replicas", list_of(report.slow_replicas)},
+                     {"rests", list_of(report.rests)},
                      {"savepoints",
                       {{"durable", report.savepoints.durable},
                        {"skipped", report.savepoints.skipped},

@@ -6,6 +6,8 @@
 #include <chrono>
 #include <fstream>
 
+#include "membership.h"
+
 namespace holdfast::recovery {
 namespace {
 
@@ -18,6 +20,29 @@ double seconds(Moment::duration duration) {
 int count_restarts(std::span<const Restart> restarts, int rank) {
   return static_cast<int>(
       std::count_if(restarts.begin(), restarts.end(), [rank](const Restart& restart) { return restart.rank == rank; }));
+}
+
+// Who tries the place, if anybody.
+json tried_by(const State& state, int place) {
+  const auto found = std::find_if(state.members.begin(), state.members.end(), [&](const Member& member) {
+    return member.place == place && is_able(member) && is_on_trial(state, member);
+  });
+  return found == state.members.end() ? json(nullptr) : json(found->id);
+}
+
+// Of the places that are left out.
+json describe_rests(const State& state, Moment now) {
+  json rests = json::array();
+  for (std::size_t i = 0; i < state.places.size(); ++i) {
+    const Place& place = state.places[i];
+    if (!place.rest_ends) continue;
+    rests.push_back({{"place", i},
+                     {"why", place.why},
+                     {"times_left_out", place.times_left_out},
+                     {"seconds_left", std::max(0.0, seconds(*place.rest_ends - now))},
+                     {"tried_by", tried_by(state, static_cast<int>(i))}});
+  }
+  return rests;
 }
 
 }  // namespace
@@ -71,6 +96,7 @@ json RunStatus::describe(const State& state, const std::map<int, Sight>& sights,
                        {"seconds_since_progress", seconds(now - course->second.last_progress)},
                        {"samples_per_second", own_rate},
                        {"resident_bytes", resident_bytes(sight->second.pid)},
+                       {"shards", sight->second.shards == 0 ? json(nullptr) : json(sight->second.shards)},
                        {"restarts", member.rank < 0 ? 0 : count_restarts(restarts, member.rank)}});
   }
   return {{"phase", to_string(state.phase)},
@@ -81,7 +107,8 @@ json RunStatus::describe(const State& state, const std::map<int, Sight>& sights,
           {"samples_per_second", rate},
           {"restarts", restarts.size()},
           {"is_stop_requested", state.is_stop_requested},
-          {"members", members}};
+          {"members", members},
+          {"rests", describe_rests(state, now)}};
 }
 
 std::uint64_t resident_bytes(int pid) {

@@ -24,6 +24,7 @@ struct Sight {
   Phase phase = Phase::starting;
   std::uint64_t progress = 0;  // counts up with each sign of life
   std::uint64_t samples = 0;   // that it has trained on
+  int shards = 0;              // that it computes in a step of the newest generation; 0: it has not said so
 };
 
 // Samples a second over the last kWindow.

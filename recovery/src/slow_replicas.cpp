@@ -5,12 +5,10 @@
 #include <iterator>
 #include <string>
 
-#include "holdfast/base/error.h"
+#include "messages.h"
 
 namespace holdfast::recovery {
 namespace {
-
-constexpr int kMostShards = 1 << 20;
 
 std::string describe(const Stragglers::Standing& standing) {
   char text[64];
@@ -18,9 +16,13 @@ std::string describe(const Stragglers::Standing& standing) {
   return text;
 }
 
+double milliseconds(std::chrono::nanoseconds time) {
+  return std::chrono::duration<double, std::milli>(time).count();
+}
+
 nlohmann::json milliseconds(const std::vector<std::chrono::nanoseconds>& times) {
   nlohmann::json list = nlohmann::json::array();
-  for (const auto time : times) list.push_back(std::chrono::duration<double, std::milli>(time).count());
+  for (const auto time : times) list.push_back(milliseconds(time));
   return list;
 }
 
@@ -48,11 +50,7 @@ void SlowReplicas::write_down_deal(const Action& action) {
 }
 
 void SlowReplicas::work_reported(int member, int generation, const Worker::Work& work) {
-  if (work.shards < 1 || work.shards > kMostShards || work.at_once < 1) {
-    throw Error(ErrorCode::invalid_argument, "said that it computes " + std::to_string(work.shards) + " shards, " +
-                                                 std::to_string(work.at_once) + " at once; 1 to " +
-                                                 std::to_string(kMostShards) + " and at least 1 are possible");
-  }
+  check_work(work);
   if (generation == generation_) work_.insert_or_assign(member, work);
 }
 
@@ -82,6 +80,7 @@ void SlowReplicas::write_down(std::int64_t step) {
                      {"is_straggler", standing.is_straggler},
                      {"score", standing.score},
                      {"since_step", standing.since_step},
+                     {"milliseconds_per_round", milliseconds(standing.time_per_round)},
                      {"waiting_share", standing.waiting_share}});
   }
 }

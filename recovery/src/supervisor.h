@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "holdfast/recovery/watchdog.h"
+#include "place_changes.h"
 #include "restart_policy.h"
 
 namespace holdfast::recovery {
@@ -90,6 +91,7 @@ struct Place {
   int failures = 0;                          // in a row
   int times_left_out = 0;                    //
   std::optional<Moment> rest_ends{};         // empty: it is well
+  std::string why{};                         // it was left out the last time
   int first_on_trial = 0;                    // the members from this one on were started there to try it
   std::optional<Moment> slow_replaced_at{};  // when a process there was last replaced for being slow
   bool is_slow = false;                      // whoever runs there is
@@ -183,6 +185,7 @@ struct Decision {
   State state;
   std::vector<Action> actions;  // in the order in which they are to be carried out
   std::string reason;
+  std::vector<PlaceChange> place_changes{};  // for those who read of it later
 };
 
 State initial_state(const SupervisorPolicy& policy, int first_generation);

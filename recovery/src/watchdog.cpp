@@ -84,11 +84,13 @@ std::map<int, Sight> Watchdog::sights() const {
   std::map<int, Sight> sights;
   for (const auto& [id, process] : processes_) {
     const Pulse pulse = process->pulse(id, 0);
+    const std::optional<Worker::Work> work = slow_replicas_.work_of(id);
     sights[id] = {.pid = process->pid(),
                   .step = pulse.step,
                   .phase = pulse.phase,
                   .progress = pulse.progress,
-                  .samples = process->samples()};
+                  .samples = process->samples(),
+                  .shards = work ? work->shards : 0};
   }
   return sights;
 }
@@ -134,6 +136,7 @@ void Watchdog::write_down(const Event& event, const nlohmann::json& subject, con
   if (event.signal != 0) line["signal"] = event.signal;
   if (event.kind == EventKind::exited && event.signal == 0) line["exit_code"] = event.exit_code;
   for (const Action& action : decision.actions) line["actions"].push_back(describe(action, now));
+  for (const PlaceChange& change : decision.place_changes) line["places"].push_back(to_json(change));
   journal_.append(std::move(line));
   log(decision.actions.empty() ? LogLevel::debug : LogLevel::info, "watchdog: " + decision.reason);
 }

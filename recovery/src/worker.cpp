@@ -354,6 +354,7 @@ Worker::Arena Worker::exchange_arenas(std::size_t bytes, Deadline deadline, cons
 }
 
 void Worker::report_work(const Work& work) {
+  check_work(work);
   connection_->send(work_message(generation(), work));
 }
 

@@ -231,6 +231,18 @@ void holdfast_worker_report_no_savepoint(holdfast_worker* worker, int number, co
   guarded([&] { worker->worker->report_no_savepoint(number, why == nullptr ? "failed without saying why" : why); });
 }
 
+int holdfast_worker_dealt_shards(const holdfast_worker* worker, int rank) {
+  const std::vector<int>& shards = worker->worker->dealt_shards();
+  const bool is_dealt = rank >= 0 && static_cast<std::size_t>(rank) < shards.size();
+  return is_dealt ? shards[static_cast<std::size_t>(rank)] : 0;
+}
+holdfast_status holdfast_worker_report_work(holdfast_worker* worker, int shards, int at_once) {
+  return guarded([&] {
+    require(worker != nullptr, "worker");
+    worker->worker->report_work({.shards = shards, .at_once = at_once});
+  });
+}
+
 holdfast_status holdfast_worker_exchange_arenas(holdfast_worker* worker, size_t bytes, double timeout_seconds,
                                                 holdfast_arenas** arenas) {
   return guarded([&] {

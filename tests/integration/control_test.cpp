@@ -35,11 +35,12 @@ constexpr std::chrono::seconds kPatience(60);
 
 class LiveRun : public testing::Test {
  protected:
-  void start(int replicas, const std::vector<std::string>& script) {
+  void start(int replicas, const std::vector<std::string>& script) { start(replicas, script, replicas); }
+  void start(int replicas, const std::vector<std::string>& script, int that_get_to_train) {
     std::vector<std::string> arguments{folder_.path(), std::to_string(replicas)};
     arguments.insert(arguments.end(), script.begin(), script.end());
     program_.emplace(built_program("recovery_worker"), arguments);
-    ASSERT_TRUE(comes_true([&] { return members_in("training") == replicas; }));
+    ASSERT_TRUE(comes_true([&] { return members_in("training") == that_get_to_train; }));
   }
 
   json ask(const json& request) const {
@@ -103,6 +104,23 @@ TEST_F(LiveRun, TellsOfEveryProcess) {
     EXPECT_GT(member.at("resident_bytes"), 100'000);
     EXPECT_GE(member.at("step"), 0);
   }
+  EXPECT_EQ(stop(), kExitStopped);
+}
+
+TEST_F(LiveRun, TellsWhyAPlaceIsLeftOutAndForHowLong) {
+  start(2, {"fails=3", "place_rest=600000", "until_stop"}, 1);
+  json rests;
+  ASSERT_TRUE(comes_true([&] {
+    rests = status().value("rests", json::array());
+    return !rests.empty();
+  }));
+
+  ASSERT_EQ(rests.size(), 1U);
+  EXPECT_EQ(rests[0].at("place"), 1);
+  EXPECT_THAT(rests[0].at("why").get<std::string>(), HasSubstr("3 processes failed there one after the other"));
+  EXPECT_GT(rests[0].at("seconds_left"), 0);
+  EXPECT_LE(rests[0].at("seconds_left"), 600);
+  EXPECT_TRUE(rests[0].at("tried_by").is_null());
   EXPECT_EQ(stop(), kExitStopped);
 }
 

@@ -27,6 +27,7 @@
 #include "holdfast/base/deadline.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/shared_memory.h"
+#include "holdfast/recovery/run_report.h"
 #include "support/temporary_folder.h"
 
 namespace holdfast::recovery {
@@ -239,6 +240,13 @@ TEST(Watchdog, TriesAPlaceAgainThatWasLeftOutAndUsesItWhenItIsWell) {
   EXPECT_TRUE(is_said("generation 0 opens with 1 replicas"));
   EXPECT_TRUE(is_said("place 1 has rested and is tried again"));
   EXPECT_EQ(WEXITSTATUS(program.kill(SIGTERM)), kExitStopped);
+  const std::vector<RunReport::Rest> rests = read_run_report(directory.path() + "/journal.jsonl").rests;
+  ASSERT_EQ(rests.size(), 1U);
+  EXPECT_EQ(rests[0].place, 1);
+  EXPECT_EQ(rests[0].seconds, 0.2);
+  EXPECT_GE(rests[0].tried.value(), rests[0].began);
+  EXPECT_EQ(rests[0].tried_by, rests[0].shown_well_by);
+  EXPECT_TRUE(rests[0].used_again.has_value());
 }
 
 TEST(Watchdog, RestartsWhenAReplicaReportsAnException) {

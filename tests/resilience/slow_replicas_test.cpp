@@ -1,10 +1,16 @@
 // A replica that computes at half the speed of the others: it is dealt fewer shards or replaced, and the weights at the
 // end are those of an undisturbed run.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <functional>
 #include <iterator>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include "resilience/digits_run.h"
 
@@ -12,6 +18,8 @@ namespace holdfast {
 namespace {
 
 using nlohmann::json;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
 
 // Whose shards take 4 ms each, one after the other: 520 steps of 6 shards.
 ProgramResult run_paced(const TemporaryFolder& folder, std::vector<std::string> options,
@@ -71,6 +79,20 @@ class SlowReplicas : public testing::Test {
     EXPECT_LE(first[slow], 2);
   }
 
+  static bool comes_true(const std::function<bool()>& condition) {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (!condition()) {
+      if (std::chrono::steady_clock::now() > until) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    return true;
+  }
+
+  std::string status_text() const {
+    return run_program(built_program("holdfast"), {"status", folder_ / "run", "--once"}).output;
+  }
+  std::string report_text() const { return run_program(built_program("holdfast"), {"report", folder_ / "run"}).output; }
+
   TemporaryFolder folder_;
   std::vector<json> journal_;
 };
@@ -99,12 +121,18 @@ TEST_F(SlowReplicas, AreDealtFewerShardsAndNobodyIsEnded) {
 }
 
 // Whose watchdog knows nothing of shards but what replicas tell it.
-TEST_F(SlowReplicas, AreDealtFewerShardsUnderTheRunCommand) {
-  look_at(run_program(built_program("holdfast"),
-                      {"run", "--replicas", "2", "--when-slow", "deal", "--run-dir", folder_ / "run", "--inject",
-                       slow(1), "--", built_program("paced_program"), "--run-dir", folder_ / "run"}));
+TEST_F(SlowReplicas, AreDealtFewerShardsUnderTheRunCommandAsItsStatusShows) {
+  RunningProgram program(built_program("holdfast"),
+                         {"run", "--replicas", "2", "--when-slow", "deal", "--run-dir", folder_ / "run", "--inject",
+                          slow(1), "--", built_program("paced_program"), "--run-dir", folder_ / "run"});
 
+  EXPECT_TRUE(comes_true([this] { return status_text().find("SHARDS") != std::string::npos; }));
+
+  look_at(program.wait());
   expect_fewer_for(1);
+  const std::string told = report_text();
+  EXPECT_THAT(told, HasSubstr("replica 1 (process 1, place 1) of generation 0 was slow, since step"));
+  EXPECT_THAT(told, HasSubstr("shards were dealt "));
 }
 
 TEST_F(SlowReplicas, AreDealtEvenlyAgainWhenOneOfThemDies) {
@@ -136,6 +164,7 @@ TEST_F(SlowReplicas, AreReplacedByASpare) {
   const json restart = events("restart")[0].at("restart");
   EXPECT_EQ(restart.at("rank"), 1);
   EXPECT_TRUE(restart.at("cause").get<std::string>().starts_with("was slow: it computes ")) << restart.dump();
+  EXPECT_THAT(report_text(), ContainsRegex("it was ended, and process [012] took its place"));
   EXPECT_TRUE(events("resumed").empty());
 }
 
@@ -145,6 +174,7 @@ TEST_F(SlowReplicas, AreOnlyReportedByDefault) {
   EXPECT_FALSE(events("straggler").empty());
   EXPECT_TRUE(events("dealt").empty());
   EXPECT_TRUE(events("restart").empty());
+  EXPECT_THAT(report_text(), HasSubstr("nothing was changed for it"));
 }
 
 }  // namespace holdfast

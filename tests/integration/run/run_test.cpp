@@ -343,6 +343,22 @@ TEST_F(RunInC, SavesOnRequestAndGoesOn) {
   EXPECT_EQ(line_with("y = ", result.output), undisturbed_line());
 }
 
+TEST_F(Run, DealsFewerShardsToASlowProcessInC) {
+  const ProgramResult result = run({"--replicas", "2", "--when-slow", "deal"}, {built_program("paced_worker")});
+
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  ASSERT_FALSE(events("straggler").empty());
+  ASSERT_EQ(events("dealt").size(), 1U);
+  const auto dealt = events("dealt")[0].at("shards").get<std::vector<int>>();
+  ASSERT_EQ(dealt.size(), 2U);
+  EXPECT_EQ(dealt[0] + dealt[1], 6);
+  // 2, or fewer where a busy machine makes the slow one slower still.
+  EXPECT_LT(dealt[1], 3);
+  for (const json& line : events("shards_dealt")) EXPECT_EQ(line.at("details").get<std::vector<int>>(), dealt);
+  EXPECT_EQ(events("shards_dealt").size(), 2U);
+  EXPECT_TRUE(events("restart").empty());
+}
+
 TEST_F(RunInC, SaysThatTheProgramNeedsAWatchdog) {
   const ProgramResult result = run_program(built_program("c_worker"), {});
 

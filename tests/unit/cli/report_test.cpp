@@ -98,6 +98,74 @@ TEST(DescribeReport, TellsTheEndOfEachStart) {
   EXPECT_THAT(text, HasSubstr("started with 4 replicas, watchdog 100, from step 33 (a.h5)\n"));
 }
 
+RunReport::SlowReplica slow_replica() {
+  RunReport::SlowReplica replica{.member = 3, .rank = 1, .place = 1, .generation = 2};
+  replica.noticed = kStart + 10;
+  replica.since_step = 8;
+  replica.score = 2.04;
+  replica.milliseconds_per_round = 20.5;
+  return replica;
+}
+
+TEST(DescribeReport, TellsWhatWasDoneForASlowReplicaInTheOrderOfTheTimes) {
+  RunReport report = run_with(death());
+  RunReport::SlowReplica replica = slow_replica();
+  replica.deals = {{.time = kStart + 10.5, .generation = 3, .shards = {4, 2}, .why = "the slowest computes 16 ms"},
+                   {.time = kStart + 30, .generation = 4}};
+  replica.ending = RunReport::SlowReplica::Ending::quick_again;
+  replica.ended = kStart + 25;
+  report.slow_replicas.push_back(replica);
+
+  EXPECT_THAT(describe_report(report, true),
+              HasSubstr("2020-09-13 12:26:50.000 UTC  replica 1 (process 3, place 1) of generation 2 was slow, since "
+                        "step 8\n"
+                        "    it computed 2.04 times as long as the others, 20.5 ms for a round of shards\n"
+                        "    500.0 ms later shards were dealt 4, 2 with generation 3: the slowest computes 16 ms\n"
+                        "    15.0 s later it was slow no longer\n"
+                        "    20.0 s later shards were dealt evenly with generation 4\n"));
+}
+
+TEST(DescribeReport, TellsWhoTookThePlaceOfASlowReplica) {
+  RunReport report = run_with(death());
+  RunReport::SlowReplica replica = slow_replica();
+  replica.left_alone = {{kStart + 11, "replica 1 is slow; it stays until a spare is ready"}};
+  replica.ending = RunReport::SlowReplica::Ending::replaced;
+  replica.ended = kStart + 12;
+  replica.replaced_by = 7;
+  report.slow_replicas.push_back(replica);
+
+  EXPECT_THAT(describe_report(report, true),
+              HasSubstr("    1000.0 ms later it was not replaced: replica 1 is slow; it stays until a spare is ready\n"
+                        "    2000.0 ms later it was ended, and process 7 took its place\n"));
+}
+
+TEST(DescribeReport, TellsThatNothingWasChangedForASlowReplica) {
+  RunReport report = run_with(death());
+  report.slow_replicas.push_back(slow_replica());
+
+  EXPECT_THAT(describe_report(report, true),
+              HasSubstr("    nothing was changed for it\n    it was slow to the last\n"));
+}
+
+TEST(DescribeReport, TellsWhyAPlaceWasLeftOutAndWhenItCameBack) {
+  RunReport report = run_with(death());
+  RunReport::Rest rest{.place = 1, .began = kStart + 10, .seconds = 600, .failures = 3, .incident = 0};
+  rest.tried = kStart + 610;
+  rest.tried_by = 7;
+  rest.used_again = kStart + 612;
+  rest.shown_well_by = 7;
+  report.rests.push_back(rest);
+  report.rests.push_back({.place = 2, .began = kStart + 20, .seconds = 1200, .is_of_a_trial = true, .failures = 4});
+
+  const std::string text = describe_report(report, true);
+
+  EXPECT_THAT(text, HasSubstr("2020-09-13 12:26:50.000 UTC  place 1 was left out for 600.0 s: 3 processes failed there "
+                              "one after the other; see incident 1\n"
+                              "    600.0 s later process 7 was started there to try it\n"
+                              "    602.0 s later it was used again: process 7 had trained a step there\n"));
+  EXPECT_THAT(text, HasSubstr("place 2 was left out for 1200.0 s: the process that tried it failed\n"));
+}
+
 class ReportTest : public testing::CommandTest {};
 
 TEST_F(ReportTest, ReadsTheJournalOfARunThatIsNotLive) {

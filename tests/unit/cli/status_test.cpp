@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 #include <nlohmann/json.hpp>
 
 #include "support/command_test.h"
@@ -11,34 +14,80 @@ namespace holdfast::cli {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
+
+nlohmann::json a_member() {
+  return {{"rank", 1},
+          {"member", 4},
+          {"place", 1},
+          {"pid", 4711},
+          {"stage", "training"},
+          {"phase", "computing"},
+          {"step", 120},
+          {"seconds_since_progress", 0.25},
+          {"samples_per_second", 512.04},
+          {"resident_bytes", 104857600},
+          {"restarts", 2}};
+}
+
+nlohmann::json status_with(const std::vector<nlohmann::json>& members) {
+  return {{"phase", "running"}, {"generation", 3},           {"target", 2},       {"step", 120},
+          {"restarts", 2},      {"samples_per_second", 512}, {"members", members}};
+}
 
 class StatusTest : public testing::CommandTest {};
 
 TEST_F(StatusTest, ShowsARowForEachProcess) {
-  const nlohmann::json member = {{"rank", 1},
-                                 {"member", 4},
-                                 {"place", 1},
-                                 {"pid", 4711},
-                                 {"stage", "training"},
-                                 {"phase", "computing"},
-                                 {"step", 120},
-                                 {"seconds_since_progress", 0.25},
-                                 {"samples_per_second", 512.04},
-                                 {"resident_bytes", 104857600},
-                                 {"restarts", 2}};
+  const nlohmann::json member = a_member();
   nlohmann::json spare = member;
   spare["rank"] = nullptr;
   spare["step"] = -1;
   spare["stage"] = "ready";
-  const nlohmann::json status = {
-      {"phase", "running"},        {"generation", 3},           {"target", 2}, {"step", 120}, {"restarts", 2},
-      {"samples_per_second", 512}, {"members", {member, spare}}};
 
-  EXPECT_EQ(describe_status(status),
+  EXPECT_EQ(describe_status(status_with({member, spare})),
             "running, generation 3, 2 replicas wanted, step 120, 512.0 samples/s, 2 restarts\n"
             "RANK  PROCESS  PLACE   PID  STAGE     PHASE      STEP   BEAT  SAMPLES/S   MEMORY  RESTARTS\n"
             "   1        4      1  4711  training  computing   120  0.2 s      512.0  100 MiB         2\n"
             "   -        4      1  4711  ready     computing     -  0.2 s      512.0  100 MiB         2\n");
+}
+
+TEST_F(StatusTest, ShowsShardsWhereTheyAreNotDealtEvenly) {
+  nlohmann::json quick = a_member();
+  quick["shards"] = 4;
+  nlohmann::json slow = a_member();
+  slow["shards"] = 2;
+  nlohmann::json spare = a_member();
+  spare["shards"] = nullptr;
+
+  EXPECT_THAT(
+      describe_status(status_with({quick, slow, spare})),
+      HasSubstr(
+          "RESTARTS  SHARDS\n"
+          "   1        4      1  4711  training  computing   120  0.2 s      512.0  100 MiB         2       4\n"
+          "   1        4      1  4711  training  computing   120  0.2 s      512.0  100 MiB         2       2\n"
+          "   1        4      1  4711  training  computing   120  0.2 s      512.0  100 MiB         2       -\n"));
+  quick["shards"] = 3;
+  EXPECT_THAT(describe_status(status_with({quick, slow, spare})), Not(HasSubstr("SHARDS")));
+}
+
+TEST_F(StatusTest, TellsOfPlacesThatAreLeftOut) {
+  nlohmann::json status = status_with({});
+  const auto rest = [](int place, double seconds_left, const nlohmann::json& tried_by) {
+    return nlohmann::json{{"place", place},
+                          {"why", "3 processes failed there"},
+                          {"times_left_out", 1},
+                          {"seconds_left", seconds_left},
+                          {"tried_by", tried_by}};
+  };
+  status["rests"] = {rest(1, 512.3, nullptr), rest(2, 0, 7), rest(3, 0, nullptr)};
+
+  const std::string text = describe_status(status);
+
+  EXPECT_THAT(text, HasSubstr("place 1 is left out: 3 processes failed there; it is tried again in 512 s\n"));
+  EXPECT_THAT(text, HasSubstr("place 2 is left out: 3 processes failed there; process 7 tries it\n"));
+  EXPECT_THAT(text,
+              HasSubstr("place 3 is left out: 3 processes failed there; it has rested and is tried when a process "
+                        "is missing\n"));
 }
 
 TEST_F(StatusTest, SaysThatNoRunIsLive) {

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "holdfast/base/error.h"
+#include "place_changes.h"
 #include "supervisor.h"
 #include "support/temporary_folder.h"
 
@@ -269,6 +270,45 @@ TEST_F(RunReportTest, TellsWhereALaterStartWentOn) {
   EXPECT_FALSE(told.starts[0].resumed.has_value());
   ASSERT_TRUE(told.starts[1].resumed.has_value());
   EXPECT_EQ(told.starts[1].resumed->step, 3);
+}
+
+TEST_F(RunReportTest, TellsOfASlowReplicaThatWasReplaced) {
+  begin_with_two();
+  line({{"event", "straggler"},
+        {"generation", 0},
+        {"member", 1},
+        {"rank", 1},
+        {"is_straggler", true},
+        {"score", 2.0},
+        {"since_step", 8}});
+  line({{"event", "dealt"}, {"generation", 1}, {"is_even", false}, {"shards", {4, 2}}});
+  of(1, "slow", {{"what", "it computes 2.0 times as long as the others"}},
+     {kill(1), record(1, "was slow", now_, 50), cancel(0)});
+  of(0, "checked_in", {{"step", 50}}, {open(1, {0, 2})});
+
+  const RunReport told = report();
+
+  ASSERT_EQ(told.slow_replicas.size(), 1U);
+  EXPECT_EQ(told.slow_replicas[0].replaced_by, 2);
+  EXPECT_EQ(told.slow_replicas[0].deals.size(), 1U);
+  ASSERT_EQ(told.incidents.size(), 1U);
+  EXPECT_THAT(told.incidents[0].evidence, ElementsAre("slow: it computes 2.0 times as long as the others"));
+  EXPECT_EQ(json::parse(to_json(told)).at("slow_replicas").at(0).at("ending"), "replaced");
+}
+
+TEST_F(RunReportTest, TellsWhichIncidentAPlaceWasLeftOutFor) {
+  begin_with_two();
+  const PlaceChange left_out{
+      .place = 1, .member = 1, .failures = 3, .times_left_out = 1, .rest = std::chrono::minutes(10)};
+  of(0, "failure_reported", {{"what", "no memory"}}, {kill(0), cancel(0), record(0, "no memory", now_, 50)});
+  of(1, "died", {{"step", 50}, {"places", json::array({to_json(left_out)})}}, {kill(1), cancel(0)});
+
+  const RunReport told = report();
+
+  ASSERT_EQ(told.rests.size(), 1U);
+  EXPECT_EQ(told.rests[0].place, 1);
+  EXPECT_EQ(told.rests[0].incident, 1);
+  EXPECT_EQ(json::parse(to_json(told)).at("rests").at(0).at("seconds"), 600);
 }
 
 TEST_F(RunReportTest, CountsLinesThatItCannotRead) {

@@ -124,6 +124,36 @@ TEST(RunStatus, ForgetsProcessesThatAreGone) {
   EXPECT_EQ(body.at("members").at(0).at("seconds_since_progress"), 0.0);
 }
 
+TEST(RunStatus, TellsHowManyShardsAProcessSaysThatItComputes) {
+  RunStatus status;
+  const std::map<int, Sight> sights = {{0, {.shards = 4}}, {1, {}}};
+  status.look(sights, kStart);
+
+  const nlohmann::json body = status.describe(state_of(2), sights, {}, kStart);
+
+  EXPECT_EQ(body.at("members").at(0).at("shards"), 4);
+  EXPECT_TRUE(body.at("members").at(1).at("shards").is_null());
+}
+
+TEST(RunStatus, TellsOfPlacesThatRestAndOfThoseThatAreTried) {
+  State state = state_of(2);
+  state.places.resize(3);
+  state.places[1] = {.times_left_out = 2, .rest_ends = kStart + 1s, .why = "it is worn", .first_on_trial = 1};
+  state.places[2] = {.times_left_out = 1, .rest_ends = kStart + 90s, .why = "no memory", .first_on_trial = 2};
+
+  const nlohmann::json rests = RunStatus().describe(state, {}, {}, kStart + 30s).at("rests");
+
+  ASSERT_EQ(rests.size(), 2U);
+  EXPECT_EQ(rests[0].at("place"), 1);
+  EXPECT_EQ(rests[0].at("why"), "it is worn");
+  EXPECT_EQ(rests[0].at("times_left_out"), 2);
+  EXPECT_EQ(rests[0].at("seconds_left"), 0);
+  EXPECT_EQ(rests[0].at("tried_by"), 1);
+  EXPECT_EQ(rests[1].at("place"), 2);
+  EXPECT_EQ(rests[1].at("seconds_left"), 60);
+  EXPECT_TRUE(rests[1].at("tried_by").is_null());
+}
+
 TEST(ResidentBytes, AreThoseOfAProcessThatIsThere) {
   EXPECT_GT(resident_bytes(::getpid()), 100'000U);
   EXPECT_EQ(resident_bytes(-1), 0U);

@@ -85,6 +85,7 @@ TEST_F(SlowReplicasTest, AreOnlyWrittenDownWhereThatIsAskedFor) {
   EXPECT_EQ(lines[1].at("member"), 9);
   EXPECT_EQ(lines[1].at("rank"), 1);
   EXPECT_EQ(lines[1].at("is_straggler"), true);
+  EXPECT_EQ(lines[1].at("milliseconds_per_round"), 20);
 }
 
 TEST_F(SlowReplicasTest, AreDealtFewerShardsOnceAGeneration) {

@@ -14,11 +14,15 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "unit/recovery/support/scenario.h"
 
 namespace holdfast::recovery {
 namespace {
 
+using namespace std::chrono_literals;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
@@ -56,6 +60,42 @@ TEST_P(SupervisorScenario, GoesAsWritten) {
 
 INSTANTIATE_TEST_SUITE_P(Files, SupervisorScenario, testing::ValuesIn(scenario_files()),
                          [](const auto& file) { return file.param.stem().string(); });
+
+// Of place 1, as the journal has it.
+std::string left_out(int member, PlaceChange change) {
+  change.place = 1;
+  change.member = member;
+  return to_json(change).dump();
+}
+std::string tried(int member) {
+  return to_json({.kind = PlaceChange::Kind::tried, .place = 1, .member = member}).dump();
+}
+std::string used_again(int member) {
+  return to_json({.kind = PlaceChange::Kind::used_again, .place = 1, .member = member}).dump();
+}
+
+std::vector<std::string> place_changes_of(const std::string& scenario) {
+  std::vector<std::string> changes;
+  for (const ToldStep& step : tell(read_scenario(HOLDFAST_SOURCE_DIR "/tests/scenarios/" + scenario))) {
+    for (const PlaceChange& change : step.place_changes) changes.push_back(to_json(change).dump());
+  }
+  return changes;
+}
+
+TEST(Supervisor, TellsWhatBecomesOfAPlaceWhoseTrialsFail) {
+  EXPECT_THAT(
+      place_changes_of("place_fails_its_trial.scenario"),
+      ElementsAre(left_out(1, {.failures = 1, .times_left_out = 1, .rest = 60s}), tried(2),
+                  left_out(2, {.is_of_a_trial = true, .failures = 2, .times_left_out = 2, .rest = 120s}), tried(3),
+                  left_out(3, {.is_of_a_trial = true, .failures = 3, .times_left_out = 3, .rest = 200s}), tried(4),
+                  left_out(4, {.is_of_a_trial = true, .failures = 4, .times_left_out = 4, .rest = 200s})));
+}
+
+TEST(Supervisor, TellsWhoHasShownThatAPlaceIsWell) {
+  EXPECT_THAT(place_changes_of("place_back_after_its_rest.scenario"),
+              ElementsAre(left_out(1, {.failures = 1, .times_left_out = 1, .rest = 60s}), tried(2), used_again(2),
+                          left_out(2, {.failures = 1, .times_left_out = 2, .rest = 120s})));
+}
 
 // All that the supervisor says in all scenarios.
 std::string everything_said() {

@@ -28,6 +28,8 @@ TEST(WorkerInC, NamesTheArgumentThatIsNull) {
   EXPECT_EQ(holdfast_worker_join(1, nullptr), HOLDFAST_INVALID_ARGUMENT);
   EXPECT_STREQ(holdfast_last_error(), "worker is NULL");
   EXPECT_EQ(holdfast_worker_report_finished(nullptr), HOLDFAST_INVALID_ARGUMENT);
+  EXPECT_EQ(holdfast_worker_report_work(nullptr, 1, 1), HOLDFAST_INVALID_ARGUMENT);
+  EXPECT_STREQ(holdfast_last_error(), "worker is NULL");
   EXPECT_EQ(holdfast_arenas_wait_for(nullptr, 0, 1, 1), HOLDFAST_INVALID_ARGUMENT);
   EXPECT_STREQ(holdfast_last_error(), "arenas is NULL");
 }

@@ -1,7 +1,8 @@
 #pragma once
 
 // The story of a run as its journal tells it: what failed, how that was noticed, how long each part of the recovery
-// took, and what was lost. Of a run that is live, has ended or is dead; the journal is all that is read.
+// took, and what was lost; which replicas were slow, which places were left out, and what was done about them. Of a run
+// that is live, has ended or is dead; the journal is all that is read.
 
 #include <cstdint>
 #include <optional>
@@ -62,15 +63,62 @@ struct RunReport {
   };
   static constexpr std::size_t kMostProblems = 100;
 
-  // What people or the supervisor changed: signals, scaling, places that are left out.
+  // What was asked for: signals, scaling.
   struct Remark {
     double time = 0;
     std::string sentence{};
   };
 
+  // Shards dealt anew, in a generation of its own.
+  struct Deal {
+    double time = 0;
+    int generation = -1;
+    std::vector<int> shards{};                     // by rank; empty: as many for each, as the program deals them
+    std::vector<double> milliseconds_per_round{};  // by rank, which it was made from; empty: it was made from none
+    std::string why{};                             // empty likewise
+  };
+
+  // A replica that computed more slowly than the others.
+  struct SlowReplica {
+    enum class Ending { open, quick_again, replaced, process_ended };
+
+    int member = -1;  // the process's number in the run
+    int rank = -1;
+    int place = -1;       // -1: not known
+    int generation = -1;  // in which it was noticed
+    double noticed = 0;
+    std::int64_t since_step = -1;                    // the first slow one
+    double score = 1;                                // when noticed: so many times as long as the others
+    std::optional<double> milliseconds_per_round{};  // of shards, when noticed
+    double waiting_share = 0;                        // of its time in steps, when noticed
+
+    std::vector<Deal> deals{};         // while it was slow, and the one that took back the last of these
+    std::vector<Remark> left_alone{};  // why it was not replaced
+    Ending ending = Ending::open;      // open: it was slow when the journal ends, or its watchdog did
+    std::optional<double> ended{};
+    int replaced_by = -1;  // a process; -1: by none, or not yet
+  };
+
+  // A place (device) that was left out, since processes failed there one after the other.
+  struct Rest {
+    int place = -1;
+    double began = 0;
+    double seconds = 0;                  // that it was to last
+    bool is_of_a_trial = false;          // the last failure was that of a process that tried the place
+    int failures = 0;                    // in a row, trials among them
+    int times_left_out = 0;              // with this time
+    int incident = -1;                   // the last of the failures, an index of `incidents`; -1: not known
+    std::optional<double> tried{};       // when a process was started there
+    int tried_by = -1;                   // that process
+    std::optional<double> used_again{};  // when a process had trained a step there
+    int shown_well_by = -1;              // that process
+  };
+
   std::vector<Start> starts{};
   std::vector<Incident> incidents{};
   std::vector<Remark> remarks{};
+  std::vector<SlowReplica> slow_replicas{};
+  std::vector<Rest> rests{};
   Savepoints savepoints{};
   std::int64_t furthest_step = -1;  // that the journal mentions
   int generations = 0;

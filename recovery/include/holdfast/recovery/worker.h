@@ -87,7 +87,8 @@ class Worker {
   Arena exchange_arenas(std::size_t bytes, Deadline deadline, const SharedMemory* shows = nullptr);
 
   // What this process computes in each step of its generation. The watchdog compares those who say so, and deals them
-  // fewer shards where it is asked to: they obey dealt_shards() from their next generation on.
+  // fewer shards where it is asked to: they obey dealt_shards() from their next generation on. Throws
+  // Error{invalid_argument} for less than one shard, or one at once.
   struct Work {
     int shards = 1;
     int at_once = 1;  // at most

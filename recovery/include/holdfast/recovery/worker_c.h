@@ -107,6 +107,18 @@ HOLDFAST_C_API void holdfast_worker_report_savepoint(holdfast_worker* worker, in
                                                      int64_t step);
 HOLDFAST_C_API void holdfast_worker_report_no_savepoint(holdfast_worker* worker, int number, const char* why);
 
+// For programs that cut each step into shards, which any rank can compute. Without these two a process is never noticed
+// as slow, nor dealt fewer shards (`holdfast run --when-slow`).
+//
+// How many shards the rank is to compute in each step of this generation, where the watchdog has dealt them by how fast
+// the ranks are, and 0 where it has not: then they are shared out as the program likes. The counts of all ranks add up
+// to what they reported. 0 for a rank that is not in the generation.
+HOLDFAST_C_API int holdfast_worker_dealt_shards(const holdfast_worker* worker, int rank);
+// How many shards this process computes in each step of its generation, and how many of these at once at most; both at
+// least 1. To be said anew in each generation. The watchdog compares those who say so by the time that they spend in
+// HOLDFAST_COMPUTING, and compares nobody while one of the generation has not said so.
+HOLDFAST_C_API holdfast_status holdfast_worker_report_work(holdfast_worker* worker, int shards, int at_once);
+
 // An arena's first bytes belong to its counter; a program's own begin behind them.
 #define HOLDFAST_ARENA_HEADER_BYTES 64
 

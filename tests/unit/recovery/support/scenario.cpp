@@ -178,6 +178,7 @@ std::vector<ToldStep> tell(const Scenario& scenario) {
     Decision decision = decide(state, event, step.moment);
     ToldStep& of_this = told.emplace_back();
     of_this.reason = decision.reason;
+    of_this.place_changes = decision.place_changes;
     for (const Action& action : decision.actions) of_this.actions.push_back(describe(action, step.moment));
     state = std::move(decision.state);
   }

@@ -53,11 +53,21 @@ bool are_shards_uneven(const json& members) {
   return *most - *fewest > 1;
 }
 
+bool has_device(const json& place) {
+  return place.contains("device") && place.at("device").is_string();
+}
+
+// A place is its device, where that has a name.
+std::string describe_place(const json& place) {
+  if (has_device(place)) return printable(place.at("device").get<std::string>());
+  return std::to_string(place.at("place").get<int>());
+}
+
 void add_row(Table& table, const json& member, bool with_shards) {
   const auto number = [&](const char* name) { return std::to_string(member.at(name).get<std::int64_t>()); };
   std::vector<std::string> row{member.at("rank").is_null() ? "-" : number("rank"),
                                number("member"),
-                               number("place"),
+                               describe_place(member),
                                number("pid"),
                                member.at("stage").get<std::string>(),
                                member.at("phase").get<std::string>(),
@@ -72,8 +82,8 @@ void add_row(Table& table, const json& member, bool with_shards) {
 
 void tell_rest(std::ostream& out, const json& rest) {
   const auto left = rest.at("seconds_left").get<double>();
-  out << "place " << rest.at("place").get<int>() << " is left out: " << printable(rest.at("why").get<std::string>())
-      << "; ";
+  out << (has_device(rest) ? "" : "place ") << describe_place(rest)
+      << " is left out: " << printable(rest.at("why").get<std::string>()) << "; ";
   if (!rest.at("tried_by").is_null()) {
     out << "process " << rest.at("tried_by").get<int>() << " tries it\n";
   } else if (left > 0) {
@@ -117,7 +127,7 @@ std::string describe_status(const json& status) {
        << describe_step(status.at("step")) << ", " << with_digits(status.at("samples_per_second").get<double>(), 1)
        << " samples/s, " << describe_count(status.at("restarts").get<std::uint64_t>(), "restart")
        << (status.value("is_stop_requested", false) ? ", stopping" : "") << "\n";
-  std::vector<std::string> header{">RANK", ">PROCESS", ">PLACE",     ">PID",    "STAGE",    "PHASE",
+  std::vector<std::string> header{">RANK", ">PROCESS", ">DEVICE",    ">PID",    "STAGE",    "PHASE",
                                   ">STEP", ">BEAT",    ">SAMPLES/S", ">MEMORY", ">RESTARTS"};
   const bool with_shards = are_shards_uneven(status.at("members"));
   if (with_shards) header.emplace_back(">SHARDS");

@@ -142,7 +142,7 @@ WatchdogOptions for_any_program(WatchdogOptions options, std::vector<std::string
   if (options.replicas == 0) options.replicas = static_cast<int>(devices.size());
   if (options.replicas == 0) options.replicas = std::min(core_count(), kMaxReplicas);
   if (devices.empty()) devices = cpus(std::max(1, options.replicas));
-  options.places = static_cast<int>(devices.size());
+  options.devices = devices;
   if (!options.start_when_gone) options.start_when_gone = !std::all_of(devices.begin(), devices.end(), is_cpu);
   options.variables_of = Environment(std::move(devices), options.run_directory, surroundings.master_port);
   return options;

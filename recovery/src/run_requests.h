@@ -25,6 +25,7 @@ class RunRequests {
   // The run as far as requests reach into it.
   struct Run {
     int max_replicas = kMaxReplicas;
+    std::vector<std::string> devices{};  // by place; empty: they have no names
     std::function<const State&()> state;
     std::function<std::map<int, Sight>()> sights;
     std::function<std::span<const Restart>()> restarts;
@@ -33,7 +34,7 @@ class RunRequests {
     std::function<void(int number)> ask_for_savepoint;
   };
 
-  explicit RunRequests(Run run) : run_(std::move(run)) {}
+  explicit RunRequests(Run run) : run_(std::move(run)), status_(run_.devices) {}
 
   // `answer` is called once, now or later.
   void take(const nlohmann::json& request, const Answer& answer, Moment now);

@@ -30,21 +30,6 @@ json tried_by(const State& state, int place) {
   return found == state.members.end() ? json(nullptr) : json(found->id);
 }
 
-// Of the places that are left out.
-json describe_rests(const State& state, Moment now) {
-  json rests = json::array();
-  for (std::size_t i = 0; i < state.places.size(); ++i) {
-    const Place& place = state.places[i];
-    if (!place.rest_ends) continue;
-    rests.push_back({{"place", i},
-                     {"why", place.why},
-                     {"times_left_out", place.times_left_out},
-                     {"seconds_left", std::max(0.0, seconds(*place.rest_ends - now))},
-                     {"tried_by", tried_by(state, static_cast<int>(i))}});
-  }
-  return rests;
-}
-
 }  // namespace
 
 void SampleRate::look(std::uint64_t samples, Moment now) {
@@ -74,6 +59,26 @@ void RunStatus::look(const std::map<int, Sight>& sights, Moment now) {
   }
 }
 
+json RunStatus::device_of(std::size_t place) const {
+  return place < devices_.size() ? json(devices_[place]) : json(nullptr);
+}
+
+// Of the places that are left out.
+json RunStatus::describe_rests(const State& state, Moment now) const {
+  json rests = json::array();
+  for (std::size_t i = 0; i < state.places.size(); ++i) {
+    const Place& place = state.places[i];
+    if (!place.rest_ends) continue;
+    rests.push_back({{"place", i},
+                     {"device", device_of(i)},
+                     {"why", place.why},
+                     {"times_left_out", place.times_left_out},
+                     {"seconds_left", std::max(0.0, seconds(*place.rest_ends - now))},
+                     {"tried_by", tried_by(state, static_cast<int>(i))}});
+  }
+  return rests;
+}
+
 json RunStatus::describe(const State& state, const std::map<int, Sight>& sights, std::span<const Restart> restarts,
                          Moment now) const {
   json members = json::array();
@@ -89,6 +94,7 @@ json RunStatus::describe(const State& state, const std::map<int, Sight>& sights,
     members.push_back({{"member", member.id},
                        {"rank", member.rank < 0 ? json(nullptr) : json(member.rank)},
                        {"place", member.place},
+                       {"device", device_of(static_cast<std::size_t>(member.place))},
                        {"stage", to_string(member.stage)},
                        {"pid", sight->second.pid},
                        {"step", sight->second.step},

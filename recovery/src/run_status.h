@@ -8,6 +8,8 @@
 #include <map>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -46,6 +48,9 @@ class SampleRate {
 
 class RunStatus {
  public:
+  // `devices` are the names of the places, if they have any.
+  explicit RunStatus(std::vector<std::string> devices = {}) : devices_(std::move(devices)) {}
+
   void look(const std::map<int, Sight>& sights, Moment now);
 
   // `restarts` are all of the run.
@@ -59,6 +64,10 @@ class RunStatus {
     SampleRate rate{};
   };
 
+  nlohmann::json device_of(std::size_t place) const;
+  nlohmann::json describe_rests(const State& state, Moment now) const;
+
+  const std::vector<std::string> devices_;
   std::map<int, Course> courses_;  // by member
 };
 

@@ -70,6 +70,7 @@ void Watchdog::open_control() {
 
 RunRequests::Run Watchdog::run_to_ask() {
   return {.max_replicas = most_replicas(options_),
+          .devices = options_.devices,
           .state = [this]() -> const State& { return state_; },
           .sights = [this] { return sights(); },
           .restarts = [this] { return std::span<const Restart>(past_.restarts); },

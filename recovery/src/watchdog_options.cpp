@@ -50,7 +50,6 @@ void check(const WatchdogOptions& options) {
   if (options.when_slow == WhenSlow::replace && options.recover_from == RecoverFrom::savepoint) {
     refuse("with recover_from savepoint the replacement of a slow replica would send all back to the newest savepoint");
   }
-  if (options.places < 0) refuse("places is " + std::to_string(options.places));
   if (options.run_directory.empty()) refuse("run_directory is empty");
   if (options.command.empty()) refuse("command is empty");
   if (options.max_restarts < 0) refuse("max_restarts is " + std::to_string(options.max_restarts));
@@ -67,7 +66,7 @@ void check(const WatchdogOptions& options) {
 SupervisorPolicy policy_of(const WatchdogOptions& options) {
   return {.replicas = options.replicas,
           .spares = options.spares,
-          .places = options.places == 0 ? options.replicas : options.places,
+          .places = options.devices.empty() ? options.replicas : static_cast<int>(options.devices.size()),
           .when_lost = options.when_lost,
           .keep_survivors = options.recover_from == RecoverFrom::survivors && !options.is_plain_program,
           .all_start_together = options.is_plain_program,

@@ -195,7 +195,7 @@ recovery::RunOutcome watch(int argc, char** argv, const SuperviseOptions& option
       {.replicas = replicas,
        .max_replicas = std::min(choices.shards, recovery::kMaxReplicas),
        .spares = options.spares,
-       .places = static_cast<int>(options.devices.size()),
+       .devices = options.devices,
        .when_lost = to_recovery(options.when_lost),
        .recover_from = to_recovery(options.recover_from),
        .when_slow = to_recovery(options.when_slow),

@@ -46,9 +46,26 @@ TEST_F(StatusTest, ShowsARowForEachProcess) {
 
   EXPECT_EQ(describe_status(status_with({member, spare})),
             "running, generation 3, 2 replicas wanted, step 120, 512.0 samples/s, 2 restarts\n"
-            "RANK  PROCESS  PLACE   PID  STAGE     PHASE      STEP   BEAT  SAMPLES/S   MEMORY  RESTARTS\n"
-            "   1        4      1  4711  training  computing   120  0.2 s      512.0  100 MiB         2\n"
-            "   -        4      1  4711  ready     computing     -  0.2 s      512.0  100 MiB         2\n");
+            "RANK  PROCESS  DEVICE   PID  STAGE     PHASE      STEP   BEAT  SAMPLES/S   MEMORY  RESTARTS\n"
+            "   1        4       1  4711  training  computing   120  0.2 s      512.0  100 MiB         2\n"
+            "   -        4       1  4711  ready     computing     -  0.2 s      512.0  100 MiB         2\n");
+}
+
+TEST_F(StatusTest, ShowsDevicesByTheirNames) {
+  nlohmann::json member = a_member();
+  member["device"] = "cpu:3";
+  nlohmann::json status = status_with({member});
+  status["rests"] = nlohmann::json::array({{{"place", 0},
+                                            {"device", "cpu:1"},
+                                            {"why", "3 processes failed there"},
+                                            {"times_left_out", 1},
+                                            {"seconds_left", 0.0},
+                                            {"tried_by", nullptr}}});
+
+  const std::string text = describe_status(status);
+
+  EXPECT_THAT(text, HasSubstr("   1        4   cpu:3  4711  training"));
+  EXPECT_THAT(text, HasSubstr("\ncpu:1 is left out: 3 processes failed there; it has rested"));
 }
 
 TEST_F(StatusTest, ShowsShardsWhereTheyAreNotDealtEvenly) {
@@ -63,9 +80,9 @@ TEST_F(StatusTest, ShowsShardsWhereTheyAreNotDealtEvenly) {
       describe_status(status_with({quick, slow, spare})),
       HasSubstr(
           "RESTARTS  SHARDS\n"
-          "   1        4      1  4711  training  computing   120  0.2 s      512.0  100 MiB         2       4\n"
-          "   1        4      1  4711  training  computing   120  0.2 s      512.0  100 MiB         2       2\n"
-          "   1        4      1  4711  training  computing   120  0.2 s      512.0  100 MiB         2       -\n"));
+          "   1        4       1  4711  training  computing   120  0.2 s      512.0  100 MiB         2       4\n"
+          "   1        4       1  4711  training  computing   120  0.2 s      512.0  100 MiB         2       2\n"
+          "   1        4       1  4711  training  computing   120  0.2 s      512.0  100 MiB         2       -\n"));
   quick["shards"] = 3;
   EXPECT_THAT(describe_status(status_with({quick, slow, spare})), Not(HasSubstr("SHARDS")));
 }

@@ -83,7 +83,7 @@ TEST_F(Launch, TakesTheNumberOfReplicasFromWhoeverSaysItMostClearly) {
 TEST_F(Launch, DealsTheListedDevices) {
   const WatchdogOptions launched = for_any_program(options(2), {"cpu:4", "gpu:1"});
 
-  EXPECT_EQ(launched.places, 2);
+  EXPECT_EQ(launched.devices.size(), 2U);
   EXPECT_THAT(launched.variables_of({.rank = 0, .replicas = 2, .place = 1}), Contains("HOLDFAST_DEVICE=gpu:1"));
 }
 

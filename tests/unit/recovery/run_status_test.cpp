@@ -64,7 +64,7 @@ TEST(SampleRate, IsNothingWithoutSteps) {
 }
 
 TEST(RunStatus, TellsOfEachProcessWhatTheSupervisorAndItsPageSay) {
-  RunStatus status;
+  RunStatus status({"cpu:0", "cpu:3"});
   const std::map<int, Sight> sights = {{0, {.pid = 10, .step = 5, .phase = Phase::computing, .progress = 3}},
                                        {1, {.pid = 11, .step = 6, .phase = Phase::updating, .progress = 3}}};
   status.look(sights, kStart);
@@ -81,6 +81,7 @@ TEST(RunStatus, TellsOfEachProcessWhatTheSupervisorAndItsPageSay) {
   EXPECT_EQ(second.at("member"), 1);
   EXPECT_EQ(second.at("rank"), 1);
   EXPECT_EQ(second.at("place"), 1);
+  EXPECT_EQ(second.at("device"), "cpu:3");
   EXPECT_EQ(second.at("stage"), "training");
   EXPECT_EQ(second.at("pid"), 11);
   EXPECT_EQ(second.at("step"), 6);
@@ -145,6 +146,7 @@ TEST(RunStatus, TellsOfPlacesThatRestAndOfThoseThatAreTried) {
 
   ASSERT_EQ(rests.size(), 2U);
   EXPECT_EQ(rests[0].at("place"), 1);
+  EXPECT_TRUE(rests[0].at("device").is_null());
   EXPECT_EQ(rests[0].at("why"), "it is worn");
   EXPECT_EQ(rests[0].at("times_left_out"), 2);
   EXPECT_EQ(rests[0].at("seconds_left"), 0);

@@ -47,7 +47,8 @@ struct WatchdogOptions {
   int replicas = 1;      // 1 to max_replicas
   int max_replicas = 0;  // that the run may be scaled to; 0: kMaxReplicas
   int spares = 0;        // initialised processes that wait to take the place of a replica
-  int places = 0;        // devices that replicas are dealt to; 0: one for each replica
+  // That replicas are dealt to, by their names, one place for each; empty: a place without a name for each replica.
+  std::vector<std::string> devices{};
   WhenLost when_lost = WhenLost::shrink;
   RecoverFrom recover_from = RecoverFrom::survivors;
   // Of workers that report their work; replace needs survivors.

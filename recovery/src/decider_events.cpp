@@ -73,6 +73,7 @@ bool Decider::clears_place(const Member& member) {
   if (place.rest_ends && !is_on_trial(state_, member)) return false;
   place.failures = 0;
   if (!std::exchange(place.rest_ends, std::nullopt)) return false;
+  place.well_since = now_;
   because("place " + std::to_string(member.place) + " is used again: " + name_of(member) + " has trained a step there");
   tell_of_place({.kind = PlaceChange::Kind::used_again, .place = member.place, .member = member.id});
   return true;

@@ -120,6 +120,9 @@ void Decider::blame_place(int place, const std::string& failure) {
   const bool is_worn = ++blamed.failures >= state_.policy.failures_of_a_place || blamed.rest_ends;
   if (!is_worn || is_resting(blamed, now_) || count_usable_places(state_, now_) == 1) return;
   const bool is_of_a_trial = blamed.rest_ends.has_value();
+  // What failed long ago says nothing of a device that has worked since.
+  const std::optional<Moment> well_since = std::exchange(blamed.well_since, std::nullopt);
+  if (well_since && now_ - *well_since >= state_.policy.longest_place_rest) blamed.times_left_out = 0;
   const std::string why = is_of_a_trial
                               ? "the process that tried it failed"
                               : std::to_string(blamed.failures) + " processes failed there one after the other";

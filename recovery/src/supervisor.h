@@ -89,8 +89,9 @@ struct PendingStart {
 //            ^-------------------' when one fails there
 struct Place {
   int failures = 0;                          // in a row
-  int times_left_out = 0;                    //
+  int times_left_out = 0;                    // since it was last well for longest_place_rest
   std::optional<Moment> rest_ends{};         // empty: it is well
+  std::optional<Moment> well_since{};        // empty: it was never left out, or is not well
   std::string why{};                         // it was left out the last time
   int first_on_trial = 0;                    // the members from this one on were started there to try it
   std::optional<Moment> slow_replaced_at{};  // when a process there was last replaced for being slow

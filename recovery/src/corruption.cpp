@@ -1,7 +1,7 @@
 #include <bit>
 #include <limits>
 
-#include "draws.h"
+#include "holdfast/base/draws.h"
 #include "holdfast/base/error.h"
 #include "holdfast/recovery/faults.h"
 

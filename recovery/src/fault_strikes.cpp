@@ -25,7 +25,7 @@
 #include <thread>
 #include <vector>
 
-#include "draws.h"
+#include "holdfast/base/draws.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/shared_memory.h"
 

@@ -2,8 +2,8 @@
 #include <limits>
 #include <utility>
 
-#include "draws.h"
 #include "fault_kinds.h"
+#include "holdfast/base/draws.h"
 #include "holdfast/base/error.h"
 #include "holdfast/recovery/fault_plan.h"
 

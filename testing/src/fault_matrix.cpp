@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "draws.h"
+#include "holdfast/base/draws.h"
 #include "holdfast/base/error.h"
 
 namespace holdfast::resilience {

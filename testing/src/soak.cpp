@@ -4,8 +4,8 @@
 #include <csignal>
 #include <optional>
 
-#include "draws.h"
 #include "holdfast/base/deadline.h"
+#include "holdfast/base/draws.h"
 #include "process_table.h"
 #include "run_folder.h"
 #include "run_record.h"

@@ -11,7 +11,7 @@
 
 #include "holdfast/base/digest.h"
 
-namespace holdfast::recovery {
+namespace holdfast {
 
 class Draws {
  public:
@@ -33,4 +33,4 @@ class Draws {
   std::uint64_t position_ = 0;
 };
 
-}  // namespace holdfast::recovery
+}  // namespace holdfast

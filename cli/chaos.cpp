@@ -58,11 +58,12 @@ void require_one_source(const ChaosOptions& options) {
                 "[ARGUMENTS...], with {run_dir} for the run directory");
   }
   const int sources = (options.faults.empty() ? 0 : 1) + (options.plan_path.empty() ? 0 : 1) +
-                      (options.random_faults ? 1 : 0) + (options.is_matrix ? 1 : 0) +
+                      (options.random_faults ? 1 : 0) + (options.is_matrix ? 1 : 0) + (options.is_pairs ? 1 : 0) +
                       (options.kill_every_seconds ? 1 : 0);
   if (sources == 1) return;
-  throw Error(ErrorCode::invalid_argument, "faults come from one of --fault, --plan, --faults, --matrix and --every; " +
-                                               std::to_string(sources) + " of them are given");
+  throw Error(ErrorCode::invalid_argument,
+              "faults come from one of --fault, --plan, --faults, --matrix, --pairs and --every; " +
+                  std::to_string(sources) + " of them are given");
 }
 
 std::vector<std::string> specifications(const std::vector<recovery::Fault>& faults) {
@@ -85,15 +86,16 @@ std::vector<std::string> faults_of(FileSystem& files, const ChaosOptions& option
 }
 
 std::vector<Case> matrix_cases(const ChaosOptions& options) {
-  std::vector<Case> cases = resilience::fault_matrix({.replicas = options.matrix_replicas,
-                                                      .step = options.step,
-                                                      .savepoint_step = options.savepoint_step,
-                                                      .snapshot_step = options.snapshot_step});
+  const resilience::FaultMatrix matrix{.replicas = options.matrix_replicas,
+                                       .step = options.step,
+                                       .savepoint_step = options.savepoint_step,
+                                       .snapshot_step = options.snapshot_step};
+  std::vector<Case> cases = options.is_pairs ? resilience::fault_pairs(matrix) : resilience::fault_matrix(matrix);
   return options.sample ? resilience::sample_of(std::move(cases), *options.sample, options.seed) : cases;
 }
 
 std::vector<Case> cases_of(FileSystem& files, const ChaosOptions& options, const RunResult& undisturbed) {
-  if (options.is_matrix) return matrix_cases(options);
+  if (options.is_matrix || options.is_pairs) return matrix_cases(options);
   const int replicas = options.replicas.value_or(std::max(1, undisturbed.replicas));
   const std::int64_t steps = options.steps.value_or(std::max<std::int64_t>(1, undisturbed.last_fit->step));
   const std::vector<std::string> faults = faults_of(files, options, replicas, steps);

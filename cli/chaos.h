@@ -20,6 +20,7 @@ struct ChaosOptions {
   std::string plan_path{};
   std::optional<int> random_faults{};
   bool is_matrix = false;
+  bool is_pairs = false;
   std::optional<double> kill_every_seconds{};
 
   std::uint64_t seed = 0;  // of random faults, of samples, and of who is killed

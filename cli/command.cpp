@@ -295,6 +295,7 @@ class Parser {
     command->add_option("--faults", chaos_.random_faults, "So many faults, drawn from --seed")
         ->check(CLI::PositiveNumber);
     command->add_flag("--matrix", chaos_.is_matrix, "Every fault in every phase, one run for each");
+    command->add_flag("--pairs", chaos_.is_pairs, "Every fault during the recovery from a death, one run for each");
     command
         ->add_option("--every", chaos_.kill_every_seconds,
                      "Kill a replica each so often (5s, 500ms) in one run, and watch what the watchdog holds")
@@ -322,15 +323,15 @@ class Parser {
     const auto add_step = [&](const char* name, std::int64_t& step, const char* what) {
       command.add_option(name, step, what)->capture_default_str()->check(CLI::NonNegativeNumber);
     };
-    command.add_option("--matrix-replicas", chaos_.matrix_replicas, "Of the matrix: for {replicas}, such as 2,4")
+    command.add_option("--matrix-replicas", chaos_.matrix_replicas, "Of matrix and pairs: for {replicas}, such as 2,4")
         ->delimiter(',')
         ->capture_default_str()
         ->check(CLI::Range(1, 64).description(""));
-    add_step("--step", chaos_.step, "Of the matrix: a step that training gets to");
+    add_step("--step", chaos_.step, "Of matrix and pairs: a step that training gets to");
     add_step("--savepoint-step", chaos_.savepoint_step,
-             "Of the matrix: where a savepoint is written, older ones prune");
-    add_step("--snapshot-step", chaos_.snapshot_step, "Of the matrix: where a memory snapshot is made");
-    command.add_option("--sample", chaos_.sample, "Of the matrix: so many of its cases, drawn from --seed")
+             "Of matrix and pairs: where a savepoint is written, older ones prune");
+    add_step("--snapshot-step", chaos_.snapshot_step, "Of matrix and pairs: where a memory snapshot is made");
+    command.add_option("--sample", chaos_.sample, "Of matrix and pairs: so many of its cases, drawn from --seed")
         ->check(CLI::PositiveNumber);
   }
 

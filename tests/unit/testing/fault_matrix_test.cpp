@@ -63,6 +63,44 @@ TEST(FaultMatrix, HasEveryKindAndPhaseUnderADifferentNameEach) {
   EXPECT_EQ(phases.size(), recovery::fault_phases().size());
 }
 
+TEST(FaultPairs, StrikeTheNewcomerOrASurvivor) {
+  const std::vector<Case> cases = fault_pairs(
+      {.kinds = {FaultKind::stop}, .phases = {FaultPhase::reduce}, .ranks = {MatrixRank::last}, .replicas = {3}});
+
+  EXPECT_THAT(names_of(cases), ElementsAre("kill-last-then-stop-reduce-same-3", "kill-last-then-stop-reduce-other-3"));
+  EXPECT_THAT(cases[0].faults, ElementsAre("rank=2,step=10,phase=forward,fault=kill",
+                                           "rank=2,step=10,phase=reduce,generation=1,fault=stop"));
+  EXPECT_THAT(cases[1].faults.back(), "rank=0,step=10,phase=reduce,generation=1,fault=stop");
+}
+
+TEST(FaultPairs, StrikeTheSecondProcessThatStarts) {
+  const std::vector<Case> cases = fault_pairs(
+      {.kinds = {FaultKind::exit1}, .phases = {FaultPhase::start}, .ranks = {MatrixRank::first}, .replicas = {2}});
+
+  EXPECT_THAT(names_of(cases), ElementsAre("kill-first-then-exit1-start-same-2"));
+  EXPECT_THAT(cases[0].faults, ElementsAre("rank=0,phase=start,fault=kill", "rank=0,phase=start,fault=exit1"));
+}
+
+TEST(FaultPairs, StrikeTwoAtOnce) {
+  const std::vector<Case> cases = fault_pairs(
+      {.kinds = {FaultKind::kill}, .phases = {FaultPhase::forward}, .ranks = {MatrixRank::first}, .replicas = {2}});
+
+  ASSERT_FALSE(cases.empty());
+  EXPECT_EQ(cases[0].name, "kill-first-then-kill-at-once-other-2");
+  EXPECT_THAT(cases[0].faults,
+              ElementsAre("rank=0,step=10,phase=forward,fault=kill", "rank=1,step=10,phase=forward,fault=kill"));
+}
+
+TEST(FaultPairs, HaveEveryKindThatCanStrikeThenUnderADifferentNameEach) {
+  const std::vector<Case> cases = fault_pairs({});
+
+  const std::vector<std::string> names = names_of(cases);
+  EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(), cases.size());
+  for (const Case& entry : cases) {
+    for (const std::string& fault : entry.faults) EXPECT_NO_THROW(recovery::parse_fault(fault, entry.replicas));
+  }
+}
+
 TEST(Sample, IsTheSameForASeedAndKeepsTheOrder) {
   const std::vector<std::string> all = names_of(fault_matrix({}));
 

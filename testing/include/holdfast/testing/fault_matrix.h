@@ -29,6 +29,13 @@ struct FaultMatrix {
 // all where a state is to be loaded. Pure. Throws Error{invalid_argument} where a number is out of range.
 std::vector<Case> fault_matrix(const FaultMatrix& matrix);
 
+// A death at `matrix.step`, and a second fault while the run recovers from it: of every kind, by the rank that takes
+// the dead one's place or by one that survived, at the same step or on the way into the next generation and through its
+// first step. Names such as "kill-last-then-stop-reduce-other-2"; "at-once" where both strike at the same step, and
+// "start" where the new process meets the second before it is ready. Phases that are no such moment are left out.
+// Otherwise as fault_matrix().
+std::vector<Case> fault_pairs(const FaultMatrix& matrix);
+
 // `count` of them, the same for a seed; all when there are no more. They keep their order.
 std::vector<Case> sample_of(std::vector<Case> cases, std::size_t count, std::uint64_t seed);
 

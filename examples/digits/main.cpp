@@ -22,6 +22,7 @@ struct Arguments {
   std::string report;
   std::string device = "cpu";
   std::optional<double> hang_after_seconds;
+  std::optional<double> start_timeout_seconds;
   std::string when_lost = "shrink";
   std::string when_slow = "report";
   std::string recover_from = "survivors";
@@ -129,6 +130,7 @@ void declare(CLI::App& app, Arguments& arguments) {
       ->check(CLI::IsMember({"cpu", "cuda"}));
   app.add_option("--hang-after", arguments.hang_after_seconds,
                  "seconds without progress after which a replica is replaced; by the times of steps when not given");
+  app.add_option("--start-timeout", arguments.start_timeout_seconds, "the same while it starts; 120");
   app.add_option("--spares", arguments.run.spares, "processes that wait, ready, to take the place of a replica")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
@@ -164,6 +166,10 @@ void declare(CLI::App& app, Arguments& arguments) {
                  "fault to make, such as rank=1,step=120,fault=kill; may be repeated");
 }
 
+std::chrono::milliseconds to_milliseconds(double seconds) {
+  return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -172,10 +178,8 @@ int main(int argc, char** argv) {
   declare(app, arguments);
   CLI11_PARSE(app, argc, argv);
   arguments.run.kind = arguments.device == "cuda" ? holdfast::DeviceKind::cuda : holdfast::DeviceKind::cpu;
-  if (arguments.hang_after_seconds) {
-    arguments.run.hang_after =
-        std::chrono::milliseconds(static_cast<std::int64_t>(*arguments.hang_after_seconds * 1000));
-  }
+  if (arguments.hang_after_seconds) arguments.run.hang_after = to_milliseconds(*arguments.hang_after_seconds);
+  if (arguments.start_timeout_seconds) arguments.run.start_timeout = to_milliseconds(*arguments.start_timeout_seconds);
   arguments.run.when_lost = arguments.when_lost == "wait" ? holdfast::WhenLost::wait : holdfast::WhenLost::shrink;
   if (arguments.when_slow == "deal") arguments.run.when_slow = holdfast::WhenSlow::deal;
   if (arguments.when_slow == "replace") arguments.run.when_slow = holdfast::WhenSlow::replace;

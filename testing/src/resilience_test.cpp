@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "holdfast/base/error.h"
@@ -49,11 +50,32 @@ bool may_stop(const std::vector<Fault>& faults) {
          std::count_if(faults.begin(), faults.end(), is_corruption) >= kCorruptionsOfPoison;
 }
 
+bool ends_a_process(const Fault& fault) {
+  switch (fault.kind) {
+    case FaultKind::pause:
+    case FaultKind::slow:
+    case FaultKind::delay_beats:
+    case FaultKind::kill_watchdog:
+      return false;
+    default:
+      return !is_of_disk(fault) && !is_corruption(fault);
+  }
+}
+
+int count_lost_beside(const Fault& struck, const std::vector<Fault>& faults) {
+  std::set<int> lost;
+  for (const Fault& fault : faults) {
+    if (ends_a_process(fault) && fault.rank != struck.rank && fault.step == struck.step) lost.insert(fault.rank);
+  }
+  return static_cast<int>(lost.size());
+}
+
 // A wrong gradient that is finite becomes part of the sum that all replicas apply, unless it is among those that are
-// computed twice; a wrong state of a run's only replica is like no other's.
+// computed twice; a wrong state of the only replica that is left is like no other's.
 bool may_change_weights(const std::vector<Fault>& faults, int replicas) {
-  return std::any_of(faults.begin(), faults.end(), [replicas](const Fault& fault) {
-    return fault.kind == FaultKind::flip && (fault.target == CorruptionTarget::gradient || replicas == 1);
+  return std::any_of(faults.begin(), faults.end(), [&](const Fault& fault) {
+    if (fault.kind != FaultKind::flip) return false;
+    return fault.target == CorruptionTarget::gradient || replicas - count_lost_beside(fault, faults) <= 1;
   });
 }
 

@@ -56,6 +56,19 @@ TEST(Judge, KnowsWhichWrongNumbersNobodyCanSee) {
   EXPECT_EQ(verdict_on({"rank=0,step=10,fault=flip,target=weight"}, alone), Verdict::documented_limit);
 }
 
+TEST(Judge, KnowsThatNobodyElseHasTheStateOfTheLastOneLeft) {
+  const std::string flip = "rank=1,step=10,fault=flip,target=weight";
+  RunResult pair = finished("bb");
+  pair.replicas = 2;
+  RunResult three = finished("bb");
+  three.replicas = 3;
+
+  EXPECT_EQ(verdict_on({"rank=0,step=10,fault=kill", flip}, pair), Verdict::documented_limit);
+  EXPECT_EQ(verdict_on({"rank=0,step=9,fault=kill", flip}, pair), Verdict::other_digest);
+  EXPECT_EQ(verdict_on({"rank=0,step=10,fault=pause", flip}, pair), Verdict::other_digest);
+  EXPECT_EQ(verdict_on({"rank=0,step=10,fault=kill", flip}, three), Verdict::other_digest);
+}
+
 TEST(Judge, TakesNoRunForASurvivorThatHangsOrLeavesProcesses) {
   RunResult hanging = finished("aa");
   hanging.is_out_of_time = true;

@@ -1,5 +1,6 @@
 // The supervisor in many whole runs that go wrong in every way at every moment; support/simulated_world.h says how.
-// HOLDFAST_SIMULATION_SEEDS is the number of runs; HOLDFAST_SIMULATION_SEED is the only one, told in full.
+// HOLDFAST_SIMULATION_SEEDS is the number of runs, from HOLDFAST_SIMULATION_FIRST_SEED (0) on; HOLDFAST_SIMULATION_SEED
+// is the only one, told in full.
 
 #include <gtest/gtest.h>
 
@@ -33,6 +34,7 @@ std::string story_of(std::uint64_t seed, std::size_t most_lines) {
 
 TEST(SupervisorSimulation, KeepsItsPromisesWhateverHappens) {
   const std::uint64_t seeds = number_from_environment("HOLDFAST_SIMULATION_SEEDS", kSeeds);
+  const std::uint64_t first = number_from_environment("HOLDFAST_SIMULATION_FIRST_SEED", 0);
   std::map<Ending, std::uint64_t> endings;
   std::uint64_t with_survivors = 0;
   std::uint64_t with_steps_computed_again = 0;
@@ -43,7 +45,7 @@ TEST(SupervisorSimulation, KeepsItsPromisesWhateverHappens) {
   std::uint64_t replaced_slow = 0;
   std::uint64_t decisions = 0;
 
-  for (std::uint64_t seed = 0; seed < seeds; ++seed) {
+  for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
     const SimulatedRun run = simulate(seed);
     ASSERT_EQ(run.violation, "") << story_of(seed, kLinesOfAFailure);
     ++endings[run.ending];

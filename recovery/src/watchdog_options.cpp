@@ -26,6 +26,11 @@ void check_utf8(const char* name, const std::string& text) {
   }
 }
 
+void check_duration(const char* name, std::chrono::milliseconds duration) {
+  if (duration.count() > 0) return;
+  refuse(std::string(name) + " is " + std::to_string(duration.count()) + " ms; it has to be longer than 0");
+}
+
 }  // namespace
 
 int most_replicas(const WatchdogOptions& options) {
@@ -53,11 +58,11 @@ void check(const WatchdogOptions& options) {
   if (options.run_directory.empty()) refuse("run_directory is empty");
   if (options.command.empty()) refuse("command is empty");
   if (options.max_restarts < 0) refuse("max_restarts is " + std::to_string(options.max_restarts));
-  if (options.place_rest.count() <= 0) refuse("place_rest is " + std::to_string(options.place_rest.count()) + " ms");
-  const auto hang_after = options.hang_after.value_or(options.start_timeout);
-  for (const auto duration : {hang_after, options.start_timeout, options.stop_grace, options.restart_window}) {
-    if (duration.count() <= 0) refuse("one of its durations is " + std::to_string(duration.count()) + " ms");
-  }
+  check_duration("place_rest", options.place_rest);
+  check_duration("start_timeout", options.start_timeout);
+  check_duration("stop_grace", options.stop_grace);
+  check_duration("restart_window", options.restart_window);
+  if (options.hang_after) check_duration("hang_after", *options.hang_after);
   check_utf8("run_directory", options.run_directory);
   check_utf8("worker_config", options.worker_config);
   for (const std::string& fault : options.faults) parse_fault(fault, options.replicas + options.spares);

@@ -110,9 +110,10 @@ TEST_F(Run, StartsAllAgainWhenOneOfAPlainProgramFails) {
 }
 
 TEST_F(Run, AsksAPlainProgramToStopBySigterm) {
+  // A sleep that is begun between the signal and its trap outlives its shell, and keeps the output open meanwhile.
   const std::string script =
       "trap 'touch \"$HOLDFAST_RUN_DIRECTORY/saved-$RANK\"; exit 0' TERM; "
-      "touch \"$HOLDFAST_RUN_DIRECTORY/up-$RANK\"; while true; do sleep 1000 & wait; done";
+      "touch \"$HOLDFAST_RUN_DIRECTORY/up-$RANK\"; while true; do sleep 0.1 & wait; done";
   RunningProgram program(built_program("holdfast"), arguments({"--plain", "--replicas", "2"}, {"sh", "-c", script}));
   const auto is_there = [&](const char* name) { return std::filesystem::exists(in_run(name)); };
   ASSERT_TRUE(comes_true([&] { return is_there("up-0") && is_there("up-1"); }));

@@ -6,6 +6,7 @@
 #include <memory>
 #include <stdexcept>
 
+#include "support/program.h"
 #include "support/temporary_folder.h"
 #include "support/thread_replica.h"
 #include "unit/train/support/played_callbacks.h"
@@ -122,7 +123,11 @@ TEST(Trainer, GoesOnFromACopyWhenTheRunDirectoryIsLost) {
   const std::vector<std::string> resumed = events->details("resumed");
   ASSERT_EQ(resumed.size(), 1U);
   EXPECT_NE(resumed[0].find(copy / copies.back()), std::string::npos) << resumed[0];
-  EXPECT_EQ(savepoint_files(copy.path()), savepoint_files(folder.path()));
+  // Whether the eighth step was saved before the failure is chance: where it was, only the folder of copies still has
+  // it.
+  const std::vector<std::string> saved = savepoint_files(folder.path());
+  ASSERT_GE(saved.size(), 2U);
+  for (const std::string& name : saved) EXPECT_EQ(read_file(copy / name), read_file(folder / name)) << name;
 }
 
 TEST(Trainer, GoesOnFromARequestedSavepointWithTheSameBits) {

@@ -21,7 +21,7 @@ timespec to_timespec(Deadline::Clock::duration duration) {
   return {.tv_sec = nanoseconds / 1'000'000'000, .tv_nsec = nanoseconds % 1'000'000'000};
 }
 
-bool has_reached(std::uint32_t count, std::uint32_t target) {
+bool is_at_least(std::uint32_t count, std::uint32_t target) {
   return static_cast<std::int32_t>((count - target) << 1) >= 0;
 }
 
@@ -30,6 +30,10 @@ bool has_reached(std::uint32_t count, std::uint32_t target) {
 void SignalWord::count_up() {
   word_.fetch_add(2, std::memory_order_release);
   wake_all();
+}
+
+bool SignalWord::has_reached(std::uint32_t target) const {
+  return is_at_least(count(), target);
 }
 
 void SignalWord::cancel() {
@@ -41,7 +45,7 @@ SignalWord::Outcome SignalWord::wait_until(std::uint32_t target, Deadline deadli
   for (int spins = 0;; ++spins) {
     const std::uint32_t word = word_.load(std::memory_order_acquire);
     if ((word & kCancelled) != 0) return Outcome::cancelled;
-    if (has_reached(word >> 1, target)) return Outcome::reached;
+    if (is_at_least(word >> 1, target)) return Outcome::reached;
     if (spins < kSpins) {
       __builtin_ia32_pause();
       continue;

@@ -18,12 +18,13 @@ using nlohmann::json;
 // A run to its end, its journal, and whether its weights are those of an undisturbed one.
 class Survivors : public testing::Test {
  protected:
-  void run(const DigitsRun& digits) {
-    const ProgramResult result = run_program(built_program("digits"), digits_arguments(digits, folder_));
+  void run(const DigitsRun& digits) { run(digits, folder_); }
+  void run(const DigitsRun& digits, const TemporaryFolder& folder) {
+    const ProgramResult result = run_program(built_program("digits"), digits_arguments(digits, folder));
     ASSERT_EQ(result.exit_code, 0) << result.output;
-    journal_ = journal_of(folder_);
-    EXPECT_EQ(report_of(folder_).at("weights_digest"), undisturbed_digest());
-    EXPECT_EQ(report_of(folder_).at("steps"), 27);
+    journal_ = journal_of(folder);
+    EXPECT_EQ(report_of(folder).at("weights_digest"), undisturbed_digest());
+    EXPECT_EQ(report_of(folder).at("steps"), 27);
   }
 
   std::vector<json> events(const std::string& name) const {
@@ -95,6 +96,20 @@ TEST_F(Survivors, GoOnAloneAndTakeTheNewProcessInLater) {
 
   EXPECT_TRUE(generations().at(1).starts_with("open_generation 1 with 0")) << generations().at(1);
   EXPECT_EQ(origins(), std::vector<std::string>{});
+}
+
+// The survivor waits for the other's digest then, and nobody has found anything wrong.
+TEST_F(Survivors, KeepTheirStateWhenTheOtherDiesBeforeTheStatesAreCompared) {
+  for (const char* const rank : {"0", "1"}) {
+    const TemporaryFolder folder;
+    run({.replicas = 2,
+         .faults = {std::string("rank=") + rank + ",step=9,fault=kill,phase=after-update"},
+         .options = {{"--memory-snapshot-every", "1"}, {"--save-every", "0"}}},
+        folder);
+
+    EXPECT_GE(generations().size(), 2U);
+    EXPECT_EQ(origins(), std::vector<std::string>{}) << "of the death of rank " << rank;
+  }
 }
 
 TEST_F(Survivors, WaitForTheNewProcessWhereThatIsAskedFor) {

@@ -52,7 +52,8 @@ class Communicator {
     broadcast(std::span(&bytes, 1), root, takes, deadline);
   }
 
-  // Every rank's bytes, in the order of ranks; `all` has room for as many times `own`.
+  // Every rank's bytes, in the order of ranks; `all` has room for as many times `own`. Where some rank got them, every
+  // rank whose call ends with GenerationEnded has them in `all`, too; where none did, `all` may be as it was.
   virtual void gather_all(std::span<const std::byte> own, std::span<std::byte> all, Deadline deadline) = 0;
 
   virtual void barrier(Deadline deadline) = 0;

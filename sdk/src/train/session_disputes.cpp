@@ -24,12 +24,20 @@ void Trainer::Session::agree() {
   supervision_.enter(TrainingPhase::waiting_for_peers, state_.step);
   is_doubtful_ = true;
   std::vector<Digest> all(static_cast<std::size_t>(place_->size));
-  runner_->communicator().gather_all(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)),
-                                     runner_->deadline());
+  const auto is_agreed = [&] {
+    return std::all_of(all.begin(), all.end(), [&](const Digest& digest) { return digest == all.front(); });
+  };
+  try {
+    runner_->communicator().gather_all(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)),
+                                       runner_->deadline());
+  } catch (const GenerationEnded&) {
+    // Who knows that the states differ may be the one that died.
+    const bool is_known = std::find(all.begin(), all.end(), Digest{}) == all.end();
+    if (is_known && is_agreed()) is_doubtful_ = false;
+    if (!is_known || is_agreed()) throw;
+  }
   supervision_.enter(TrainingPhase::callbacks, state_.step);
-  const bool is_agreed =
-      std::all_of(all.begin(), all.end(), [&](const Digest& digest) { return digest == all.front(); });
-  if (is_agreed) {
+  if (is_agreed()) {
     is_doubtful_ = false;
     return settle_dispute(own);
   }

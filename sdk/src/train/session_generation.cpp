@@ -109,26 +109,14 @@ void Trainer::Session::drop_disputed_state(std::vector<Standing>& standings) {
   standings = exchange_standings();
 }
 
-// Of those who have come furthest. A state whose comparison was cut off is compared again, and given up where its owner
-// is the only one that has it.
+// Of those who have come furthest. A state whose comparison was cut off before anybody could know how it ends is
+// compared again, where there is another: alone it is as good as one between two comparisons.
 void Trainer::Session::share_newest_state(const std::vector<Standing>& standings) {
   const auto newest = std::max_element(standings.begin(), standings.end(),
                                        [](const Standing& a, const Standing& b) { return a.position < b.position; });
-  std::ptrdiff_t owners = 0;
-  bool is_doubtful = false;
-  for (const Standing& standing : standings) {
-    if (standing.position != newest->position) continue;
-    ++owners;
-    is_doubtful = is_doubtful || standing.is_doubtful != 0;
-  }
-  if (is_doubtful && owners == 1) {
-    has_state_ = has_state_ && position() < newest->position;
-    is_doubtful_ = false;
-    const std::vector<Standing> others = exchange_standings();
-    const bool has_any = std::any_of(others.begin(), others.end(),
-                                     [](const Standing& standing) { return standing.position.has_state != 0; });
-    return has_any ? share_newest_state(others) : load_state();
-  }
+  const bool is_doubtful = std::any_of(standings.begin(), standings.end(), [&](const Standing& standing) {
+    return standing.position == newest->position && standing.is_doubtful != 0;
+  });
   share_state(static_cast<int>(newest - standings.begin()), position() < newest->position);
   is_doubtful_ = false;
   if (is_doubtful) agree();

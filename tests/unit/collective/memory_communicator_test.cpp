@@ -223,6 +223,26 @@ TEST(MemoryCommunicator, GathersEveryRanksBytesInOrder) {
   for (const std::vector<int>& all : gathered) EXPECT_EQ(all, (std::vector<int>{9900, 9901, 9902}));
 }
 
+// Who was cut off knows as much as the peer that got through: it may be the only one that lives to tell.
+TEST(MemoryCommunicator, GathersForWhoIsCutOffWhereAllHaveArrived) {
+  constexpr int kRanks = 3;
+  ThreadGroup group(kRanks);
+  std::vector<std::unique_ptr<MemoryCommunicator>> communicators;
+  for (int rank = 0; rank < kRanks; ++rank) communicators.push_back(group.connect(shape_of(rank, kRanks, kRanks, 16)));
+  group.cancel_all();
+
+  std::vector<std::vector<int>> gathered(kRanks, std::vector<int>(kRanks, -1));
+  for (int rank = 0; rank < kRanks; ++rank) {
+    const auto index = static_cast<std::size_t>(rank);
+    EXPECT_THROW(communicators[index]->gather_all(std::as_bytes(std::span(&rank, 1)),
+                                                  std::as_writable_bytes(std::span(gathered[index])), soon()),
+                 GenerationEnded);
+  }
+
+  EXPECT_EQ(gathered[1], std::vector<int>(kRanks, -1));
+  EXPECT_EQ(gathered[2], (std::vector<int>{0, 1, 2}));
+}
+
 // Wherever it is, in whichever rank's part, and on one rank too; and not longer than the reduction that has it.
 TEST(MemoryCommunicator, TellsEveryRankWhetherAllSumsAreFinite) {
   constexpr std::size_t kFloats = 4096;

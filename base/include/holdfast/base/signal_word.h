@@ -23,6 +23,7 @@ class SignalWord {
   void cancel();
 
   std::uint32_t count() const { return word_.load(std::memory_order_acquire) >> 1; }
+  bool has_reached(std::uint32_t target) const;
   bool is_cancelled() const { return (word_.load(std::memory_order_acquire) & 1U) != 0; }
 
   enum class Outcome { reached, cancelled, deadline_passed };

@@ -270,11 +270,26 @@ void MemoryCommunicator::broadcast(std::span<const std::span<std::byte>> parts, 
 void MemoryCommunicator::gather_all(std::span<const std::byte> own, std::span<std::byte> all, Deadline deadline) {
   HOLDFAST_ASSERT(all.size() == own.size() * static_cast<std::size_t>(shape_.size) && own.size() <= slots_bytes());
   std::memcpy(memory_.own_blocks->writable().data(), own.data(), own.size());
-  barrier(deadline);
-  for (int rank = 0; rank < shape_.size; ++rank) {
-    std::memcpy(all.data() + static_cast<std::size_t>(rank) * own.size(), blocks(rank), own.size());
+  const auto take = [&] {
+    for (int rank = 0; rank < shape_.size; ++rank) {
+      std::memcpy(all.data() + static_cast<std::size_t>(rank) * own.size(), blocks(rank), own.size());
+    }
+  };
+  try {
+    barrier(deadline);
+  } catch (const GenerationEnded&) {
+    if (have_all_arrived()) take();
+    throw;
   }
+  take();
   barrier(deadline);
+}
+
+bool MemoryCommunicator::have_all_arrived() const {
+  for (int rank = 0; rank < shape_.size; ++rank) {
+    if (!signal(rank).has_reached(phase_)) return false;
+  }
+  return true;
 }
 
 void MemoryCommunicator::barrier(Deadline deadline) {

@@ -63,6 +63,7 @@ class MemoryCommunicator final : public Communicator {
  private:
   const std::byte* arena(int rank) const;
   const SignalWord& signal(int rank) const;
+  bool have_all_arrived() const;
   const std::byte* blocks(int rank) const;
   const float* slot(int rank, std::uint32_t index) const;
   const float* segment(int rank) const;

@@ -30,9 +30,16 @@ if(HOLDFAST_SANITIZE)
   endif()
 endif()
 
+# The same where nvcc compiles too. Sums and products of kernels are what the source says, as on the host.
+add_library(holdfast_cuda_options INTERFACE)
+target_compile_options(holdfast_cuda_options INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:$<TARGET_PROPERTY:holdfast_options,INTERFACE_COMPILE_OPTIONS>>
+  $<$<COMPILE_LANGUAGE:CUDA>:-fmad=false -Xcompiler=-Wall,-Wextra,-Wshadow,-ffp-contract=off $<$<BOOL:${HOLDFAST_WARNINGS_AS_ERRORS}>:-Werror=all-warnings>>)
+
 # holdfast_library(NAME): target holdfast_NAME, alias Holdfast::NAME, from src/ and include/ below the current folder.
 function(holdfast_library name)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS src/*.cpp)
+  list(FILTER sources EXCLUDE REGEX "src/(compute/cuda|collective/nccl)/")
   add_library(holdfast_${name} STATIC ${sources})
   add_library(Holdfast::${name} ALIAS holdfast_${name})
   set_target_properties(holdfast_${name} PROPERTIES EXPORT_NAME ${name})

@@ -3,18 +3,20 @@
 // The arithmetic of layers. A back end makes operation objects, each for one shape: what it costs to choose a kernel,
 // to compile it and to find memory is paid when the object is made, not when it runs.
 //
-// All arrays are f32 and row-major in host memory; images are [sample, height, width, channel]. Outputs are
-// overwritten, never added to. A back end and its operations belong to one thread at a time; several back ends may work
-// on several threads at once. For the same shape and number of threads an operation gives the same bits, in any thread
-// and process on machines of the same description(). What fails is thrown as Error naming operation and shape.
+// All arrays are f32 and row-major in the back end's memory space; images are [sample, height, width, channel]. Outputs
+// are overwritten, never added to. On a device an operation is queued in the order of its memory space, and not waited
+// for. A back end and its operations belong to one thread at a time; several back ends may work on several threads at
+// once. For the same shape and number of threads an operation gives the same bits, in any thread and process on
+// machines of the same description(). What fails is thrown as Error naming operation and shape.
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 
+#include "compute/device_kernels.h"
 #include "holdfast/compute/activation.h"
 #include "holdfast/compute/padding.h"
+#include "holdfast/core/memory_space.h"
 
 namespace holdfast::compute {
 
@@ -136,23 +138,26 @@ class BatchNormalizationOperation {
   virtual void backward(const float* input, const float* gamma, const float* output_gradient, float* input_gradient,
                         float* gamma_gradient, float* beta_gradient) = 0;
 
-  // Statistics of the last forward_training(), one value a channel; the variance is the biased one.
-  virtual std::span<const float> mean() const = 0;
-  virtual std::span<const float> variance() const = 0;
+  // What the last forward_training() adds to the sums of its global batch, in 2 * channels + 1 floats: rows * mean of
+  // each channel, rows * (biased) variance of each channel, rows.
+  virtual void contribute(float* contributions) = 0;
 };
 
 struct DropoutShape {
   std::int64_t samples = 0;
   std::int64_t elements = 0;  // of one sample
   float rate = 0;             // in [0, 1): the probability of each element to become zero
+  // Which sequences of draws are this operation's: number step * sequences_per_step + sequence.
+  std::uint64_t sequences_per_step = 1;
+  std::uint64_t sequence = 0;
 };
 
-// Which draws an operation makes: sample i draws from Random(seed, Purpose::dropout, major, first_sample + i), so that
-// the mask of a sample does not depend on the batch that it comes in.
-struct DropoutDraws {
+// Which random draws a training step of a shard makes: sample i of the shard is sample first_sample + i of the global
+// batch, so that its mask does not depend on the batch that it comes in.
+struct Draws {
   std::uint64_t seed = 0;
-  std::uint64_t major = 0;
-  std::uint64_t first_sample = 0;
+  std::int64_t step = 0;
+  std::int64_t first_sample = 0;
 };
 
 // For training only. What is kept is multiplied by 1 / (1 - rate) (Srivastava et al., 2014, "inverted" as all of the
@@ -161,8 +166,9 @@ class DropoutOperation {
  public:
   virtual ~DropoutOperation() = default;
 
-  // `output` may be `input`.
-  virtual void forward(const DropoutDraws& draws, const float* input, float* output) = 0;
+  // Element i of sample k is zero where draw i of Random(seed, Purpose::dropout, sequence of the step, first_sample +
+  // k) is below the rate. `output` may be `input`.
+  virtual void forward(const float* input, float* output) = 0;
   // Of the last forward pass. `input_gradient` may be `output_gradient`.
   virtual void backward(const float* output_gradient, float* input_gradient) = 0;
 };
@@ -180,6 +186,14 @@ class Backend {
                                                                            Use use) = 0;
   virtual std::unique_ptr<DropoutOperation> dropout(const DropoutShape& shape) = 0;
 
+  // Of the passes that follow.
+  virtual void set_draws(const Draws& draws) = 0;
+
+  // Which the back end may share with others; both outlive all arrays and operations.
+  virtual MemorySpace& memory() = 0;
+  // Null where memory() is the host's.
+  virtual DeviceKernels* device_kernels() = 0;
+
   // What the bits depend on besides shapes: "oneDNN 2.6.3, isa avx2, 1 thread per shard".
   virtual std::string description() const = 0;
 };
@@ -187,6 +201,10 @@ class Backend {
 // Each operation runs on exactly `threads` threads (at least 1), whatever the application and the environment say; the
 // application's own OpenMP setting is untouched.
 std::unique_ptr<Backend> make_cpu_backend(int threads);
+
+// Of one device of a machine that can train on it: "cuda:1". Operations and arrays of all back ends of one memory space
+// share its order. Throws Error{unavailable} saying what is missing.
+std::unique_ptr<Backend> make_cuda_backend(const std::string& device);
 
 // The threads that the application and the environment allow the calling thread.
 int default_threads();

@@ -1,0 +1,56 @@
+#pragma once
+
+// Where the arrays of a training lie: in the host's memory, or in that of a device, where the host can follow no
+// pointer but has arrays copied, added and digested.
+//
+// A memory space does things in order: each call acts behind all that was asked of it before, by whomever. Calls that
+// give the host something wait for it, and no longer than set_time_limit() says: then they throw
+// Error{deadline_exceeded}; what went wrong on the device before is thrown, too. For one thread at a time, except where
+// is_host().
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "holdfast/base/digest.h"
+
+namespace holdfast {
+
+class MemorySpace {
+ public:
+  virtual ~MemorySpace() = default;
+
+  // "cpu", "cuda:0"
+  virtual std::string device() const = 0;
+  bool is_host() const { return device() == "cpu"; }
+
+  // Zeros, aligned to at least 64 bytes; given back with the last owner, which the memory space must outlive. Throws
+  // Error{out_of_memory} saying how much there is and how much is missing.
+  virtual std::shared_ptr<float[]> allocate(std::size_t floats) = 0;
+
+  // Spans of one copy have one size.
+  virtual void copy_to_host(std::span<const float> from, std::span<float> to) = 0;
+  // `from` may change on return.
+  virtual void copy_from_host(std::span<const float> from, std::span<float> to) = 0;
+  virtual void copy(std::span<const float> from, std::span<float> to) = 0;
+  // sum[i] += summand[i]
+  virtual void add(std::span<const float> summand, std::span<float> sum) = 0;
+  // digest() of the bytes of all arrays, one behind the other.
+  virtual Digest digest_of(std::span<const std::span<const float>> arrays) = 0;
+
+  // Until everything is done that was asked for.
+  virtual void wait() = 0;
+  virtual void set_time_limit(std::chrono::milliseconds limit) = 0;
+
+  // Host memory that copies to and from this space will use often: they may become faster. Until unpin(), which must be
+  // called before the memory is given back. Does nothing where it cannot help.
+  virtual void pin(std::span<std::byte> memory) = 0;
+  virtual void unpin(std::span<std::byte> memory) = 0;
+};
+
+// Any thread.
+MemorySpace& host_memory();
+
+}  // namespace holdfast

@@ -1,0 +1,41 @@
+// The one symbol of the shared library.
+
+#include <cuda_runtime_api.h>
+
+#include <cstring>
+
+#include "compute/cuda/cuda_error.h"
+#include "compute/cuda_library.h"
+
+namespace holdfast::compute {
+namespace {
+
+class LoadedLibrary final : public CudaLibrary {
+ public:
+  std::vector<CudaDevice> devices() override {
+    int count = 0;
+    check_cuda(cudaGetDeviceCount(&count), "cudaGetDeviceCount");
+    std::vector<CudaDevice> devices;
+    for (int device = 0; device < count; ++device) {
+      cudaDeviceProp properties{};
+      check_cuda(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
+      devices.push_back({properties.name, properties.major, properties.minor, properties.totalGlobalMem});
+    }
+    return devices;
+  }
+
+  std::unique_ptr<Backend> make_backend(int) override {
+    throw Error(ErrorCode::unavailable, "this version of Holdfast has no arithmetic for CUDA devices yet");
+  }
+};
+
+}  // namespace
+}  // namespace holdfast::compute
+
+extern "C" __attribute__((visibility("default"))) holdfast::compute::CudaLibrary* holdfast_cuda_library(
+    const char* interface) {
+  using holdfast::compute::CudaLibrary;
+  if (std::strcmp(interface, CudaLibrary::kInterface) != 0) return nullptr;
+  static holdfast::compute::LoadedLibrary library;
+  return &library;
+}

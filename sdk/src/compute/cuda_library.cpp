@@ -1,0 +1,83 @@
+#include "compute/cuda_library.h"
+
+#include <dlfcn.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <filesystem>
+
+#include "holdfast/base/error.h"
+
+namespace holdfast::compute {
+namespace {
+
+constexpr const char* kFileName = "libholdfast_cuda.so";
+
+// Where it may lie, in the order of the search; a name without a folder is the loader's to find.
+std::vector<std::string> candidates() {
+  if (const char* const given = std::getenv("HOLDFAST_CUDA_LIBRARY")) return {given};
+  std::vector<std::string> paths;
+  std::error_code failure;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", failure);
+  if (!failure) {
+    paths.push_back(program.parent_path() / kFileName);
+    paths.push_back(program.parent_path().parent_path() / "lib" / kFileName);
+  }
+  Dl_info info{};
+  if (::dladdr(reinterpret_cast<const void*>(&cuda_library), &info) != 0 && info.dli_fname != nullptr) {
+    paths.push_back(std::filesystem::path(info.dli_fname).parent_path() / kFileName);
+  }
+  paths.emplace_back(kFileName);
+  return paths;
+}
+
+Error unavailable(const std::string& why) {
+  return Error(ErrorCode::unavailable, "Holdfast cannot train on CUDA devices here: " + why);
+}
+
+void* open_library() {
+  std::string reasons;
+  for (const std::string& path : candidates()) {
+    const bool is_file = path.find('/') != std::string::npos;
+    if (is_file && !std::filesystem::exists(path)) {
+      reasons += (reasons.empty() ? "" : "; ") + path + " does not exist";
+      continue;
+    }
+    if (void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
+    const char* const reason = ::dlerror();
+    reasons += (reasons.empty() ? "" : "; ") + std::string(reason == nullptr ? path + " cannot be loaded" : reason);
+    if (is_file) break;
+  }
+  throw unavailable(reasons + "; build Holdfast with CUDA, or set HOLDFAST_CUDA_LIBRARY, and see `holdfast doctor`");
+}
+
+CudaLibrary& load() {
+  void* const library = open_library();
+  const auto make = reinterpret_cast<MakeCudaLibrary>(::dlsym(library, kMakeCudaLibrary));
+  if (make == nullptr) throw unavailable(std::string(kFileName) + " has no symbol " + kMakeCudaLibrary);
+  CudaLibrary* const made = make(CudaLibrary::kInterface);
+  if (made == nullptr)
+    throw unavailable(std::string(kFileName) + " is of another version of Holdfast than the program");
+  return *made;
+}
+
+}  // namespace
+
+// Never unloaded: the CUDA runtime does not survive that.
+CudaLibrary& cuda_library() {
+  static CudaLibrary& library = load();
+  return library;
+}
+
+std::unique_ptr<Backend> make_cuda_backend(const std::string& device) {
+  int index = -1;
+  const std::string_view digits = std::string_view(device).substr(std::min(device.size(), std::size_t{5}));
+  const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
+  if (!device.starts_with("cuda:") || failure != std::errc() || end != digits.data() + digits.size() || index < 0) {
+    throw Error(ErrorCode::invalid_argument,
+                "\"" + device + "\" is no CUDA device; they are called cuda:0, cuda:1, ...");
+  }
+  return cuda_library().make_backend(index);
+}
+
+}  // namespace holdfast::compute

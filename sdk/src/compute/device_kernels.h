@@ -1,0 +1,86 @@
+#pragma once
+
+// What training needs of a device beside the layers' operations: losses, metrics, optimizers, moving averages. On the
+// host these are functions of the classes that users see (Loss, Metric, Optimizer); there the formulas are documented,
+// and a device gives the same numbers within rounding: sums over samples have one order, and depend on nothing but the
+// shapes.
+//
+// All pointers are to the back end's memory space, rows follow each other without gaps, and nothing is waited for. What
+// an array holds that no sample can have (a class label that is none) is found by check().
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace holdfast::compute {
+
+enum class LossKind {
+  sparse_categorical_crossentropy,
+  categorical_crossentropy,
+  binary_crossentropy,
+  mean_squared_error
+};
+
+struct LossShape {
+  LossKind kind = LossKind::mean_squared_error;
+  bool from_logits = false;  // crossentropies only
+  std::int64_t samples = 0;  // at least 1
+  std::int64_t outputs = 0;  // of one sample
+};
+
+enum class MetricKind { sparse_categorical_accuracy, categorical_accuracy, binary_accuracy, mean_absolute_error };
+
+struct MetricShape {
+  MetricKind kind = MetricKind::mean_absolute_error;
+  float threshold = 0;  // binary_accuracy only
+  std::int64_t samples = 0;
+  std::int64_t outputs = 0;
+};
+
+struct SgdStep {
+  float learning_rate = 0;
+  float momentum = 0;
+  bool nesterov = false;
+};
+
+// See optim/adam_pass.h.
+struct AdamStep {
+  float beta_1_rest = 0;
+  float beta_2_rest = 0;
+  float rate = 0;
+  float epsilon = 0;
+  float kept = 1;  // of the parameter, before the step: 1 - learning_rate * weight_decay
+};
+
+class DeviceKernels {
+ public:
+  virtual ~DeviceKernels() = default;
+
+  // *sum = sum of the sample losses; gradient[i] = scale * d(that sum) / d outputs[i], unless `gradient` is null.
+  virtual void loss(const LossShape& shape, const float* outputs, const float* targets, float scale, float* gradient,
+                    float* sum) = 0;
+  virtual void metric(const MetricShape& shape, const float* outputs, const float* targets, float* sum) = 0;
+
+  // `velocity` is null without momentum.
+  virtual void sgd(const SgdStep& step, std::size_t floats, float* parameters, const float* gradients,
+                   float* velocity) = 0;
+  virtual void adam(const AdamStep& step, std::size_t floats, float* parameters, const float* gradients, float* m,
+                    float* v) = 0;
+
+  // moving[i] = moving[i] * momentum + sums[i] / *count * (1 - momentum); nothing where *count is 0.
+  virtual void update_moving(const float* sums, const float* count, std::size_t floats, float momentum,
+                             float* moving) = 0;
+
+  struct Gap {
+    std::size_t begin = 0;  // in floats
+    std::size_t end = 0;
+  };
+  // Zeros into all gaps of an arena.
+  virtual void clear(std::span<const Gap> gaps, float* arena) = 0;
+
+  // Waits, and throws Error{invalid_argument} naming the first sample with a target that no sample can have, of any
+  // loss since the last check.
+  virtual void check() = 0;
+};
+
+}  // namespace holdfast::compute

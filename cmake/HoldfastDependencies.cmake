@@ -50,8 +50,6 @@ if(HOLDFAST_BUILDS_CUDA)
     # And PTX of the last, for what comes after it.
     set(CMAKE_CUDA_ARCHITECTURES 80-real 90)
   endif()
-  set(CMAKE_CUDA_STANDARD 20)
-  set(CMAKE_CUDA_STANDARD_REQUIRED ON)
   enable_language(CUDA)
 else()
   message(STATUS "Holdfast: CUDA back end: no (missing: ${HOLDFAST_CUDA_MISSING}); training runs on CPUs")

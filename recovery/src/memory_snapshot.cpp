@@ -49,27 +49,20 @@ MemorySnapshots::Header& MemorySnapshots::header(int slot) {
   return reinterpret_cast<Header*>(memory_.writable().data())[slot];
 }
 
-bool MemorySnapshots::write(int generation, std::int64_t step, std::span<const std::span<const std::byte>> parts,
+bool MemorySnapshots::write(int generation, std::int64_t step, std::size_t bytes, const Write& write,
                             const Accepts& accepts) {
+  HOLDFAST_ASSERT(bytes <= capacity_bytes());
   const bool first_is_newer = header(0).is_whole != 0 && (header(1).is_whole == 0 || header(0).step > header(1).step);
   const int slot = first_is_newer ? 1 : 0;
   Header& target = header(slot);
   target.is_whole.store(0, std::memory_order_release);
   std::atomic_thread_fence(std::memory_order_seq_cst);
   std::byte* const begin = memory_.writable().data() + kPageBytes + static_cast<std::size_t>(slot) * capacity_bytes();
-  std::byte* next = begin;
-  std::size_t bytes = 0;
   DigestBuilder builder;
-  for (std::span<const std::byte> part : parts) {
-    HOLDFAST_ASSERT(bytes + part.size() <= capacity_bytes());
-    bytes += part.size();
-    while (!part.empty()) {
-      const std::span<const std::byte> piece = part.first(std::min(part.size(), kPieceBytes));
-      std::memcpy(next, piece.data(), piece.size());
-      builder.update(piece);
-      next += piece.size();
-      part = part.subspan(piece.size());
-    }
+  for (std::size_t at = 0; at < bytes; at += kPieceBytes) {
+    const std::span<std::byte> piece(begin + at, std::min(bytes - at, kPieceBytes));
+    write(at, piece);
+    builder.update(piece);
   }
   target.step = step;
   target.bytes = bytes;

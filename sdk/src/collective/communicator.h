@@ -20,6 +20,17 @@ struct FloatRange {
   std::size_t end = 0;
 };
 
+// A block of floats that is added over shards: gradients in the memory space of the training, and behind them a tail in
+// the host's memory. A FloatRange counts through both.
+struct Slot {
+  std::span<float> gradients;
+  std::span<float> tail;
+};
+struct Sums {
+  std::span<const float> gradients;
+  std::span<const float> tail;
+};
+
 // This rank's peers are no longer what they were: it keeps its state, and goes on in the next generation.
 class GenerationEnded : public Error {
  public:
@@ -35,12 +46,12 @@ class Communicator {
 
   // This rank's slots, for ShardAccumulator. They may be written between two reductions, and no longer once reduce()
   // was called.
-  virtual std::vector<std::span<float>> slots() = 0;
+  virtual std::vector<Slot> slots() = 0;
 
   // The shard-order sum of `range`: `covering_slots` names the slot of each covering node of this rank's shards, from
-  // left to right. The span covers the whole block, of which only `range` is defined, is the same on every rank, and is
-  // valid until the next call.
-  virtual std::span<const float> reduce(std::span<const int> covering_slots, FloatRange range, Deadline deadline) = 0;
+  // left to right. The sums cover the whole block, of which only `range` is defined, are the same on every rank, and
+  // are valid until the next call.
+  virtual Sums reduce(std::span<const int> covering_slots, FloatRange range, Deadline deadline) = 0;
 
   // Whether the whole range of the last reduction is neither NaN nor infinite; the same answer on every rank.
   virtual bool was_finite() const = 0;
@@ -51,6 +62,9 @@ class Communicator {
   void broadcast(std::span<std::byte> bytes, int root, bool takes, Deadline deadline) {
     broadcast(std::span(&bytes, 1), root, takes, deadline);
   }
+
+  // The same of arrays in the memory space of the training.
+  virtual void broadcast_arrays(std::span<const std::span<float>> arrays, int root, bool takes, Deadline deadline) = 0;
 
   // Every rank's bytes, in the order of ranks; `all` has room for as many times `own`. Where some rank got them, every
   // rank whose call ends with GenerationEnded has them in `all`, too; where none did, `all` may be as it was.

@@ -6,15 +6,6 @@
 #include "holdfast/base/error.h"
 
 namespace holdfast {
-namespace {
-
-void add_to(std::span<float> left, std::span<const float> right, FloatRange range) {
-  float* __restrict sum = left.data();
-  const float* __restrict addend = right.data();
-  for (std::size_t i = range.begin; i < range.end; ++i) sum[i] += addend[i];
-}
-
-}  // namespace
 
 int ShardAccumulator::slots_needed(int local, int workers) {
   // Between two shards that are still running, what is complete is covered by at most 2 log2 nodes.
@@ -22,8 +13,8 @@ int ShardAccumulator::slots_needed(int local, int workers) {
   return std::min(local, workers * (1 + 2 * levels));
 }
 
-ShardAccumulator::ShardAccumulator(ShardTree tree, ShardRange local, std::vector<std::span<float>> slots)
-    : tree_(tree), local_(local), slots_(std::move(slots)) {
+ShardAccumulator::ShardAccumulator(ShardTree tree, ShardRange local, std::vector<Slot> slots, MemorySpace& memory)
+    : tree_(tree), local_(local), slots_(std::move(slots)), memory_(memory) {
   reset();
 }
 
@@ -35,13 +26,28 @@ void ShardAccumulator::reset() {
   for (int slot = static_cast<int>(slots_.size()) - 1; slot >= 0; --slot) free_slots_.push_back(slot);
 }
 
-std::span<float> ShardAccumulator::acquire(int shard) {
+Slot ShardAccumulator::acquire(int shard) {
   const std::lock_guard lock(mutex_);
   HOLDFAST_ASSERT(local_.contains({shard, shard + 1}) && !free_slots_.empty());
   const int slot = free_slots_.back();
   free_slots_.pop_back();
   running_[shard] = slot;
   return slots_[static_cast<std::size_t>(slot)];
+}
+
+void ShardAccumulator::add_to(const Slot& left, const Slot& right, FloatRange range) const {
+  const std::size_t gradients = left.gradients.size();
+  const auto part = [](const auto& floats, std::size_t begin, std::size_t end) {
+    return floats.subspan(begin, end - begin);
+  };
+  if (range.begin < gradients) {
+    const std::size_t end = std::min(range.end, gradients);
+    memory_.add(part(right.gradients, range.begin, end), part(left.gradients, range.begin, end));
+  }
+  if (range.end > gradients) {
+    const std::size_t begin = std::max(range.begin, gradients) - gradients;
+    host_memory().add(part(right.tail, begin, range.end - gradients), part(left.tail, begin, range.end - gradients));
+  }
 }
 
 void ShardAccumulator::complete(int shard, FloatRange range) {

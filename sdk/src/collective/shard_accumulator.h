@@ -11,6 +11,7 @@
 
 #include "collective/communicator.h"
 #include "collective/shard_tree.h"
+#include "holdfast/core/memory_space.h"
 
 namespace holdfast {
 
@@ -19,14 +20,14 @@ class ShardAccumulator {
   // How many slots are needed for `local` shards when up to `workers` are computed at once.
   static int slots_needed(int local, int workers);
 
-  // `slots` (all of one size) outlive the accumulator.
-  ShardAccumulator(ShardTree tree, ShardRange local, std::vector<std::span<float>> slots);
+  // `slots` (all of one size), whose gradients lie in `memory`, outlive the accumulator.
+  ShardAccumulator(ShardTree tree, ShardRange local, std::vector<Slot> slots, MemorySpace& memory = host_memory());
 
   // Begins a step: all slots are free again. Not while a shard is being computed.
   void reset();
 
   // The slot to compute `shard` into; its content is undefined. Any thread.
-  std::span<float> acquire(int shard);
+  Slot acquire(int shard);
   // Says that `range` of the shard's slot is written, and adds there what can be added. The same range for all shards
   // of a step. Any thread.
   void complete(int shard, FloatRange range);
@@ -40,9 +41,12 @@ class ShardAccumulator {
     int slot;
   };
 
+  void add_to(const Slot& left, const Slot& right, FloatRange range) const;
+
   const ShardTree tree_;
   const ShardRange local_;
-  const std::vector<std::span<float>> slots_;
+  const std::vector<Slot> slots_;
+  MemorySpace& memory_;
 
   mutable std::mutex mutex_;
   std::vector<int> free_slots_;         // guarded by mutex_

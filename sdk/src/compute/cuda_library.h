@@ -9,6 +9,11 @@
 
 #include "compute/backend.h"
 
+namespace holdfast {
+class Communicator;
+struct DeviceCommunicatorShape;
+}  // namespace holdfast
+
 namespace holdfast::compute {
 
 struct CudaDevice {
@@ -29,6 +34,9 @@ class CudaLibrary {
 
   virtual std::vector<CudaDevice> devices() = 0;
   virtual std::unique_ptr<Backend> make_backend(int device) = 0;
+  // See make_device_communicator(); for two ranks and more.
+  virtual std::unique_ptr<Communicator> make_communicator(std::unique_ptr<Communicator> host, MemorySpace& memory,
+                                                          const DeviceCommunicatorShape& shape) = 0;
 };
 
 // Loads it at the first call: from HOLDFAST_CUDA_LIBRARY where that is set, else beside the program or this library, or

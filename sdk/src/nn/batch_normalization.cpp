@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "compute/device_kernels.h"
 #include "holdfast/base/error.h"
 #include "nn/config.h"
 #include "nn/model_stage_builder.h"
@@ -20,9 +21,8 @@ struct Offsets {
 
 class BatchNormalizationStage : public ModelStage {
  public:
-  BatchNormalizationStage(std::unique_ptr<compute::BatchNormalizationOperation> operation, const Offsets& offsets,
-                          std::int64_t rows)
-      : operation_(std::move(operation)), offsets_(offsets), rows_(static_cast<float>(rows)) {}
+  BatchNormalizationStage(std::unique_ptr<compute::BatchNormalizationOperation> operation, const Offsets& offsets)
+      : operation_(std::move(operation)), offsets_(offsets) {}
 
   void forward(const ForwardPass& pass, const float* input, float* output) override {
     const float* const gamma = pass.parameters + offsets_.gamma;
@@ -35,16 +35,12 @@ class BatchNormalizationStage : public ModelStage {
   void backward(const BackwardPass& pass, const ModelStageGradient& arrays) override {
     operation_->backward(arrays.input, pass.parameters + offsets_.gamma, arrays.output_gradient, arrays.input_gradient,
                          pass.gradients + offsets_.gamma, pass.gradients + offsets_.beta);
-    float* contribution = pass.contributions + offsets_.contributions;
-    for (const float mean : operation_->mean()) *contribution++ = rows_ * mean;
-    for (const float variance : operation_->variance()) *contribution++ = rows_ * variance;
-    *contribution = rows_;
+    operation_->contribute(pass.contributions + offsets_.contributions);
   }
 
  private:
   std::unique_ptr<compute::BatchNormalizationOperation> operation_;
   const Offsets offsets_;
-  const float rows_;  // samples times positions
 };
 
 WeightDescription per_channel(const std::string& name, const Shape& input, const Initializer& initializer) {
@@ -93,6 +89,16 @@ void BatchNormalization::update_buffers(std::span<const float> contributions,
   }
 }
 
+void BatchNormalization::update_buffers_on(compute::DeviceKernels& device, const float* contributions,
+                                           std::span<const std::span<float>> buffers) const {
+  const std::size_t channels = buffers.front().size();
+  const float* const count = contributions + 2 * channels;
+  for (const std::span<float> moving : buffers) {
+    device.update_moving(contributions, count, channels, momentum_, moving.data());
+    contributions += channels;
+  }
+}
+
 void BatchNormalization::add_stages(ModelStageBuilder& builder) const {
   const std::int64_t rows = builder.samples() * leading_elements(builder.input_shape());
   auto operation = builder.backend().batch_normalization(
@@ -102,7 +108,7 @@ void BatchNormalization::add_stages(ModelStageBuilder& builder) const {
                            .moving_mean = builder.buffer_offset(0),
                            .moving_variance = builder.buffer_offset(1),
                            .contributions = builder.contribution_offset()};
-  builder.add(std::make_unique<BatchNormalizationStage>(std::move(operation), offsets, rows), {.has_parameters = true});
+  builder.add(std::make_unique<BatchNormalizationStage>(std::move(operation), offsets), {.has_parameters = true});
 }
 
 void BatchNormalization::write_config(ConfigWriter& config) const {

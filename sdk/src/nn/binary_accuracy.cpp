@@ -3,6 +3,7 @@
 #include <cmath>
 #include <utility>
 
+#include "compute/device_kernels.h"
 #include "core/json_text.h"
 #include "holdfast/base/error.h"
 #include "nn/sample_rows.h"
@@ -31,6 +32,14 @@ float BinaryAccuracy::sum(std::span<const float> outputs, std::span<const float>
   std::int64_t hits = 0;
   for (std::size_t i = 0; i < outputs.size(); ++i) hits += targets[i] == (outputs[i] > threshold_ ? 1.0F : 0.0F);
   return static_cast<float>(static_cast<double>(hits) / static_cast<double>(rows.output_elements));
+}
+
+void BinaryAccuracy::sum_on(compute::DeviceKernels& device, const DeviceBatch& batch) const {
+  device.metric({.kind = compute::MetricKind::binary_accuracy,
+                 .threshold = threshold_,
+                 .samples = batch.samples,
+                 .outputs = batch.output_elements},
+                batch.outputs, batch.targets, batch.sum);
 }
 
 }  // namespace holdfast

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "compute/device_kernels.h"
 #include "nn/sample_rows.h"
 #include "nn/softmax_row.h"
 
@@ -60,6 +61,15 @@ float BinaryCrossentropy::evaluate(std::span<const float> outputs, std::span<con
     if (!gradient.empty()) gradient[i] = factor * element.gradient;
   }
   return rows.count == 0 ? 0.0F : static_cast<float>(sum / static_cast<double>(rows.output_elements));
+}
+
+void BinaryCrossentropy::evaluate_on(compute::DeviceKernels& device, const DeviceBatch& batch, float scale,
+                                     float* gradient) const {
+  device.loss({.kind = compute::LossKind::binary_crossentropy,
+               .from_logits = options_.from_logits,
+               .samples = batch.samples,
+               .outputs = batch.output_elements},
+              batch.outputs, batch.targets, scale, gradient, batch.sum);
 }
 
 }  // namespace holdfast

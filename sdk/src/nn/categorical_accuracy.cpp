@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "compute/device_kernels.h"
 #include "core/json_text.h"
 #include "nn/sample_rows.h"
 
@@ -25,6 +26,12 @@ float CategoricalAccuracy::sum(std::span<const float> outputs, std::span<const f
     hits += index_of_largest(rows.output(row)) == index_of_largest(rows.target(row));
   }
   return static_cast<float>(hits);
+}
+
+void CategoricalAccuracy::sum_on(compute::DeviceKernels& device, const DeviceBatch& batch) const {
+  device.metric(
+      {.kind = compute::MetricKind::categorical_accuracy, .samples = batch.samples, .outputs = batch.output_elements},
+      batch.outputs, batch.targets, batch.sum);
 }
 
 }  // namespace holdfast

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "compute/device_kernels.h"
 #include "nn/sample_rows.h"
 #include "nn/softmax_row.h"
 
@@ -71,6 +72,15 @@ float CategoricalCrossentropy::evaluate(std::span<const float> outputs, std::spa
     sum += evaluate_row(rows.output(row), rows.target(row), scale, rows.gradient(gradient, row));
   }
   return static_cast<float>(sum);
+}
+
+void CategoricalCrossentropy::evaluate_on(compute::DeviceKernels& device, const DeviceBatch& batch, float scale,
+                                          float* gradient) const {
+  device.loss({.kind = compute::LossKind::categorical_crossentropy,
+               .from_logits = options_.from_logits,
+               .samples = batch.samples,
+               .outputs = batch.output_elements},
+              batch.outputs, batch.targets, scale, gradient, batch.sum);
 }
 
 }  // namespace holdfast

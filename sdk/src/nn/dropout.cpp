@@ -10,15 +10,9 @@ namespace {
 
 class DropoutStage : public ModelStage {
  public:
-  DropoutStage(std::unique_ptr<compute::DropoutOperation> operation, std::size_t layer_index)
-      : operation_(std::move(operation)), layer_index_(layer_index) {}
+  explicit DropoutStage(std::unique_ptr<compute::DropoutOperation> operation) : operation_(std::move(operation)) {}
 
-  void forward(const ForwardPass& pass, const float* input, float* output) override {
-    // Each dropout layer of each step draws a sequence of its own; a model has no more than kMaximumLayers layers.
-    const std::uint64_t major = static_cast<std::uint64_t>(pass.draws.step) * Sequential::kMaximumLayers + layer_index_;
-    const auto first_sample = static_cast<std::uint64_t>(pass.draws.first_sample);
-    operation_->forward({.seed = pass.draws.seed, .major = major, .first_sample = first_sample}, input, output);
-  }
+  void forward(const ForwardPass&, const float* input, float* output) override { operation_->forward(input, output); }
 
   void backward(const BackwardPass&, const ModelStageGradient& arrays) override {
     operation_->backward(arrays.output_gradient, arrays.input_gradient);
@@ -26,7 +20,6 @@ class DropoutStage : public ModelStage {
 
  private:
   std::unique_ptr<compute::DropoutOperation> operation_;
-  const std::size_t layer_index_;
 };
 
 }  // namespace
@@ -42,10 +35,13 @@ Shape Dropout::output_shape(const Shape& input) const {
 
 void Dropout::add_stages(ModelStageBuilder& builder) const {
   if (!builder.is_training() || rate_ == 0) return;
-  auto operation = builder.backend().dropout(
-      {.samples = builder.samples(), .elements = builder.input_shape().element_count(), .rate = rate_});
-  builder.add(std::make_unique<DropoutStage>(std::move(operation), builder.layer_index()),
-              {.may_overwrite_input = true});
+  // Each dropout layer of each step draws a sequence of its own; a model has no more than kMaximumLayers layers.
+  auto operation = builder.backend().dropout({.samples = builder.samples(),
+                                              .elements = builder.input_shape().element_count(),
+                                              .rate = rate_,
+                                              .sequences_per_step = Sequential::kMaximumLayers,
+                                              .sequence = builder.layer_index()});
+  builder.add(std::make_unique<DropoutStage>(std::move(operation)), {.may_overwrite_input = true});
 }
 
 void Dropout::write_config(ConfigWriter& config) const {

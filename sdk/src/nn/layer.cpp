@@ -34,4 +34,10 @@ std::size_t Layer::contribution_count(const Shape&) const {
 }
 void Layer::update_buffers(std::span<const float>, std::span<const std::span<float>>) const {}
 
+void Layer::update_buffers_on(compute::DeviceKernels&, const float*, std::span<const std::span<float>> buffers) const {
+  if (buffers.empty()) return;
+  throw Error(ErrorCode::unsupported, "layer " + name() + " of kind " + std::string(kind()) +
+                                          " keeps buffers up on the host only; train on CPUs, or without it");
+}
+
 }  // namespace holdfast

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <utility>
 
+#include "compute/device_kernels.h"
 #include "core/json_text.h"
 #include "nn/sample_rows.h"
 
@@ -25,6 +26,12 @@ float MeanAbsoluteError::sum(std::span<const float> outputs, std::span<const flo
   double total = 0;
   for (std::size_t i = 0; i < outputs.size(); ++i) total += std::abs(static_cast<double>(outputs[i]) - targets[i]);
   return static_cast<float>(total / static_cast<double>(rows.output_elements));
+}
+
+void MeanAbsoluteError::sum_on(compute::DeviceKernels& device, const DeviceBatch& batch) const {
+  device.metric(
+      {.kind = compute::MetricKind::mean_absolute_error, .samples = batch.samples, .outputs = batch.output_elements},
+      batch.outputs, batch.targets, batch.sum);
 }
 
 }  // namespace holdfast

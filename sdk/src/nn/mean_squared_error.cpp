@@ -1,5 +1,6 @@
 #include "holdfast/nn/mean_squared_error.h"
 
+#include "compute/device_kernels.h"
 #include "nn/sample_rows.h"
 
 namespace holdfast {
@@ -45,6 +46,13 @@ float MeanSquaredError::evaluate(std::span<const float> outputs, std::span<const
     sum += difference * difference;
   }
   return static_cast<float>(sum / elements);
+}
+
+void MeanSquaredError::evaluate_on(compute::DeviceKernels& device, const DeviceBatch& batch, float scale,
+                                   float* gradient) const {
+  device.loss(
+      {.kind = compute::LossKind::mean_squared_error, .samples = batch.samples, .outputs = batch.output_elements},
+      batch.outputs, batch.targets, scale, gradient, batch.sum);
 }
 
 }  // namespace holdfast

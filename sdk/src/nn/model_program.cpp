@@ -17,8 +17,32 @@ static std::size_t elements(const Shape& shape, std::int64_t samples) {
   return static_cast<std::size_t>(shape.with_batch(samples).element_count());
 }
 
+static std::vector<compute::DeviceKernels::Gap> padding_of(const ArenaLayout& layout) {
+  std::vector<compute::DeviceKernels::Gap> gaps;
+  std::size_t end = 0;  // of the entry before
+  const auto add_gap = [&](std::size_t next) {
+    if (next > end) gaps.push_back({.begin = end, .end = next});
+  };
+  for (const ArenaEntry& entry : layout.entries()) {
+    add_gap(entry.offset);
+    end = entry.offset + entry.element_count();
+  }
+  add_gap(layout.float_count());
+  return gaps;
+}
+
+ModelProgram::ModelProgram(const Sequential& model, std::unique_ptr<compute::Backend> backend)
+    : model_(model),
+      backend_(std::move(backend)),
+      contribution_count_(count_contributions(model)),
+      padding_(padding_of(model.parameters())),
+      training_activations_(backend_->memory()),
+      inference_activations_(backend_->memory()),
+      gradients_a_(backend_->memory()),
+      gradients_b_(backend_->memory()) {}
+
 ModelProgram::ModelProgram(const Sequential& model, int threads)
-    : model_(model), backend_(compute::make_cpu_backend(threads)), contribution_count_(count_contributions(model)) {}
+    : ModelProgram(model, compute::make_cpu_backend(threads)) {}
 
 ModelProgram::~ModelProgram() = default;
 
@@ -50,7 +74,8 @@ std::span<const float> ModelProgram::forward_training(std::span<const float> fea
   last_features_ = features;
   last_samples_ = samples;
   if (samples == 0) return {};
-  const ForwardPass pass = {.parameters = parameters.data(), .draws = draws, .before_layer = before_layer_};
+  backend_->set_draws(draws);
+  const ForwardPass pass = {.parameters = parameters.data(), .before_layer = before_layer_};
   const float* const output = last_plan_->forward(pass, features.data(), training_activations_.data());
   return {output, elements(model_.output_shape(), samples)};
 }
@@ -74,8 +99,8 @@ void ModelProgram::backward(std::span<const float> output_gradient, std::span<co
   HOLDFAST_ASSERT(parameters.size() == model_.parameters().float_count() && gradients.size() == parameters.size());
   HOLDFAST_ASSERT(contributions.size() == contribution_count_);
   if (last_samples_ == 0) {
-    std::fill(gradients.begin(), gradients.end(), 0.0F);
-    std::fill(contributions.begin(), contributions.end(), 0.0F);
+    backend_->memory().fill_zero(gradients);
+    backend_->memory().fill_zero(contributions);
     return;
   }
   const BackwardPass pass = {.parameters = parameters.data(),
@@ -88,23 +113,31 @@ void ModelProgram::backward(std::span<const float> output_gradient, std::span<co
 }
 
 void ModelProgram::clear_padding(std::span<float> gradients) const {
-  std::size_t end = 0;  // of the entry before
-  for (const ArenaEntry& entry : model_.parameters().entries()) {
-    std::fill(gradients.begin() + end, gradients.begin() + entry.offset, 0.0F);
-    end = entry.offset + entry.element_count();
+  if (compute::DeviceKernels* const device = backend_->device_kernels()) {
+    return device->clear(padding_, gradients.data());
   }
-  std::fill(gradients.begin() + end, gradients.end(), 0.0F);
+  for (const compute::DeviceKernels::Gap& gap : padding_) {
+    std::fill_n(gradients.data() + gap.begin, gap.end - gap.begin, 0.0F);
+  }
+}
+
+std::vector<std::span<float>> ModelProgram::buffers_of(const SequentialLayer& layer, std::span<float> buffers) const {
+  std::vector<std::span<float>> views;
+  const std::size_t count = layer.layer->buffers(layer.input_shape).size();
+  for (std::size_t i = 0; i < count; ++i) views.push_back(model_.buffers().view(buffers, layer.first_buffer + i));
+  return views;
 }
 
 void ModelProgram::update_buffers(std::span<const float> contributions, std::span<float> buffers) const {
   HOLDFAST_ASSERT(contributions.size() == contribution_count_);
   for (const SequentialLayer& layer : model_.layers()) {
     const std::size_t count = layer.layer->contribution_count(layer.input_shape);
-    std::vector<std::span<float>> views;
-    const std::size_t buffer_count = layer.layer->buffers(layer.input_shape).size();
-    for (std::size_t i = 0; i < buffer_count; ++i)
-      views.push_back(model_.buffers().view(buffers, layer.first_buffer + i));
-    layer.layer->update_buffers(contributions.first(count), views);
+    const std::vector<std::span<float>> views = buffers_of(layer, buffers);
+    if (compute::DeviceKernels* const device = backend_->device_kernels()) {
+      layer.layer->update_buffers_on(*device, contributions.data(), views);
+    } else {
+      layer.layer->update_buffers(contributions.first(count), views);
+    }
     contributions = contributions.subspan(count);
   }
 }

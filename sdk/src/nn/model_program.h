@@ -12,24 +12,28 @@
 #include <string>
 #include <vector>
 
-#include "compute/aligned_floats.h"
 #include "compute/backend.h"
+#include "compute/growing_floats.h"
 #include "holdfast/nn/sequential.h"
 #include "nn/model_stage.h"
 
 namespace holdfast {
 
 class ModelPlan;
+using compute::Draws;
 
 class ModelProgram {
  public:
   // A shard of a batch and of an epoch's last batch, in training and in evaluation, and some to spare.
   static constexpr std::size_t kPlansKept = 8;
 
+  ModelProgram(const Sequential& model, std::unique_ptr<compute::Backend> backend);
+  // On the CPU.
   ModelProgram(const Sequential& model, int threads);
   ~ModelProgram();
 
-  // All spans of parameters, gradients and buffers are arenas of the model's layouts. `features` is [samples,
+  // All arrays lie in the back end's memory space. Those of parameters, gradients and buffers are arenas of the model's
+  // layouts. `features` is [samples,
   // input...]; what is returned is [samples, output...], valid until the next forward pass. No samples are fine and
   // give no outputs.
   //
@@ -48,6 +52,7 @@ class ModelProgram {
   // What each pass calls before each layer; an exception of it ends the pass and reaches its caller.
   void call_before_layers(BeforeLayer before_layer) { before_layer_ = std::move(before_layer); }
 
+  compute::Backend& backend() { return *backend_; }
   std::size_t contribution_count() const { return contribution_count_; }
   // `contributions` are those of all shards of a batch, added up.
   void update_buffers(std::span<const float> contributions, std::span<float> buffers) const;
@@ -58,18 +63,20 @@ class ModelProgram {
  private:
   std::shared_ptr<ModelPlan> plan(std::int64_t samples, bool is_training);
   void clear_padding(std::span<float> gradients) const;
+  std::vector<std::span<float>> buffers_of(const SequentialLayer& layer, std::span<float> buffers) const;
 
   const Sequential model_;
   const std::unique_ptr<compute::Backend> backend_;
   const std::size_t contribution_count_;
+  const std::vector<compute::DeviceKernels::Gap> padding_;  // of the model's parameters
   BeforeLayer before_layer_ = [] {};
   std::list<std::shared_ptr<ModelPlan>> plans_;  // most recent first
 
   // Shared by all plans. Training has its own, so that an inference between its two passes does no harm.
-  compute::AlignedFloats training_activations_;
-  compute::AlignedFloats inference_activations_;
-  compute::AlignedFloats gradients_a_;
-  compute::AlignedFloats gradients_b_;
+  compute::GrowingFloats training_activations_;
+  compute::GrowingFloats inference_activations_;
+  compute::GrowingFloats gradients_a_;
+  compute::GrowingFloats gradients_b_;
 
   // Of the last forward_training(); no plan for no samples.
   std::shared_ptr<ModelPlan> last_plan_;

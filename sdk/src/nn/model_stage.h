@@ -8,21 +8,12 @@
 
 namespace holdfast {
 
-// Which random draws a training step of a shard makes: sample i of the shard is sample first_sample + i of the global
-// batch.
-struct Draws {
-  std::uint64_t seed = 0;
-  std::int64_t step = 0;
-  std::int64_t first_sample = 0;
-};
-
 // What a pass calls before each layer; an exception of it ends the pass.
 using BeforeLayer = std::function<void()>;
 
 struct ForwardPass {
   const float* parameters = nullptr;
   const float* buffers = nullptr;  // null in training
-  Draws draws = {};                // training only
   const BeforeLayer& before_layer;
 };
 

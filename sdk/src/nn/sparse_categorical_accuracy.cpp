@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "compute/device_kernels.h"
 #include "core/json_text.h"
 #include "nn/sample_rows.h"
 
@@ -25,6 +26,13 @@ float SparseCategoricalAccuracy::sum(std::span<const float> outputs, std::span<c
     hits += static_cast<float>(index_of_largest(rows.output(row))) == targets[row];
   }
   return static_cast<float>(hits);
+}
+
+void SparseCategoricalAccuracy::sum_on(compute::DeviceKernels& device, const DeviceBatch& batch) const {
+  device.metric({.kind = compute::MetricKind::sparse_categorical_accuracy,
+                 .samples = batch.samples,
+                 .outputs = batch.output_elements},
+                batch.outputs, batch.targets, batch.sum);
 }
 
 }  // namespace holdfast

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "compute/device_kernels.h"
 #include "holdfast/base/error.h"
 #include "nn/sample_rows.h"
 #include "nn/softmax_row.h"
@@ -74,6 +75,15 @@ float SparseCategoricalCrossentropy::evaluate(std::span<const float> outputs, st
     sum += evaluate_row(rows.output(row), checked_class(rows, row), scale, rows.gradient(gradient, row));
   }
   return static_cast<float>(sum);
+}
+
+void SparseCategoricalCrossentropy::evaluate_on(compute::DeviceKernels& device, const DeviceBatch& batch, float scale,
+                                                float* gradient) const {
+  device.loss({.kind = compute::LossKind::sparse_categorical_crossentropy,
+               .from_logits = options_.from_logits,
+               .samples = batch.samples,
+               .outputs = batch.output_elements},
+              batch.outputs, batch.targets, scale, gradient, batch.sum);
 }
 
 }  // namespace holdfast

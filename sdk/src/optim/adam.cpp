@@ -31,11 +31,21 @@ std::vector<std::string> Adam::slot_names() const {
   return {"m", "v"};
 }
 
+static AdamRates rates_of(const AdamOptions& options) {
+  return {.learning_rate = options.learning_rate,
+          .beta_1 = options.beta_1,
+          .beta_2 = options.beta_2,
+          .epsilon = options.epsilon};
+}
+
 void Adam::update(std::int64_t step, std::span<float> parameters, std::span<const float> gradients,
                   std::span<const std::span<float>> slots) const {
-  const AdamFactors factors =
-      adam_factors(step, options_.learning_rate, options_.beta_1, options_.beta_2, options_.epsilon);
-  adam_pass(factors, 1.0F, parameters, gradients, slots);
+  adam_pass(adam_step(step, rates_of(options_)), parameters, gradients, slots);
+}
+
+void Adam::update_on(compute::DeviceKernels& device, std::int64_t step, std::span<float> parameters,
+                     std::span<const float> gradients, std::span<const std::span<float>> slots) const {
+  adam_pass_on(device, adam_step(step, rates_of(options_)), parameters, gradients, slots);
 }
 
 }  // namespace holdfast

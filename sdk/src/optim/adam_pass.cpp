@@ -6,26 +6,34 @@
 
 namespace holdfast {
 
-AdamFactors adam_factors(std::int64_t step, float learning_rate, float beta_1, float beta_2, float epsilon) {
+compute::AdamStep adam_step(std::int64_t step, const AdamRates& rates) {
   HOLDFAST_ASSERT(step >= 1);
-  const double correction_1 = 1.0 - std::pow(static_cast<double>(beta_1), static_cast<double>(step));
-  const double correction_2 = 1.0 - std::pow(static_cast<double>(beta_2), static_cast<double>(step));
-  return {.beta_1_rest = 1.0F - beta_1,
-          .beta_2_rest = 1.0F - beta_2,
-          .rate = static_cast<float>(learning_rate * std::sqrt(correction_2) / correction_1),
-          .epsilon = epsilon};
+  const double correction_1 = 1.0 - std::pow(static_cast<double>(rates.beta_1), static_cast<double>(step));
+  const double correction_2 = 1.0 - std::pow(static_cast<double>(rates.beta_2), static_cast<double>(step));
+  return {.beta_1_rest = 1.0F - rates.beta_1,
+          .beta_2_rest = 1.0F - rates.beta_2,
+          .rate = static_cast<float>(rates.learning_rate * std::sqrt(correction_2) / correction_1),
+          .epsilon = rates.epsilon,
+          .kept = rates.kept};
 }
 
-void adam_pass(const AdamFactors& factors, float kept, std::span<float> parameters, std::span<const float> gradients,
-               std::span<const std::span<float>> slots) {
+static void require_one_length(std::span<float> parameters, std::span<const float> gradients,
+                               std::span<const std::span<float>> slots) {
   const std::size_t count = parameters.size();
   HOLDFAST_ASSERT(slots.size() == 2 && gradients.size() == count && slots[0].size() == count &&
                   slots[1].size() == count);
+}
+
+void adam_pass(const compute::AdamStep& step, std::span<float> parameters, std::span<const float> gradients,
+               std::span<const std::span<float>> slots) {
+  require_one_length(parameters, gradients, slots);
+  const std::size_t count = parameters.size();
   // Not a structured binding: clang 14 takes none into a loop of OpenMP.
-  const float beta_1_rest = factors.beta_1_rest;
-  const float beta_2_rest = factors.beta_2_rest;
-  const float rate = factors.rate;
-  const float epsilon = factors.epsilon;
+  const float beta_1_rest = step.beta_1_rest;
+  const float beta_2_rest = step.beta_2_rest;
+  const float rate = step.rate;
+  const float epsilon = step.epsilon;
+  const float kept = step.kept;
   float* const __restrict parameter = parameters.data();
   const float* const __restrict gradient = gradients.data();
   float* const __restrict m = slots[0].data();
@@ -36,6 +44,12 @@ void adam_pass(const AdamFactors& factors, float kept, std::span<float> paramete
     v[i] += (gradient[i] * gradient[i] - v[i]) * beta_2_rest;
     parameter[i] = parameter[i] * kept - m[i] * rate / (std::sqrt(v[i]) + epsilon);
   }
+}
+
+void adam_pass_on(compute::DeviceKernels& device, const compute::AdamStep& step, std::span<float> parameters,
+                  std::span<const float> gradients, std::span<const std::span<float>> slots) {
+  require_one_length(parameters, gradients, slots);
+  device.adam(step, parameters.size(), parameters.data(), gradients.data(), slots[0].data(), slots[1].data());
 }
 
 }  // namespace holdfast

@@ -5,20 +5,25 @@
 #include <cstdint>
 #include <span>
 
+#include "compute/device_kernels.h"
+
 namespace holdfast {
 
-struct AdamFactors {
-  float beta_1_rest;  // 1 - beta_1
-  float beta_2_rest;  // 1 - beta_2
-  float rate;         // lr sqrt(1 - beta_2^t) / (1 - beta_1^t)
-  float epsilon;
+struct AdamRates {
+  float learning_rate = 0;
+  float beta_1 = 0;
+  float beta_2 = 0;
+  float epsilon = 0;
+  float kept = 1;  // what is left of a parameter before its step
 };
 
 // The powers are taken in double: in float 1 - 0.999^t loses half its digits at the first steps. Asserts step >= 1.
-AdamFactors adam_factors(std::int64_t step, float learning_rate, float beta_1, float beta_2, float epsilon);
+compute::AdamStep adam_step(std::int64_t step, const AdamRates& rates);
 
-// `kept` is what is left of a parameter before its step: 1 for Adam. `slots` are m and v.
-void adam_pass(const AdamFactors& factors, float kept, std::span<float> parameters, std::span<const float> gradients,
+// `slots` are m and v.
+void adam_pass(const compute::AdamStep& step, std::span<float> parameters, std::span<const float> gradients,
                std::span<const std::span<float>> slots);
+void adam_pass_on(compute::DeviceKernels& device, const compute::AdamStep& step, std::span<float> parameters,
+                  std::span<const float> gradients, std::span<const std::span<float>> slots);
 
 }  // namespace holdfast

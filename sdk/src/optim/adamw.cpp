@@ -32,12 +32,22 @@ std::vector<std::string> AdamW::slot_names() const {
   return {"m", "v"};
 }
 
+static AdamRates rates_of(const AdamWOptions& options) {
+  return {.learning_rate = options.learning_rate,
+          .beta_1 = options.beta_1,
+          .beta_2 = options.beta_2,
+          .epsilon = options.epsilon,
+          .kept = static_cast<float>(1.0 - static_cast<double>(options.weight_decay) * options.learning_rate)};
+}
+
 void AdamW::update(std::int64_t step, std::span<float> parameters, std::span<const float> gradients,
                    std::span<const std::span<float>> slots) const {
-  const AdamFactors factors =
-      adam_factors(step, options_.learning_rate, options_.beta_1, options_.beta_2, options_.epsilon);
-  const auto kept = static_cast<float>(1.0 - static_cast<double>(options_.weight_decay) * options_.learning_rate);
-  adam_pass(factors, kept, parameters, gradients, slots);
+  adam_pass(adam_step(step, rates_of(options_)), parameters, gradients, slots);
+}
+
+void AdamW::update_on(compute::DeviceKernels& device, std::int64_t step, std::span<float> parameters,
+                      std::span<const float> gradients, std::span<const std::span<float>> slots) const {
+  adam_pass_on(device, adam_step(step, rates_of(options_)), parameters, gradients, slots);
 }
 
 }  // namespace holdfast

@@ -1,5 +1,6 @@
 #include "holdfast/optim/sgd.h"
 
+#include "compute/device_kernels.h"
 #include "core/json_text.h"
 #include "holdfast/base/error.h"
 #include "optim/check_option.h"
@@ -74,6 +75,14 @@ void SGD::update(std::int64_t step, std::span<float> parameters, std::span<const
   HOLDFAST_ASSERT(slots[0].size() == parameters.size());
   const auto pass = options_.nesterov ? nesterov_pass : momentum_pass;
   pass(options_, parameters, gradients, slots[0]);
+}
+
+void SGD::update_on(compute::DeviceKernels& device, std::int64_t step, std::span<float> parameters,
+                    std::span<const float> gradients, std::span<const std::span<float>> slots) const {
+  const bool has_momentum = options_.momentum > 0;
+  HOLDFAST_ASSERT(step >= 1 && gradients.size() == parameters.size() && slots.size() == (has_momentum ? 1 : 0));
+  device.sgd({.learning_rate = options_.learning_rate, .momentum = options_.momentum, .nesterov = options_.nesterov},
+             parameters.size(), parameters.data(), gradients.data(), has_momentum ? slots[0].data() : nullptr);
 }
 
 }  // namespace holdfast

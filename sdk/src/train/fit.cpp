@@ -306,10 +306,11 @@ void Trainer::Session::keep_in_memory(const FitOptions& options) {
   supervision_.enter(TrainingPhase::saving, state_.step);
   runner_->reach_with_state(FaultPoint::snapshot, state_.step);
   collect_callback_states(options);
-  const auto image = image_of(state_, trainable_);
+  const StateImage image = image_of(state_, trainable_);
   std::optional<Digest> copied;  // empty where there is no such memory
-  supervision_.keep_in_memory(state_.step, image->parts, [&](std::span<const std::byte> copy) {
-    copied = digest(copy.subspan(image->parts.front().size()));
+  const auto write = [&](std::size_t begin, std::span<std::byte> piece) { image.copy(begin, piece); };
+  supervision_.keep_in_memory(state_.step, image.size_bytes(), write, [&](std::span<const std::byte> copy) {
+    copied = digest(copy.subspan(image.header.size()));
     return *copied == agreed_;
   });
   if (copied) require_unchanged(*copied);

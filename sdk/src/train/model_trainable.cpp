@@ -24,10 +24,7 @@ ModelTrainable::ModelTrainable(const Sequential& model, const Optimizer& optimiz
       has_given_weights_(model.has_weights()),
       optimizer_(optimizer.clone()),
       loss_(loss.clone()),
-      metrics_(std::move(metrics)),
-      parameters_(model_.parameters().float_count()),
-      buffers_(model_.buffers().float_count()),
-      slots_(optimizer_->slot_names().size(), std::vector<float>(parameters_.size())) {
+      metrics_(std::move(metrics)) {
   loss_->target_shape(model_.output_shape());  // throws where the two do not fit
 }
 
@@ -49,27 +46,54 @@ std::string ModelTrainable::arithmetic() const {
 void ModelTrainable::prepare(const Workers& workers) {
   // Those that are there have made their operations for the shapes that they met.
   while (static_cast<int>(workers_.size()) < workers.count) {
-    workers_.push_back({std::make_unique<ModelProgram>(model_, workers.threads_per_shard), {}});
+    auto backend = workers.device == "cpu" ? compute::make_cpu_backend(workers.threads_per_shard)
+                                           : compute::make_cuda_backend(workers.device);
+    MemorySpace& memory = backend->memory();
+    const bool is_device = backend->device_kernels() != nullptr;
+    WorkerState state{std::make_unique<ModelProgram>(model_, std::move(backend)), compute::GrowingFloats(memory)};
+    if (is_device) {
+      state.device_shard =
+          DeviceShard{compute::GrowingFloats(memory), compute::GrowingFloats(memory), compute::GrowingFloats(memory)};
+    }
+    workers_.push_back(std::move(state));
   }
+  if (!parameters_.floats) allocate();
+}
+
+void ModelTrainable::allocate() {
+  const auto arena = [this](std::size_t floats) { return Arena{memory().allocate(floats), floats}; };
+  parameters_ = arena(model_.parameters().float_count());
+  buffers_ = arena(model_.buffers().float_count());
+  for (std::size_t slot = 0; slot < optimizer_->slot_names().size(); ++slot) slots_.push_back(arena(parameters_.size));
+}
+
+MemorySpace& ModelTrainable::memory() {
+  HOLDFAST_ASSERT(!workers_.empty());
+  return workers_.front().program->backend().memory();
 }
 
 void ModelTrainable::initialize(std::uint64_t seed) {
-  for (std::vector<float>& slot : slots_) std::fill(slot.begin(), slot.end(), 0.0F);
+  for (const Arena& slot : slots_) memory().fill_zero(slot.span());
   if (has_given_weights_) {
-    std::copy(model_.parameter_values().begin(), model_.parameter_values().end(), parameters_.begin());
-    std::copy(model_.buffer_values().begin(), model_.buffer_values().end(), buffers_.begin());
-  } else {
-    model_.initialize(seed, parameters_, buffers_);
+    memory().copy_from_host(model_.parameter_values(), parameters_.span());
+    memory().copy_from_host(model_.buffer_values(), buffers_.span());
+    return;
   }
+  std::vector<float> parameters(parameters_.size);
+  std::vector<float> buffers(buffers_.size);
+  model_.initialize(seed, parameters, buffers);
+  memory().copy_from_host(parameters, parameters_.span());
+  memory().copy_from_host(buffers, buffers_.span());
 }
 
 std::vector<StateSpan> ModelTrainable::state() {
   std::vector<StateSpan> spans;
-  append_spans(model_.parameters(), parameters_, "model/", StateKind::parameter, spans);
-  append_spans(model_.buffers(), buffers_, "model/", StateKind::buffer, spans);
+  append_spans(model_.parameters(), parameters_.span(), "model/", StateKind::parameter, spans);
+  append_spans(model_.buffers(), buffers_.span(), "model/", StateKind::buffer, spans);
   const std::vector<std::string> names = optimizer_->slot_names();
   for (std::size_t slot = 0; slot < names.size(); ++slot) {
-    append_spans(model_.parameters(), slots_[slot], "optimizer/" + names[slot] + "/", StateKind::optimizer_slot, spans);
+    append_spans(model_.parameters(), slots_[slot].span(), "optimizer/" + names[slot] + "/", StateKind::optimizer_slot,
+                 spans);
   }
   return spans;
 }
@@ -82,7 +106,7 @@ std::vector<std::string> ModelTrainable::sum_names() const {
 
 std::size_t ModelTrainable::gradient_count() const {
   HOLDFAST_ASSERT(!workers_.empty());
-  return parameters_.size() + workers_.front().program->contribution_count();
+  return parameters_.size + workers_.front().program->contribution_count();
 }
 
 ModelTrainable::WorkerState& ModelTrainable::worker(const ShardBatch& batch) {
@@ -92,48 +116,104 @@ ModelTrainable::WorkerState& ModelTrainable::worker(const ShardBatch& batch) {
   return state;
 }
 
-void ModelTrainable::add_metrics(std::span<const float> outputs, const ShardBatch& batch, std::span<float> sums) const {
+ModelTrainable::Inputs ModelTrainable::inputs(WorkerState& state, const ShardBatch& batch) const {
+  if (!state.device_shard) return {batch.features, batch.targets};
+  const auto move = [&](std::span<const float> from, compute::GrowingFloats& to) -> std::span<const float> {
+    to.grow_to(from.size());
+    state.program->backend().memory().copy_from_host(from, {to.data(), from.size()});
+    return {to.data(), from.size()};
+  };
+  return {move(batch.features, state.device_shard->features), move(batch.targets, state.device_shard->targets)};
+}
+
+void ModelTrainable::evaluate(WorkerState& state, const ShardBatch& batch, std::span<const float> outputs,
+                              std::span<const float> targets, float scale, float* gradient,
+                              std::span<float> sums) const {
+  if (compute::DeviceKernels* const device = state.program->backend().device_kernels()) {
+    return evaluate_on(*device, state, batch, outputs, targets.data(), scale, gradient, sums);
+  }
+  const std::size_t count = gradient == nullptr ? 0 : outputs.size();
+  sums[0] = loss_->evaluate(outputs, targets, batch.samples, scale, {gradient, count});
   for (std::size_t metric = 0; metric < metrics_.size(); ++metric) {
-    sums[1 + metric] = metrics_[metric]->sum(outputs, batch.targets, batch.samples);
+    sums[1 + metric] = metrics_[metric]->sum(outputs, targets, batch.samples);
+  }
+}
+
+void ModelTrainable::evaluate_on(compute::DeviceKernels& device, WorkerState& state, const ShardBatch& batch,
+                                 std::span<const float> outputs, const float* targets, float scale, float* gradient,
+                                 std::span<float> sums) const {
+  if (batch.samples == 0) return std::fill(sums.begin(), sums.end(), 0.0F);
+  state.device_shard->sums.grow_to(sums.size());
+  DeviceBatch on_device{.outputs = outputs.data(),
+                        .targets = targets,
+                        .samples = batch.samples,
+                        .output_elements = static_cast<std::int64_t>(outputs.size()) / batch.samples,
+                        .sum = state.device_shard->sums.data()};
+  loss_->evaluate_on(device, on_device, scale, gradient);
+  for (const auto& metric : metrics_) {
+    ++on_device.sum;
+    metric->sum_on(device, on_device);
   }
 }
 
 void ModelTrainable::compute_gradients(const ShardBatch& batch, GradientSink& sink, std::span<float> sums) {
   WorkerState& state = worker(batch);
+  const Inputs in = inputs(state, batch);
   const std::span<const float> outputs =
-      state.program->forward_training(batch.features, batch.samples, parameters_,
+      state.program->forward_training(in.features, batch.samples, parameters_.span(),
                                       {.seed = batch.seed, .step = batch.step, .first_sample = batch.first_sample});
-  state.output_gradient.resize(outputs.size());
-  const float scale = 1.0F / static_cast<float>(batch.batch_samples);
-  sums[0] = loss_->evaluate(outputs, batch.targets, batch.samples, scale, state.output_gradient);
-  add_metrics(outputs, batch, sums);
+  state.output_gradient.grow_to(outputs.size());
+  float* const output_gradient = state.output_gradient.data();
+  evaluate(state, batch, outputs, in.targets, 1.0F / static_cast<float>(batch.batch_samples), output_gradient, sums);
   const std::span<float> gradients = sink.gradients();
-  state.program->backward(state.output_gradient, parameters_, gradients.first(parameters_.size()),
-                          gradients.subspan(parameters_.size()));
+  state.program->backward({output_gradient, outputs.size()}, parameters_.span(), gradients.first(parameters_.size),
+                          gradients.subspan(parameters_.size));
+  fetch_sums(state, batch, sums);
   sink.ready(0, gradients.size());
 }
 
 void ModelTrainable::compute_sums(const ShardBatch& batch, std::span<float> sums) {
+  WorkerState& state = worker(batch);
+  const Inputs in = inputs(state, batch);
   const std::span<const float> outputs =
-      worker(batch).program->forward_inference(batch.features, batch.samples, parameters_, buffers_);
-  sums[0] = loss_->evaluate(outputs, batch.targets, batch.samples, 1.0F, {});
-  add_metrics(outputs, batch, sums);
+      state.program->forward_inference(in.features, batch.samples, parameters_.span(), buffers_.span());
+  evaluate(state, batch, outputs, in.targets, 1.0F, nullptr, sums);
+  fetch_sums(state, batch, sums);
+}
+
+// Behind everything that was queued for the shard: waited for once.
+void ModelTrainable::fetch_sums(WorkerState& state, const ShardBatch& batch, std::span<float> sums) const {
+  if (!state.device_shard || batch.samples == 0) return;
+  state.program->backend().memory().copy_to_host({state.device_shard->sums.data(), sums.size()}, sums);
+  state.program->backend().device_kernels()->check();
 }
 
 void ModelTrainable::predict(const ShardBatch& batch, std::span<float> outputs) {
-  const std::span<const float> computed =
-      worker(batch).program->forward_inference(batch.features, batch.samples, parameters_, buffers_);
-  std::copy(computed.begin(), computed.end(), outputs.begin());
+  WorkerState& state = worker(batch);
+  const std::span<const float> computed = state.program->forward_inference(inputs(state, batch).features, batch.samples,
+                                                                           parameters_.span(), buffers_.span());
+  memory().copy_to_host(computed, outputs);
 }
 
 void ModelTrainable::apply_update(const Update& update) {
-  const std::vector<std::span<float>> slots(slots_.begin(), slots_.end());
-  optimizer_->update(update.step, parameters_, update.gradients.first(parameters_.size()), slots);
-  workers_.front().program->update_buffers(update.gradients.subspan(parameters_.size()), buffers_);
+  std::vector<std::span<float>> slots;
+  for (const Arena& slot : slots_) slots.push_back(slot.span());
+  const std::span<const float> gradients = update.gradients.first(parameters_.size);
+  ModelProgram& program = *workers_.front().program;
+  if (compute::DeviceKernels* const device = program.backend().device_kernels()) {
+    optimizer_->update_on(*device, update.step, parameters_.span(), gradients, slots);
+  } else {
+    optimizer_->update(update.step, parameters_.span(), gradients, slots);
+  }
+  program.update_buffers(update.gradients.subspan(parameters_.size), buffers_.span());
 }
 
 void ModelTrainable::on_fit_end() {
-  model_.set_weights(parameters_, buffers_);
+  std::vector<float> parameters(parameters_.size);
+  std::vector<float> buffers(buffers_.size);
+  memory().copy_to_host(parameters_.span(), parameters);
+  memory().copy_to_host(buffers_.span(), buffers);
+  model_.set_weights(parameters, buffers);
 }
 
 }  // namespace holdfast

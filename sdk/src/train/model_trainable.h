@@ -4,8 +4,10 @@
 // optimizer slot share one arena layout.
 
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "compute/growing_floats.h"
 #include "holdfast/nn/loss.h"
 #include "holdfast/nn/metric.h"
 #include "holdfast/nn/sequential.h"
@@ -37,15 +39,37 @@ class ModelTrainable final : public Trainable {
   void predict(const ShardBatch& batch, std::span<float> outputs) override;
   void apply_update(const Update& update) override;
   void on_fit_end() override;
+  MemorySpace& memory() override;
 
  private:
+  // On the device, where there is one: what the host's memory holds of a shard.
+  struct DeviceShard {
+    compute::GrowingFloats features;
+    compute::GrowingFloats targets;
+    compute::GrowingFloats sums;
+  };
   struct WorkerState {
     std::unique_ptr<ModelProgram> program;
-    std::vector<float> output_gradient;  // [samples, output shape]
+    compute::GrowingFloats output_gradient;  // [samples, output shape]
+    std::optional<DeviceShard> device_shard{};
   };
 
+  void allocate();
   WorkerState& worker(const ShardBatch& batch);
-  void add_metrics(std::span<const float> outputs, const ShardBatch& batch, std::span<float> sums) const;
+  // The shard's features and targets where the worker computes.
+  struct Inputs {
+    std::span<const float> features;
+    std::span<const float> targets;
+  };
+  Inputs inputs(WorkerState& state, const ShardBatch& batch) const;
+  // Loss and metrics; the gradient of the loss where it is not null.
+  void evaluate(WorkerState& state, const ShardBatch& batch, std::span<const float> outputs,
+                std::span<const float> targets, float scale, float* gradient, std::span<float> sums) const;
+  void evaluate_on(compute::DeviceKernels& device, WorkerState& state, const ShardBatch& batch,
+                   std::span<const float> outputs, const float* targets, float scale, float* gradient,
+                   std::span<float> sums) const;
+
+  void fetch_sums(WorkerState& state, const ShardBatch& batch, std::span<float> sums) const;
 
   Sequential model_;
   const bool has_given_weights_;
@@ -53,10 +77,17 @@ class ModelTrainable final : public Trainable {
   const std::unique_ptr<Loss> loss_;
   const std::vector<std::shared_ptr<const Metric>> metrics_;
 
-  std::vector<float> parameters_;          // arena of model_.parameters()
-  std::vector<float> buffers_;             // arena of model_.buffers()
-  std::vector<std::vector<float>> slots_;  // arenas of model_.parameters(), one a slot of the optimizer
   std::vector<WorkerState> workers_;
+  // In memory(), made by the first prepare().
+  struct Arena {
+    std::shared_ptr<float[]> floats;
+    std::size_t size = 0;
+
+    std::span<float> span() const { return {floats.get(), size}; }
+  };
+  Arena parameters_;          // of model_.parameters()
+  Arena buffers_;             // of model_.buffers()
+  std::vector<Arena> slots_;  // of model_.parameters(), one a slot of the optimizer
 };
 
 }  // namespace holdfast

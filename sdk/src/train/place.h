@@ -61,10 +61,11 @@ class Supervision {
   virtual void report_no_savepoint(int number, const std::string& why) = 0;
   // This process has trained on so many more.
   virtual void count_samples(std::int64_t samples) = 0;
-  // Keeps the state in memory that outlives this process, unless `accepts` refuses the copy.
+  // Keeps a state of so many bytes, which `write` copies piece by piece, in memory that outlives this process, unless
+  // `accepts` refuses the copy.
+  using Write = std::function<void(std::size_t begin, std::span<std::byte> piece)>;
   using Accepts = std::function<bool(std::span<const std::byte> copied)>;
-  virtual void keep_in_memory(std::int64_t step, std::span<const std::span<const std::byte>> parts,
-                              const Accepts& accepts) = 0;
+  virtual void keep_in_memory(std::int64_t step, std::size_t bytes, const Write& write, const Accepts& accepts) = 0;
   // Calls `read` with the newest state that any process kept so and that is whole; false where there is none.
   virtual bool read_from_memory(const std::function<void(std::span<const std::byte>)>& read) = 0;
   // A line for the run's journal.
@@ -85,7 +86,7 @@ class NoSupervision : public Supervision {
   void report_savepoint(int, const std::string&, std::int64_t) override {}
   void report_no_savepoint(int, const std::string&) override {}
   void count_samples(std::int64_t) override {}
-  void keep_in_memory(std::int64_t, std::span<const std::span<const std::byte>>, const Accepts&) override {}
+  void keep_in_memory(std::int64_t, std::size_t, const Write&, const Accepts&) override {}
   bool read_from_memory(const std::function<void(std::span<const std::byte>)>&) override { return false; }
   void report_event(const std::string&, const std::string&) override {}
 };
@@ -104,10 +105,11 @@ struct Replica::Place {
   int rank = 0;
   int size = 1;
   int generation = 0;
-  int workers = 1;           // shards that this replica computes at once, at most
-  std::vector<int> dealt{};  // shards of each rank; empty: evenly dealt
-  int saving_threads = 0;    // this replica's share of the host's cores; 0: all that the process has
-  int cores = 0;             // that the host's replicas share; 0: all that the process has
+  std::string device = "cpu";  // that it computes on: "cpu", "cuda:0"
+  int workers = 1;             // shards that this replica computes at once, at most
+  std::vector<int> dealt{};    // shards of each rank; empty: evenly dealt
+  int saving_threads = 0;      // this replica's share of the host's cores; 0: all that the process has
+  int cores = 0;               // that the host's replicas share; 0: all that the process has
 
   int most_workers = 1;  // that it may have in any generation
   int shards = 1;

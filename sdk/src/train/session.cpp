@@ -47,7 +47,7 @@ Trainer::Session::~Session() {
 void Trainer::Session::prepare_workers() {
   const int workers = StepRunner::workers_of(*place_);
   if (workers <= prepared_workers_) return;
-  trainable_.prepare({.count = workers, .threads_per_shard = place_->threads_per_shard});
+  trainable_.prepare({.count = workers, .threads_per_shard = place_->threads_per_shard, .device = place_->device});
   prepared_workers_ = workers;
 }
 
@@ -169,11 +169,11 @@ std::int64_t Trainer::Session::step() {
 
 Digest Trainer::Session::weights_digest() {
   join();
-  DigestBuilder builder;
+  std::vector<std::span<const float>> arrays;
   for (const StateSpan& span : trainable_.state()) {
-    if (span.kind == StateKind::parameter) builder.update(std::as_bytes(span.values));
+    if (span.kind == StateKind::parameter) arrays.push_back(span.values);
   }
-  return builder.finish();
+  return trainable_.memory().digest_of(arrays);
 }
 
 Digest Trainer::Session::save(const std::string& path) {

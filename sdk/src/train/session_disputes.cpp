@@ -11,9 +11,9 @@
 namespace holdfast {
 
 Digest Trainer::Session::state_digest() const {
-  DigestBuilder builder;
-  for (const StateSpan& span : trainable_.state()) builder.update(std::as_bytes(span.values));
-  return builder.finish();
+  std::vector<std::span<const float>> arrays;
+  for (const StateSpan& span : trainable_.state()) arrays.push_back(span.values);
+  return trainable_.memory().digest_of(arrays);
 }
 
 void Trainer::Session::agree() {

@@ -175,7 +175,7 @@ void Trainer::Session::share_arrays(int root, bool takes) {
   for (std::size_t i = 0; i < spans.size(); ++i) {
     // Behind the first one: who fails here leaves replicas behind that have half a state.
     if (i == 1) supervision_.reach(FaultPoint::broadcast, -1);
-    runner_->communicator().broadcast(std::as_writable_bytes(spans[i].values), root, takes, runner_->deadline());
+    runner_->communicator().broadcast_arrays(std::span(&spans[i].values, 1), root, takes, runner_->deadline());
   }
 }
 

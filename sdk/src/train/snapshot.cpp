@@ -88,35 +88,59 @@ std::span<float> Snapshot::add(std::string name, const Shape& shape) {
 Snapshot take_snapshot(const TrainState& state, Trainable& trainable) {
   Snapshot snapshot{.state = state, .arrays = {}};
   for (const StateSpan& span : trainable.state()) {
-    std::copy(span.values.begin(), span.values.end(), snapshot.add(span.name, span.shape).begin());
+    trainable.memory().copy_to_host(span.values, snapshot.add(span.name, span.shape));
   }
   return snapshot;
 }
 
 Snapshot view_of(const TrainState& state, Trainable& trainable) {
+  if (!trainable.memory().is_host()) return take_snapshot(state, trainable);
   Snapshot snapshot{.state = state, .arrays = {}};
   for (const StateSpan& span : trainable.state()) snapshot.arrays.push_back({span.name, span.shape, span.values});
   return snapshot;
 }
 
 std::size_t StateImage::size_bytes() const {
-  std::size_t bytes = 0;
-  for (const auto& part : parts) bytes += part.size();
+  std::size_t bytes = header.size();
+  for (const std::span<const float> array : arrays) bytes += array.size_bytes();
   return bytes;
 }
 
+void StateImage::copy(std::size_t begin, std::span<std::byte> piece) const {
+  if (begin < header.size()) {
+    const std::size_t bytes = std::min(piece.size(), header.size() - begin);
+    std::memcpy(piece.data(), header.data() + begin, bytes);
+    piece = piece.subspan(bytes);
+    begin += bytes;
+  }
+  begin -= header.size();
+  for (const std::span<const float> array : arrays) {
+    if (piece.empty()) return;
+    if (begin >= array.size_bytes()) {
+      begin -= array.size_bytes();
+      continue;
+    }
+    const std::size_t bytes = std::min(piece.size(), array.size_bytes() - begin);
+    HOLDFAST_ASSERT(begin % sizeof(float) == 0 && bytes % sizeof(float) == 0);
+    memory.copy_to_host(array.subspan(begin / sizeof(float), bytes / sizeof(float)),
+                        {reinterpret_cast<float*>(piece.data()), bytes / sizeof(float)});
+    piece = piece.subspan(bytes);
+    begin = 0;
+  }
+}
+
 // Eight bytes with the length of the JSON, the JSON, blanks up to a multiple of eight.
-std::unique_ptr<StateImage> image_of(const TrainState& state, Trainable& trainable) {
-  const std::vector<StateSpan> spans = trainable.state();
+StateImage image_of(const TrainState& state, Trainable& trainable) {
+  StateImage image{.header = {}, .arrays = {}, .memory = trainable.memory()};
   nlohmann::json arrays = nlohmann::json::array();
-  for (const StateSpan& span : spans) arrays.push_back({{"name", span.name}, {"shape", span.shape.extents()}});
+  for (const StateSpan& span : trainable.state()) {
+    arrays.push_back({{"name", span.name}, {"shape", span.shape.extents()}});
+    image.arrays.push_back(span.values);
+  }
   const std::string text = nlohmann::json{{"state", to_json(state)}, {"arrays", arrays}}.dump();
-  auto image = std::make_unique<StateImage>();
   const std::uint64_t bytes = text.size();
-  image->header.assign(reinterpret_cast<const char*>(&bytes), sizeof bytes);
-  image->header += text + std::string((8 - text.size() % 8) % 8, ' ');
-  image->parts.push_back(std::as_bytes(std::span(image->header)));
-  for (const StateSpan& span : spans) image->parts.push_back(std::as_bytes(span.values));
+  image.header.assign(reinterpret_cast<const char*>(&bytes), sizeof bytes);
+  image.header += text + std::string((8 - text.size() % 8) % 8, ' ');
   return image;
 }
 
@@ -155,7 +179,7 @@ void restore_arrays(const Snapshot& snapshot, Trainable& trainable, const std::s
   require_same_arrays(snapshot, spans, origin);
   for (const StateSpan& span : spans) {
     const SnapshotArray* array = find(snapshot, span.name);
-    std::copy(array->values.begin(), array->values.end(), span.values.begin());
+    trainable.memory().copy_from_host(array->values, span.values);
   }
 }
 

@@ -36,21 +36,24 @@ struct Snapshot {
 
 // A copy.
 Snapshot take_snapshot(const TrainState& state, Trainable& trainable);
-// No copy: valid while the Trainable's state does not change.
+// No copy where the state lies in the host's memory: valid while the Trainable's state does not change.
 Snapshot view_of(const TrainState& state, Trainable& trainable);
 // Copies the arrays into the Trainable. Throws Error{incompatible} naming the first array that is missing, unknown or
 // of another shape; nothing has changed then. `origin` names the snapshot in the sentence.
 void restore_arrays(const Snapshot& snapshot, Trainable& trainable, const std::string& origin);
 
-// The state as it lies in memory outside the process: a header, which says what the arrays are, and their bytes. Views
-// are valid while neither the Trainable's state nor the image changes.
+// The state as it lies in memory outside the process: a header, which says what the arrays are, and their bytes. Valid
+// while the Trainable's state does not change.
 struct StateImage {
   std::string header;
-  std::vector<std::span<const std::byte>> parts;  // the header's bytes first
+  std::vector<std::span<const float>> arrays;
+  MemorySpace& memory;  // where these lie
 
   std::size_t size_bytes() const;
+  // Bytes [begin, begin + piece.size()) of it; all but the header in whole floats.
+  void copy(std::size_t begin, std::span<std::byte> piece) const;
 };
-std::unique_ptr<StateImage> image_of(const TrainState& state, Trainable& trainable);
+StateImage image_of(const TrainState& state, Trainable& trainable);
 // Valid while the image, which is aligned to floats, is. Throws Error{invalid_file} for bytes that are no image.
 Snapshot view_of_image(std::span<const std::byte> image);
 

@@ -1,12 +1,14 @@
 #include "train/step_runner.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
+#include <list>
 #include <numeric>
 #include <thread>
 
-#include "compute/aligned_floats.h"
+#include "collective/device_communicator.h"
 #include "holdfast/base/error.h"
 
 namespace holdfast {
@@ -38,16 +40,19 @@ int StepRunner::workers_of(const Replica::Place& place) {
   return std::min(place.deal().most(), place.workers);
 }
 
-MemoryCommunicatorShape StepRunner::shape_of(const Replica::Place& place, const Trainable& trainable) {
-  const std::size_t sums_begin = round_up_to_line(trainable.gradient_count());
+MemoryCommunicatorShape StepRunner::shape_of(const Replica::Place& place, Trainable& trainable) {
+  const std::size_t tail = round_up_to_line(trainable.sum_names().size() + kVotes + kCheckFloats);
+  // What lies on a device is not shared with other processes.
+  const std::size_t gradients = trainable.memory().is_host() ? round_up_to_line(trainable.gradient_count()) : 0;
   return {.rank = place.rank,
           .size = place.size,
           .deal = place.deal(),
           .slots = slots_of_every_generation(place),
-          .float_count = round_up_to_line(sums_begin + trainable.sum_names().size() + kVotes + kCheckFloats)};
+          .float_count = gradients + tail,
+          .tail_floats = tail};
 }
 
-void StepRunner::prepare_memory(Replica::Place& place, const Trainable& trainable) {
+void StepRunner::prepare_memory(Replica::Place& place, Trainable& trainable) {
   const MemoryCommunicatorShape shape = shape_of(place, trainable);
   place.blocks = std::make_shared<SharedMemory>(SharedMemory::create("holdfast-blocks", shape.blocks_bytes()));
   shape.touch(place.blocks->writable(), ShardAccumulator::slots_needed(shape.deal.most(), workers_of(place)));
@@ -56,22 +61,28 @@ void StepRunner::prepare_memory(Replica::Place& place, const Trainable& trainabl
 StepRunner::StepRunner(Replica::Place& place, Trainable& trainable)
     : place_(place), trainable_(trainable), local_(place.deal().of(place.rank)), workers_(workers_of(place)) {
   sum_count_ = trainable_.sum_names().size();
-  sums_begin_ = round_up_to_line(trainable_.gradient_count());
+  gradient_floats_ = round_up_to_line(trainable_.gradient_count());
   const MemoryCommunicatorShape shape = shape_of(place, trainable);
-  block_floats_ = shape.float_count;
+  block_floats_ = gradient_floats_ + shape.tail_floats;
   communicator_ = place.connect(shape);
-  accumulator_ = std::make_unique<ShardAccumulator>(ShardTree(place.shards), local_, communicator_->slots());
+  if (!memory().is_host()) {
+    const int slots = ShardAccumulator::slots_needed(shape.deal.most(), workers_of(place));
+    communicator_ = make_device_communicator(
+        std::move(communicator_), memory(),
+        {.deal = shape.deal, .slots = slots, .gradient_floats = gradient_floats_, .tail_floats = shape.tail_floats});
+  }
+  accumulator_ = std::make_unique<ShardAccumulator>(ShardTree(place.shards), local_, communicator_->slots(), memory());
 }
 
 StepRunner::Outcome StepRunner::train(const Batch& batch, std::int64_t step, const TrainOptions& options) {
   requests_comparison_ = options.requests_comparison;
   check_.reset();
   if (options.checked_shards > 0) return train_checked(batch, step, options);
-  const std::span<const float> reduced = sum_over_shards(batch, step);
+  const Sums reduced = sum_over_shards(batch, step);
   return apply({.block = reduced, .is_finite = communicator_->was_finite()}, batch, step, options);
 }
 
-std::span<const float> StepRunner::sum_over_shards(const Batch& batch, std::int64_t step) {
+Sums StepRunner::sum_over_shards(const Batch& batch, std::int64_t step) {
   Supervision& supervision = *place_.supervision;
   supervision.enter(TrainingPhase::computing, step);
   reach_with_state(FaultPoint::forward, step);
@@ -81,9 +92,8 @@ std::span<const float> StepRunner::sum_over_shards(const Batch& batch, std::int6
   supervision.reach(FaultPoint::reduce, step);
   const std::vector<int> slots = accumulator_->covering_slots();
   if (check_) {
-    const std::span<float> slot = communicator_->slots()[static_cast<std::size_t>(slots.front())];
-    add_to_sum(report_of(*check_), check_->recomputations,
-               slot.subspan(sums_begin_ + sum_count_ + kVotes, kCheckFloats));
+    const Slot slot = communicator_->slots()[static_cast<std::size_t>(slots.front())];
+    add_to_sum(report_of(*check_), check_->recomputations, slot.tail.subspan(sum_count_ + kVotes, kCheckFloats));
   }
   return communicator_->reduce(slots, {.begin = 0, .end = block_floats_}, deadline());
 }
@@ -99,14 +109,18 @@ StepRunner::Outcome StepRunner::apply(const Sum& sum, const Batch& batch, std::i
 
   supervision.enter(TrainingPhase::updating, step);
   supervision.reach(FaultPoint::before_update, step);
-  std::span<const float> gradients = sum.block.first(trainable_.gradient_count());
+  std::span<const float> gradients = sum.block.gradients.first(trainable_.gradient_count());
   // In a copy: the reduced sums lie in memory that peers read.
-  std::vector<float> changed;
-  supervision.corrupt(FaultPoint::before_update, step, [&](FaultTarget target) {
-    if (target != FaultTarget::gradient) return floats_of(target);
-    if (changed.empty()) changed.assign(gradients.begin(), gradients.end());
-    gradients = changed;
-    return std::vector<std::span<float>>{changed};
+  std::shared_ptr<float[]> changed;
+  corrupt(FaultPoint::before_update, step, [&](FaultTarget target) {
+    if (target != FaultTarget::gradient) return Floats{.in_memory = floats_of(target)};
+    const std::size_t count = gradients.size();
+    if (!changed) {
+      changed = memory().allocate(count);
+      memory().copy(gradients, {changed.get(), count});
+    }
+    gradients = {changed.get(), count};
+    return Floats{.in_memory = {{changed.get(), count}}};
   });
   trainable_.apply_update({.step = step + 1, .batch_samples = batch.samples, .gradients = gradients});
   supervision.count_samples(samples_of(batch.shards));
@@ -115,8 +129,8 @@ StepRunner::Outcome StepRunner::apply(const Sum& sum, const Batch& batch, std::i
 
 StepRunner::Outcome StepRunner::train_checked(const Batch& batch, std::int64_t step, const TrainOptions& options) {
   check_ = prepare_check(false, step, options);
-  const std::span<const float> reduced = sum_over_shards(batch, step);
-  if (is_agreed(check_floats(reduced))) {
+  const Sums reduced = sum_over_shards(batch, step);
+  if (is_agreed(check_floats(reduced.tail))) {
     check_.reset();
     return apply({.block = reduced, .is_finite = communicator_->was_finite()}, batch, step, options);
   }
@@ -130,10 +144,13 @@ StepRunner::Outcome StepRunner::train_again(const std::vector<CheckReport>& firs
                                             const TrainOptions& options) {
   check_ = prepare_check(true, step, options);
   const LoadedShards loaded = options.load(local_);
-  const std::span<const float> reduced = sum_over_shards(loaded.batch(), step);
+  const Sums reduced = sum_over_shards(loaded.batch(), step);
   const bool is_finite = communicator_->was_finite();
   // The exchange of reports takes the memory of the sum.
-  const std::vector<float> block(reduced.begin(), reduced.end());
+  const std::shared_ptr<float[]> gradients = memory().allocate(gradient_floats_);
+  memory().copy(reduced.gradients, {gradients.get(), gradient_floats_});
+  const std::vector<float> tail(reduced.tail.begin(), reduced.tail.end());
+  const Sums block{.gradients = {gradients.get(), gradient_floats_}, .tail = tail};
   const int size = place_.size;
   const std::vector<CheckReport> again = gather_reports();
   check_.reset();
@@ -199,16 +216,17 @@ std::vector<CheckReport> StepRunner::gather_reports() {
   return reports;
 }
 
-std::span<const float> StepRunner::check_floats(std::span<const float> block) const {
-  return block.subspan(sums_begin_ + sum_count_ + kVotes, kCheckFloats);
+std::span<const float> StepRunner::check_floats(std::span<const float> tail) const {
+  return tail.subspan(sum_count_ + kVotes, kCheckFloats);
 }
 
-std::string StepRunner::describe_not_finite(std::span<const float> reduced) const {
+std::string StepRunner::describe_not_finite(const Sums& reduced) const {
   const std::vector<std::string> names = trainable_.sum_names();
   for (std::size_t i = 0; i < names.size(); ++i) {
-    if (!std::isfinite(reduced[sums_begin_ + i])) return names[i] + " is " + std::to_string(reduced[sums_begin_ + i]);
+    if (!std::isfinite(reduced.tail[i])) return names[i] + " is " + std::to_string(reduced.tail[i]);
   }
-  const std::span<const float> gradients = reduced.first(trainable_.gradient_count());
+  std::vector<float> gradients(trainable_.gradient_count());
+  memory().copy_to_host(reduced.gradients.first(gradients.size()), gradients);
   const auto found =
       std::find_if(gradients.begin(), gradients.end(), [](float value) { return !std::isfinite(value); });
   if (found == gradients.end()) return "a sum over shards is not finite";
@@ -227,7 +245,30 @@ std::vector<std::span<float>> StepRunner::floats_of(FaultTarget target) {
 
 void StepRunner::reach_with_state(FaultPoint point, std::int64_t step) {
   place_.supervision->reach(point, step);
-  place_.supervision->corrupt(point, step, [this](FaultTarget target) { return floats_of(target); });
+  corrupt(point, step, [this](FaultTarget target) { return Floats{.in_memory = floats_of(target)}; });
+}
+
+// What lies on a device is changed in a copy on the host.
+void StepRunner::corrupt(FaultPoint point, std::int64_t step, const std::function<Floats(FaultTarget)>& floats_of) {
+  struct Copy {
+    std::span<float> original;
+    std::vector<float> values;
+  };
+  std::list<Copy> copies;
+  place_.supervision->corrupt(point, step, [&](FaultTarget target) {
+    Floats floats = floats_of(target);
+    for (const std::span<float> array : floats.in_memory) {
+      if (memory().is_host()) {
+        floats.on_host.push_back(array);
+        continue;
+      }
+      Copy& copy = copies.emplace_back(array, std::vector<float>(array.size()));
+      memory().copy_to_host(array, copy.values);
+      floats.on_host.emplace_back(copy.values);
+    }
+    return floats.on_host;
+  });
+  for (const Copy& copy : copies) memory().copy_from_host(copy.values, copy.original);
 }
 
 // An injected fault may make this replica a slow one.
@@ -243,8 +284,8 @@ StepRunner::Outcome StepRunner::evaluate(const Batch& batch, std::int64_t step) 
   place_.supervision->enter(TrainingPhase::evaluating, step);
   compute_shards(batch, step, Mode::evaluate);
   place_.supervision->enter(TrainingPhase::waiting_for_peers, step);
-  return outcome_of(
-      communicator_->reduce(accumulator_->covering_slots(), {.begin = sums_begin_, .end = block_floats_}, deadline()));
+  return outcome_of(communicator_->reduce(accumulator_->covering_slots(),
+                                          {.begin = gradient_floats_, .end = block_floats_}, deadline()));
 }
 
 void StepRunner::compute_shards(const Batch& batch, std::int64_t step, Mode mode) {
@@ -272,22 +313,27 @@ ShardBatch StepRunner::shard_batch(const Batch& batch, std::size_t index, std::i
 
 void StepRunner::compute_shard(const Batch& batch, std::int64_t step, Mode mode, int worker, int index) {
   const ShardBatch shard = shard_batch(batch, static_cast<std::size_t>(index), step, worker);
-  const std::span<float> slot = accumulator_->acquire(local_.begin + index);
-  std::fill(slot.begin() + static_cast<std::ptrdiff_t>(sums_begin_), slot.end(), 0.0F);
-  const std::span<float> sums = slot.subspan(sums_begin_, sum_count_);
+  const Slot slot = accumulator_->acquire(local_.begin + index);
+  std::fill(slot.tail.begin(), slot.tail.end(), 0.0F);
+  const std::span<float> sums = slot.tail.first(sum_count_);
   if (mode == Mode::train) {
     compute_block(shard, slot);
     place_.supervision->reach(FaultPoint::backward, step);
-    place_.supervision->corrupt(FaultPoint::backward, step, [&](FaultTarget target) {
-      return std::vector<std::span<float>>{target == FaultTarget::loss ? sums.first(1)
-                                                                       : slot.first(trainable_.gradient_count())};
-    });
+    corrupt_shard(slot, step);
     if (check_) check_->own_digests[static_cast<std::size_t>(index)] = digest_of(slot);
   } else {
     trainable_.compute_sums(shard, sums);
   }
-  if (index == 0) vote(slot);
-  accumulator_->complete(local_.begin + index, {.begin = mode == Mode::train ? 0 : sums_begin_, .end = block_floats_});
+  if (index == 0) vote(slot.tail);
+  accumulator_->complete(local_.begin + index,
+                         {.begin = mode == Mode::train ? 0 : gradient_floats_, .end = block_floats_});
+}
+
+void StepRunner::corrupt_shard(const Slot& slot, std::int64_t step) {
+  const std::span<float> gradients = slot.gradients.first(trainable_.gradient_count());
+  corrupt(FaultPoint::backward, step, [&](FaultTarget target) {
+    return target == FaultTarget::loss ? Floats{.on_host = {slot.tail.first(1)}} : Floats{.in_memory = {gradients}};
+  });
 }
 
 // The shard will be computed again, with the state as it is: waiting for its end would hold the others up.
@@ -297,35 +343,36 @@ void StepRunner::check_cancelled() const {
 
 // In memory of its own, as those of the owner aligned to a cache line, and freed at once: checks are rare.
 void StepRunner::recompute_shard(Recomputation& recomputation, std::int64_t step, int worker) {
-  compute::AlignedFloats memory;
-  memory.grow_to(sums_begin_ + sum_count_);
-  const std::span<float> block(memory.data(), sums_begin_ + sum_count_);
-  std::fill(block.begin() + static_cast<std::ptrdiff_t>(sums_begin_), block.end(), 0.0F);
+  const std::shared_ptr<float[]> gradients = memory().allocate(gradient_floats_);
+  std::vector<float> sums(sum_count_);
+  const Slot block{.gradients = {gradients.get(), gradient_floats_}, .tail = sums};
   compute_block(shard_batch(recomputation.samples.batch(), 0, step, worker), block);
   recomputation.digest = digest_of(block);
 }
 
 // Gradients, padding and sums.
-void StepRunner::compute_block(const ShardBatch& shard, std::span<float> block) {
+void StepRunner::compute_block(const ShardBatch& shard, const Slot& block) {
   const std::size_t gradient_count = trainable_.gradient_count();
-  GradientSink sink(block.first(gradient_count));
-  trainable_.compute_gradients(shard, sink, block.subspan(sums_begin_, sum_count_));
+  GradientSink sink(block.gradients.first(gradient_count));
+  trainable_.compute_gradients(shard, sink, block.tail.first(sum_count_));
   if (sink.ready_count() != gradient_count) {
     throw Error(ErrorCode::invalid_argument, "compute_gradients() declared " + std::to_string(sink.ready_count()) +
                                                  " of " + std::to_string(gradient_count) +
                                                  " floats ready; each must be, once");
   }
-  std::fill(block.begin() + static_cast<std::ptrdiff_t>(gradient_count),
-            block.begin() + static_cast<std::ptrdiff_t>(sums_begin_), 0.0F);
+  memory().fill_zero(block.gradients.subspan(gradient_count));
 }
 
-Digest StepRunner::digest_of(std::span<const float> block) const {
-  return digest(std::as_bytes(block.first(sums_begin_ + sum_count_)));
+Digest StepRunner::digest_of(const Slot& block) const {
+  const std::span<const float> gradients = block.gradients;
+  const std::array<Digest, 2> parts{memory().digest_of(std::span(&gradients, 1)),
+                                    digest(std::as_bytes(block.tail.first(sum_count_)))};
+  return digest(std::as_bytes(std::span(parts)));
 }
 
 // One vote a rank: with its first shard.
-void StepRunner::vote(std::span<float> slot) const {
-  const std::span<float> votes = slot.subspan(sums_begin_ + sum_count_, kVotes);
+void StepRunner::vote(std::span<float> tail) const {
+  const std::span<float> votes = tail.subspan(sum_count_, kVotes);
   if (place_.supervision->is_stop_requested()) votes[kStopVote] = 1.0F;
   if (place_.supervision->is_regroup_requested()) votes[kRegroupVote] = 1.0F;
   if (requests_comparison_) votes[kComparisonVote] = 1.0F;
@@ -333,9 +380,9 @@ void StepRunner::vote(std::span<float> slot) const {
   if (place_.rank == 0 && place_.supervision->is_savepoint_requested()) votes[kSavepointVote] = 1.0F;
 }
 
-StepRunner::Outcome StepRunner::outcome_of(std::span<const float> reduced) const {
-  const std::span<const float> sums = reduced.subspan(sums_begin_, sum_count_);
-  const std::span<const float> votes = reduced.subspan(sums_begin_ + sum_count_, kVotes);
+StepRunner::Outcome StepRunner::outcome_of(const Sums& reduced) const {
+  const std::span<const float> sums = reduced.tail.first(sum_count_);
+  const std::span<const float> votes = reduced.tail.subspan(sum_count_, kVotes);
   return {.sums = std::vector<double>(sums.begin(), sums.end()),
           .is_stop_requested = votes[kStopVote] > 0.0F,
           .is_regroup_requested = votes[kRegroupVote] > 0.0F,

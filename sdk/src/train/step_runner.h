@@ -45,7 +45,7 @@ class StepRunner {
 
   // Makes place.blocks, and finds the pages that a step will write, which takes as long as a step of many a model. The
   // Trainable is prepared.
-  static void prepare_memory(Replica::Place& place, const Trainable& trainable);
+  static void prepare_memory(Replica::Place& place, Trainable& trainable);
 
   // Connects with the other ranks of the place's generation. The Trainable is prepared for as many workers, and
   // outlives the runner, as the place does.
@@ -92,14 +92,22 @@ class StepRunner {
     std::vector<Recomputation> others;
   };
 
-  static MemoryCommunicatorShape shape_of(const Replica::Place& place, const Trainable& trainable);
+  static MemoryCommunicatorShape shape_of(const Replica::Place& place, Trainable& trainable);
+  MemorySpace& memory() const { return trainable_.memory(); }
   std::vector<std::span<float>> floats_of(FaultTarget target);
+  // What a fault may change.
+  struct Floats {
+    std::vector<std::span<float>> on_host{};
+    std::vector<std::span<float>> in_memory{};
+  };
+  void corrupt(FaultPoint point, std::int64_t step, const std::function<Floats(FaultTarget)>& floats_of);
+  void corrupt_shard(const Slot& slot, std::int64_t step);
   void compute_at_pace(const Batch& batch, std::int64_t step);
-  std::span<const float> sum_over_shards(const Batch& batch, std::int64_t step);
+  Sums sum_over_shards(const Batch& batch, std::int64_t step);
 
   // A sum over all shards, complete on every rank, before anybody has applied it.
   struct Sum {
-    std::span<const float> block;
+    Sums block;
     bool is_finite = true;
   };
   Outcome apply(const Sum& sum, const Batch& batch, std::int64_t step, const TrainOptions& options);
@@ -109,18 +117,18 @@ class StepRunner {
   Check prepare_check(bool is_repeated, std::int64_t step, const TrainOptions& options) const;
   CheckReport report_of(const Check& check) const;
   std::vector<CheckReport> gather_reports();
-  std::span<const float> check_floats(std::span<const float> block) const;
+  std::span<const float> check_floats(std::span<const float> tail) const;
 
-  std::string describe_not_finite(std::span<const float> reduced) const;
+  std::string describe_not_finite(const Sums& reduced) const;
   void compute_shards(const Batch& batch, std::int64_t step, Mode mode);
   void compute_shard(const Batch& batch, std::int64_t step, Mode mode, int worker, int index);
   void check_cancelled() const;
   void recompute_shard(Recomputation& recomputation, std::int64_t step, int worker);
-  void compute_block(const ShardBatch& shard, std::span<float> block);
+  void compute_block(const ShardBatch& shard, const Slot& block);
   ShardBatch shard_batch(const Batch& batch, std::size_t index, std::int64_t step, int worker) const;
-  Digest digest_of(std::span<const float> block) const;
-  void vote(std::span<float> slot) const;
-  Outcome outcome_of(std::span<const float> reduced) const;
+  Digest digest_of(const Slot& block) const;
+  void vote(std::span<float> tail) const;
+  Outcome outcome_of(const Sums& reduced) const;
 
   // In the step that is being computed.
   bool requests_comparison_ = false;
@@ -130,9 +138,9 @@ class StepRunner {
   Trainable& trainable_;
   const ShardRange local_;
   WorkerPool workers_;
-  // A block: gradients, padding to a cache line, sums, the votes of ranks, the comparison of a check.
+  // A block: gradients, padding to a cache line; and in its tail sums, the votes of ranks, the comparison of a check.
   std::size_t sum_count_ = 0;
-  std::size_t sums_begin_ = 0;
+  std::size_t gradient_floats_ = 0;
   std::size_t block_floats_ = 0;
   std::unique_ptr<Communicator> communicator_;
   std::unique_ptr<ShardAccumulator> accumulator_;

@@ -298,8 +298,7 @@ class WorkerSupervision final : public Supervision {
   }
   void report_no_savepoint(int number, const std::string& why) override { worker_.report_no_savepoint(number, why); }
   void count_samples(std::int64_t samples) override { worker_.count_samples(samples); }
-  void keep_in_memory(std::int64_t step, std::span<const std::span<const std::byte>> parts,
-                      const Accepts& accepts) override;
+  void keep_in_memory(std::int64_t step, std::size_t bytes, const Write& write, const Accepts& accepts) override;
   bool read_from_memory(const std::function<void(std::span<const std::byte>)>& read) override;
   void report_event(const std::string& event, const std::string& detail) override {
     worker_.report_event(event, detail);
@@ -320,16 +319,14 @@ void WorkerSupervision::corrupt(FaultPoint point, std::int64_t step, const Float
   }
 }
 
-void WorkerSupervision::keep_in_memory(std::int64_t step, std::span<const std::span<const std::byte>> parts,
+void WorkerSupervision::keep_in_memory(std::int64_t step, std::size_t bytes, const Write& write,
                                        const Accepts& accepts) {
-  std::size_t bytes = 0;
-  for (const auto& part : parts) bytes += part.size();
   // The header grows with the history: not each snapshot should need new memory.
   if (!snapshots_ || snapshots_->capacity_bytes() < bytes) {
     snapshots_ =
         worker_.request_snapshot_memory(bytes + bytes / 8 + kSpareSnapshotBytes, Deadline::after(kMemoryTimeout));
   }
-  snapshots_->write(worker_.generation(), step, parts, accepts);
+  snapshots_->write(worker_.generation(), step, bytes, write, accepts);
 }
 
 bool WorkerSupervision::read_from_memory(const std::function<void(std::span<const std::byte>)>& read) {

@@ -12,9 +12,11 @@ namespace {
 void compute(Trainable& trainable, const ShardBatch& shard, WarmUp what) {
   std::vector<float> sums(trainable.sum_names().size());
   if (what == WarmUp::inference) return trainable.compute_sums(shard, sums);
-  std::vector<float> gradients(trainable.gradient_count());
-  GradientSink sink(gradients);
+  const std::size_t count = trainable.gradient_count();
+  const std::shared_ptr<float[]> gradients = trainable.memory().allocate(count);
+  GradientSink sink({gradients.get(), count});
   trainable.compute_gradients(shard, sink, sums);
+  trainable.memory().wait();
 }
 
 }  // namespace

@@ -24,11 +24,12 @@ class MemorySnapshots {
 
   std::size_t capacity_bytes() const;
 
-  // Copies the parts, one behind the other, and shows the copy to `accepts`, if there is one: the slot is whole when
-  // that, and this, return true. Asserts that there is room.
-  using Accepts = std::function<bool(std::span<const std::byte> copied)>;
-  bool write(int generation, std::int64_t step, std::span<const std::span<const std::byte>> parts,
-             const Accepts& accepts = {});
+  // Has `write` put `bytes` bytes there, piece by piece from the first to the last (`begin` says where a piece begins),
+  // and shows them to `accepts`, if there is one: the slot is whole when that, and this, return true. Asserts that
+  // there is room.
+  using Write = std::function<void(std::size_t begin, std::span<std::byte> piece)>;
+  using Accepts = std::function<bool(std::span<const std::byte> written)>;
+  bool write(int generation, std::int64_t step, std::size_t bytes, const Write& write, const Accepts& accepts = {});
 
   struct Whole {
     int generation = 0;

@@ -37,6 +37,9 @@ class MemorySpace {
   virtual void copy(std::span<const float> from, std::span<float> to) = 0;
   // sum[i] += summand[i]
   virtual void add(std::span<const float> summand, std::span<float> sum) = 0;
+  // Whether no element is NaN or infinite.
+  virtual bool is_finite(std::span<const float> array) = 0;
+  virtual void fill_zero(std::span<float> array) = 0;
   // digest() of the bytes of all arrays, one behind the other.
   virtual Digest digest_of(std::span<const std::span<const float>> arrays) = 0;
 

@@ -35,6 +35,8 @@ class BatchNormalization final : public Layer {
   // Per channel count * mean, then per channel count * variance, then count: that of samples and positions.
   std::size_t contribution_count(const Shape& input) const override;
   void update_buffers(std::span<const float> contributions, std::span<const std::span<float>> buffers) const override;
+  void update_buffers_on(compute::DeviceKernels& device, const float* contributions,
+                         std::span<const std::span<float>> buffers) const override;
   void add_stages(ModelStageBuilder& builder) const override;
   void write_config(ConfigWriter& config) const override;
 

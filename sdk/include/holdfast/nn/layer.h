@@ -17,6 +17,9 @@ namespace holdfast {
 
 class ConfigWriter;
 class ModelStageBuilder;
+namespace compute {
+class DeviceKernels;
+}
 
 // An array that a layer needs: a parameter (trained) or a buffer (kept up by the layer itself).
 struct WeightDescription {
@@ -59,6 +62,10 @@ class Layer {
   virtual std::size_t contribution_count(const Shape& input) const;
   // `contributions` are summed over the global batch; `buffers` has one span for each of buffers().
   virtual void update_buffers(std::span<const float> contributions, std::span<const std::span<float>> buffers) const;
+
+  // The same of arrays on a device.
+  virtual void update_buffers_on(compute::DeviceKernels& device, const float* contributions,
+                                 std::span<const std::span<float>> buffers) const;
 
   // For the library's own models: appends the arithmetic of this layer, and its configuration.
   virtual void add_stages(ModelStageBuilder& builder) const = 0;

@@ -12,6 +12,19 @@
 
 namespace holdfast {
 
+namespace compute {
+class DeviceKernels;
+}
+
+// Outputs and targets of one batch in a device's memory, and where the results go.
+struct DeviceBatch {
+  const float* outputs = nullptr;
+  const float* targets = nullptr;
+  std::int64_t samples = 0;          // at least 1
+  std::int64_t output_elements = 0;  // of one sample
+  float* sum = nullptr;
+};
+
 class Loss {
  public:
   virtual ~Loss() = default;
@@ -34,6 +47,11 @@ class Loss {
   // for targets that no sample can have; `gradient` then holds anything.
   virtual float evaluate(std::span<const float> outputs, std::span<const float> targets, std::int64_t samples,
                          float scale, std::span<float> gradient) const = 0;
+
+  // The same of arrays on a device: queued, not waited for; *batch.sum gets the sum, `gradient` may be null. What this
+  // does for a loss of yours is to throw Error{unsupported}: it computes on CPUs only.
+  virtual void evaluate_on(compute::DeviceKernels& device, const DeviceBatch& batch, float scale,
+                           float* gradient) const;
 
  protected:
   Loss() = default;

@@ -8,6 +8,8 @@
 #include <span>
 #include <string>
 
+#include "holdfast/nn/loss.h"
+
 namespace holdfast {
 
 struct MetricOptions {
@@ -27,6 +29,9 @@ class Metric {
   // The sum over `samples` rows of outputs and targets, added in their order in double; the average is sum / samples.
   // Throws Error{invalid_argument} for spans that do not fit together.
   virtual float sum(std::span<const float> outputs, std::span<const float> targets, std::int64_t samples) const = 0;
+
+  // The same of arrays on a device, as Loss::evaluate_on().
+  virtual void sum_on(compute::DeviceKernels& device, const DeviceBatch& batch) const;
 
  protected:
   explicit Metric(std::string name) : name_(std::move(name)) {}

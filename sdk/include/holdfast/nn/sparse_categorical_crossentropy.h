@@ -25,6 +25,8 @@ class SparseCategoricalCrossentropy : public Loss {
   // A target that is not a whole number in [0, classes) is an Error{invalid_argument} that names the sample's row.
   float evaluate(std::span<const float> outputs, std::span<const float> targets, std::int64_t samples, float scale,
                  std::span<float> gradient) const override;
+  void evaluate_on(compute::DeviceKernels& device, const DeviceBatch& batch, float scale,
+                   float* gradient) const override;
 
  private:
   CrossentropyOptions options_;

@@ -33,6 +33,8 @@ class Adam : public Optimizer {
   std::vector<std::string> slot_names() const override;
   void update(std::int64_t step, std::span<float> parameters, std::span<const float> gradients,
               std::span<const std::span<float>> slots) const override;
+  void update_on(compute::DeviceKernels& device, std::int64_t step, std::span<float> parameters,
+                 std::span<const float> gradients, std::span<const std::span<float>> slots) const override;
 
  private:
   AdamOptions options_;

@@ -15,6 +15,10 @@
 
 namespace holdfast {
 
+namespace compute {
+class DeviceKernels;
+}
+
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
@@ -32,6 +36,11 @@ class Optimizer {
   // all ranges have one length; they must not overlap.
   virtual void update(std::int64_t step, std::span<float> parameters, std::span<const float> gradients,
                       std::span<const std::span<float>> slots) const = 0;
+
+  // The same of arrays on a device: queued, not waited for. What this does for an optimizer of yours is to throw
+  // Error{unsupported}: it computes on CPUs only.
+  virtual void update_on(compute::DeviceKernels& device, std::int64_t step, std::span<float> parameters,
+                         std::span<const float> gradients, std::span<const std::span<float>> slots) const;
 
  protected:
   Optimizer() = default;

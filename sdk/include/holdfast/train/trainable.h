@@ -14,13 +14,14 @@
 #include <string>
 #include <vector>
 
+#include "holdfast/core/memory_space.h"
 #include "holdfast/core/shape.h"
 
 namespace holdfast {
 
 enum class StateKind { parameter, buffer, optimizer_slot };
 
-// One named array of the state, in memory that the Trainable owns and keeps at this place.
+// One named array of the state, in memory() that the Trainable owns and keeps at this place.
 struct StateSpan {
   std::string name;  // unique, parts separated by '/': "model/conv2d/kernel", "optimizer/m/conv2d/kernel"
   StateKind kind = StateKind::parameter;
@@ -36,8 +37,8 @@ struct ShardBatch {
   std::int64_t first_sample = 0;    // position of the shard's first sample in the global batch
   std::int64_t samples = 0;         // of this shard; may be 0
   std::int64_t batch_samples = 0;   // of the global batch
-  std::span<const float> features;  // [samples, feature shape]
-  std::span<const float> targets;   // [samples, target shape]
+  std::span<const float> features;  // [samples, feature shape], in the host's memory
+  std::span<const float> targets;   // [samples, target shape], likewise
   // Throws when a replica was lost, so that this shard will be computed again: call it now and then where a shard takes
   // longer than some milliseconds, and let the exception through. The survivors go on together when all have left. Any
   // thread; never empty.
@@ -49,7 +50,7 @@ class GradientSink {
  public:
   explicit GradientSink(std::span<float> gradients) : gradients_(gradients) {}
 
-  // gradient_count() floats with undefined content.
+  // gradient_count() floats in the Trainable's memory(), with undefined content.
   std::span<float> gradients() { return gradients_; }
   // Floats [begin, end) are final. Each float is declared once; a shard that leaves any undeclared is refused with
   // Error{invalid_argument}.
@@ -66,13 +67,14 @@ class GradientSink {
 struct Workers {
   int count = 1;
   int threads_per_shard = 1;
+  std::string device = "cpu";  // "cuda:0"; workers of a device share its memory space, and there is one
 };
 
 // The order-fixed sum over all shards of what they wrote.
 struct Update {
-  std::int64_t step = 1;           // number of this update, from 1
-  std::int64_t batch_samples = 0;  // of the global batch
-  std::span<const float> gradients;
+  std::int64_t step = 1;             // number of this update, from 1
+  std::int64_t batch_samples = 0;    // of the global batch
+  std::span<const float> gradients;  // in the Trainable's memory()
 };
 
 class Trainable {
@@ -94,6 +96,10 @@ class Trainable {
   // Called before any other of the functions below, and again, between steps, when there may be more workers than
   // before; with the same threads for each.
   virtual void prepare(const Workers& workers) = 0;
+
+  // Where its state and its gradients lie; not before prepare(). Outlives all that was allocated in it. Functions below
+  // may return before their work in it is done; what they write into the host's memory is there on return.
+  virtual MemorySpace& memory() { return host_memory(); }
 
   // Sets the state of step 0, a function of the seed.
   virtual void initialize(std::uint64_t seed) = 0;

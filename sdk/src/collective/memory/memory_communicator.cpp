@@ -5,6 +5,7 @@
 #include <string>
 
 #include "holdfast/base/error.h"
+#include "holdfast/core/memory_space.h"
 
 namespace holdfast {
 namespace {
@@ -29,17 +30,6 @@ std::size_t segment_floats(std::size_t floats, int ranks) {
 
 void add(const float* left, const float* right, float* sum, std::size_t floats) {
   for (std::size_t i = 0; i < floats; ++i) sum[i] = left[i] + right[i];
-}
-
-// The exponent of NaN and infinity is all ones. A maximum over integers vectorises, and does not stop early.
-bool is_finite(const float* values, std::size_t floats) {
-  std::uint32_t largest = 0;
-  for (std::size_t i = 0; i < floats; ++i) {
-    std::uint32_t bits = 0;
-    std::memcpy(&bits, values + i, sizeof bits);
-    largest = std::max(largest, bits & 0x7FFF'FFFFU);
-  }
-  return largest < 0x7F80'0000U;
 }
 
 std::size_t bytes_of(std::span<const std::span<std::byte>> parts) {
@@ -108,7 +98,7 @@ bool add_in_order(std::span<const SumInstruction> program, std::span<const float
     }
     HOLDFAST_ASSERT(depth == 1);
     std::memcpy(sum + (begin - range.begin), stack[0], floats * sizeof(float));
-    all_finite = is_finite(stack[0], floats) && all_finite;
+    all_finite = host_memory().is_finite({stack[0], floats}) && all_finite;
   }
   return all_finite;
 }
@@ -134,7 +124,8 @@ MemoryCommunicator::MemoryCommunicator(const MemoryCommunicatorShape& shape, Mem
     : shape_(shape),
       program_(sum_program(ShardTree(shape.deal.shards()), shape.deal.covering_nodes())),
       memory_(std::move(memory)) {
-  HOLDFAST_ASSERT(shape.float_count > 0 && shape.float_count % kLineFloats == 0);
+  HOLDFAST_ASSERT(shape.float_count > 0 && shape.float_count % kLineFloats == 0 &&
+                  shape.tail_floats <= shape.float_count);
   HOLDFAST_ASSERT(memory_.own_arena.size_bytes() >= MemoryCommunicatorShape::kArenaBytes &&
                   memory_.own_blocks->size_bytes() >= shape.blocks_bytes());
   HOLDFAST_ASSERT(static_cast<int>(memory_.arenas.size()) == shape.size &&
@@ -178,11 +169,13 @@ std::span<float> MemoryCommunicator::result() {
   return {first + static_cast<std::size_t>(shape_.slots + 1) * shape_.float_count, shape_.float_count};
 }
 
-std::vector<std::span<float>> MemoryCommunicator::slots() {
+std::vector<Slot> MemoryCommunicator::slots() {
   auto* first = reinterpret_cast<float*>(memory_.own_blocks->writable().data());
-  std::vector<std::span<float>> slots;
+  const std::size_t gradients = shape_.float_count - shape_.tail_floats;
+  std::vector<Slot> slots;
   for (int index = 0; index < shape_.slots; ++index) {
-    slots.emplace_back(first + static_cast<std::size_t>(index) * shape_.float_count, shape_.float_count);
+    const std::span<float> block(first + static_cast<std::size_t>(index) * shape_.float_count, shape_.float_count);
+    slots.push_back({block.first(gradients), block.subspan(gradients)});
   }
   return slots;
 }
@@ -209,15 +202,14 @@ std::vector<const float*> MemoryCommunicator::leaves() const {
   return leaves;
 }
 
-std::span<const float> MemoryCommunicator::reduce(std::span<const int> covering_slots, FloatRange range,
-                                                  Deadline deadline) {
+Sums MemoryCommunicator::reduce(std::span<const int> covering_slots, FloatRange range, Deadline deadline) {
   HOLDFAST_ASSERT(range.begin <= range.end && range.end <= shape_.float_count);
   if (shape_.size == 1) {
     HOLDFAST_ASSERT(covering_slots.size() == 1);
     if (signal(0).is_cancelled()) throw GenerationEnded("the generation was ended during an all-reduce");
     const float* sum = slot(0, static_cast<std::uint32_t>(covering_slots[0]));
-    was_finite_ = is_finite(sum + range.begin, range.end - range.begin);
-    return {sum, shape_.float_count};
+    was_finite_ = host_memory().is_finite({sum + range.begin, range.end - range.begin});
+    return parted({sum, shape_.float_count});
   }
   auto* table = memory_.own_arena.writable().data() + kSlotTableOffset;
   for (std::size_t node = 0; node < covering_slots.size(); ++node) {
@@ -235,7 +227,12 @@ std::span<const float> MemoryCommunicator::reduce(std::span<const int> covering_
   was_finite_ = true;
   for (int rank = 0; rank < shape_.size; ++rank)
     was_finite_ = was_finite_ && arena(rank)[kFiniteOffset] != std::byte{0};
-  return result();
+  return parted(result());
+}
+
+Sums MemoryCommunicator::parted(std::span<const float> block) const {
+  const std::size_t gradients = shape_.float_count - shape_.tail_floats;
+  return {block.first(gradients), block.subspan(gradients)};
 }
 
 void MemoryCommunicator::gather(FloatRange range) {
@@ -265,6 +262,13 @@ void MemoryCommunicator::broadcast(std::span<const std::span<std::byte>> parts, 
     if (shape_.rank != root && takes) cursor.copy_from({blocks(root) + place(piece), piece_bytes});
   }
   if (pieces > 0) barrier(deadline);
+}
+
+void MemoryCommunicator::broadcast_arrays(std::span<const std::span<float>> arrays, int root, bool takes,
+                                          Deadline deadline) {
+  std::vector<std::span<std::byte>> parts;
+  for (const std::span<float> array : arrays) parts.push_back(std::as_writable_bytes(array));
+  broadcast(parts, root, takes, deadline);
 }
 
 void MemoryCommunicator::gather_all(std::span<const std::byte> own, std::span<std::byte> all, Deadline deadline) {

@@ -28,6 +28,7 @@ struct MemoryCommunicatorShape {
   ShardDeal deal{};
   int slots = 1;                // for each rank, the same in every generation
   std::size_t float_count = 0;  // of the block; a multiple of 16
+  std::size_t tail_floats = 0;  // of these, the last ones
 
   static constexpr std::size_t kArenaBytes = 4096;
   // Of each rank; the same for every rank and size.
@@ -48,11 +49,12 @@ class MemoryCommunicator final : public Communicator {
 
   int rank() const override { return shape_.rank; }
   int size() const override { return shape_.size; }
-  std::vector<std::span<float>> slots() override;
-  std::span<const float> reduce(std::span<const int> covering_slots, FloatRange range, Deadline deadline) override;
+  std::vector<Slot> slots() override;
+  Sums reduce(std::span<const int> covering_slots, FloatRange range, Deadline deadline) override;
   bool was_finite() const override { return was_finite_; }
   using Communicator::broadcast;
   void broadcast(std::span<const std::span<std::byte>> parts, int root, bool takes, Deadline deadline) override;
+  void broadcast_arrays(std::span<const std::span<float>> arrays, int root, bool takes, Deadline deadline) override;
   void gather_all(std::span<const std::byte> own, std::span<std::byte> all, Deadline deadline) override;
   void barrier(Deadline deadline) override;
   bool is_cancelled() const override { return signal(shape_.rank).is_cancelled(); }
@@ -71,6 +73,7 @@ class MemoryCommunicator final : public Communicator {
   FloatRange segment_of(int rank, FloatRange range) const;
   std::size_t slots_bytes() const;
   std::span<float> result();
+  Sums parted(std::span<const float> block) const;
   void gather(FloatRange range);
 
   const MemoryCommunicatorShape shape_;

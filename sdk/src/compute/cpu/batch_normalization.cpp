@@ -10,7 +10,9 @@ namespace {
 class CpuBatchNormalization : public BatchNormalizationOperation {
  public:
   CpuBatchNormalization(CpuContext& context, const BatchNormalizationShape& shape, Use use)
-      : mean_(static_cast<std::size_t>(shape.channels)), variance_(static_cast<std::size_t>(shape.channels)) {
+      : rows_(static_cast<float>(shape.rows)),
+        mean_(static_cast<std::size_t>(shape.channels)),
+        variance_(static_cast<std::size_t>(shape.channels)) {
     const std::string operation =
         "batch normalization of [" + std::to_string(shape.rows) + ", " + std::to_string(shape.channels) + "]";
     with_named_errors(operation, [&] { make(context, operation, shape, use); });
@@ -41,8 +43,11 @@ class CpuBatchNormalization : public BatchNormalizationOperation {
                     {DNNL_ARG_DIFF_SHIFT, beta_gradient}});
   }
 
-  std::span<const float> mean() const override { return mean_; }
-  std::span<const float> variance() const override { return variance_; }
+  void contribute(float* contributions) override {
+    for (const float mean : mean_) *contributions++ = rows_ * mean;
+    for (const float variance : variance_) *contributions++ = rows_ * variance;
+    *contributions = rows_;
+  }
 
  private:
   using Forward = dnnl::batch_normalization_forward;
@@ -91,6 +96,7 @@ class CpuBatchNormalization : public BatchNormalizationOperation {
                    {DNNL_ARG_DST, output}});
   }
 
+  const float rows_;
   std::vector<float> mean_;
   std::vector<float> variance_;
   std::optional<Primitive> forward_;

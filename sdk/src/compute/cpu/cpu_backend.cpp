@@ -61,7 +61,13 @@ class CpuBackend : public Backend {
     return make_cpu_batch_normalization(context_, shape, use);
   }
 
-  std::unique_ptr<DropoutOperation> dropout(const DropoutShape& shape) override { return make_cpu_dropout(shape); }
+  std::unique_ptr<DropoutOperation> dropout(const DropoutShape& shape) override {
+    return make_cpu_dropout(shape, draws_);
+  }
+
+  void set_draws(const Draws& draws) override { draws_ = draws; }
+  MemorySpace& memory() override { return host_memory(); }
+  DeviceKernels* device_kernels() override { return nullptr; }
 
   std::string description() const override {
     const dnnl_version_t& version = *dnnl::version();
@@ -73,6 +79,7 @@ class CpuBackend : public Backend {
 
  private:
   CpuContext context_;
+  Draws draws_;
 };
 
 }  // namespace

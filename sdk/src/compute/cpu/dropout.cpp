@@ -9,11 +9,11 @@ namespace {
 
 class CpuDropout : public DropoutOperation {
  public:
-  explicit CpuDropout(const DropoutShape& shape)
-      : shape_(shape), factors_(static_cast<std::size_t>(shape.samples * shape.elements)) {}
+  CpuDropout(const DropoutShape& shape, const Draws& draws)
+      : shape_(shape), draws_(draws), factors_(static_cast<std::size_t>(shape.samples * shape.elements)) {}
 
-  void forward(const DropoutDraws& draws, const float* input, float* output) override {
-    draw_factors(draws);
+  void forward(const float* input, float* output) override {
+    draw_factors();
     multiply(input, output);
   }
 
@@ -22,11 +22,13 @@ class CpuDropout : public DropoutOperation {
   }
 
  private:
-  void draw_factors(const DropoutDraws& draws) {
+  void draw_factors() {
+    const std::uint64_t sequence =
+        static_cast<std::uint64_t>(draws_.step) * shape_.sequences_per_step + shape_.sequence;
     const float kept = 1.0F / (1.0F - shape_.rate);
     auto factor = factors_.begin();
     for (std::int64_t sample = 0; sample < shape_.samples; ++sample) {
-      Random random(draws.seed, Purpose::dropout, draws.major, draws.first_sample + static_cast<std::uint64_t>(sample));
+      Random random(draws_.seed, Purpose::dropout, sequence, static_cast<std::uint64_t>(draws_.first_sample + sample));
       for (std::int64_t element = 0; element < shape_.elements; ++element) {
         *factor++ = random.uniform() < shape_.rate ? 0.0F : kept;
       }
@@ -38,13 +40,14 @@ class CpuDropout : public DropoutOperation {
   }
 
   const DropoutShape shape_;
+  const Draws& draws_;
   std::vector<float> factors_;  // [sample, element]: 0 or 1 / (1 - rate)
 };
 
 }  // namespace
 
-std::unique_ptr<DropoutOperation> make_cpu_dropout(const DropoutShape& shape) {
-  return std::make_unique<CpuDropout>(shape);
+std::unique_ptr<DropoutOperation> make_cpu_dropout(const DropoutShape& shape, const Draws& draws) {
+  return std::make_unique<CpuDropout>(shape, draws);
 }
 
 }  // namespace holdfast::compute

@@ -16,6 +16,7 @@ std::unique_ptr<ActivationOperation> make_cpu_activation(CpuContext& context, co
 std::unique_ptr<BatchNormalizationOperation> make_cpu_batch_normalization(CpuContext& context,
                                                                           const BatchNormalizationShape& shape,
                                                                           Use use);
-std::unique_ptr<DropoutOperation> make_cpu_dropout(const DropoutShape& shape);
+// `draws`, which outlive the operation, are read at each forward pass.
+std::unique_ptr<DropoutOperation> make_cpu_dropout(const DropoutShape& shape, const Draws& draws);
 
 }  // namespace holdfast::compute

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "collective/device_communicator.h"
 #include "compute/cuda/cuda_error.h"
 #include "compute/cuda_library.h"
 
@@ -22,6 +23,11 @@ class LoadedLibrary final : public CudaLibrary {
       devices.push_back({properties.name, properties.major, properties.minor, properties.totalGlobalMem});
     }
     return devices;
+  }
+
+  std::unique_ptr<Communicator> make_communicator(std::unique_ptr<Communicator>, MemorySpace&,
+                                                  const DeviceCommunicatorShape&) override {
+    throw Error(ErrorCode::unavailable, "this version of Holdfast has no collectives for CUDA devices yet");
   }
 
   std::unique_ptr<Backend> make_backend(int) override {

@@ -1,0 +1,11 @@
+#include "holdfast/nn/metric.h"
+
+#include "holdfast/base/error.h"
+
+namespace holdfast {
+
+void Metric::sum_on(compute::DeviceKernels&, const DeviceBatch&) const {
+  throw Error(ErrorCode::unsupported, "metric " + name() + " computes on the host only; train on CPUs, or without it");
+}
+
+}  // namespace holdfast

@@ -1,0 +1,13 @@
+#include "holdfast/optim/optimizer.h"
+
+#include "holdfast/base/error.h"
+
+namespace holdfast {
+
+void Optimizer::update_on(compute::DeviceKernels&, std::int64_t, std::span<float>, std::span<const float>,
+                          std::span<const std::span<float>>) const {
+  throw Error(ErrorCode::unsupported,
+              "optimizer " + name() + " computes on the host only; train on CPUs, or with another optimizer");
+}
+
+}  // namespace holdfast

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstring>
 #include <memory>
 #include <new>
 #include <optional>
@@ -148,7 +149,10 @@ void write_snapshot(holdfast_worker& worker, std::int64_t step, std::span<const 
     const std::size_t capacity = bytes.size() + bytes.size() / 8 + kSpareSnapshotBytes;
     worker.written = worker.worker->request_snapshot_memory(capacity, deadline);
   }
-  worker.written->write(worker.worker->generation(), step, std::span(&bytes, 1));
+  worker.written->write(worker.worker->generation(), step, bytes.size(),
+                        [&](std::size_t begin, std::span<std::byte> piece) {
+                          std::memcpy(piece.data(), bytes.data() + begin, piece.size());
+                        });
 }
 
 MemorySnapshots::Whole read_snapshot(holdfast_worker& worker) {

@@ -308,7 +308,7 @@ void Trainer::Session::keep_in_memory(const FitOptions& options) {
   collect_callback_states(options);
   const StateImage image = image_of(state_, trainable_);
   std::optional<Digest> copied;  // empty where there is no such memory
-  const auto write = [&](std::size_t begin, std::span<std::byte> piece) { image.copy(begin, piece); };
+  const auto write = [&](std::size_t at, std::span<std::byte> piece) { image.copy(at, piece); };
   supervision_.keep_in_memory(state_.step, image.size_bytes(), write, [&](std::span<const std::byte> copy) {
     copied = digest(copy.subspan(image.header.size()));
     return *copied == agreed_;

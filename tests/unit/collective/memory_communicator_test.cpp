@@ -57,10 +57,10 @@ std::vector<std::vector<std::uint32_t>> reduce_on(const ShardDeal& deal, std::si
     for (int round = 0; round < rounds; ++round) {
       accumulator.reset();
       for (int shard = local.begin; shard < local.end; ++shard) {
-        fill_shard(round, shard, accumulator.acquire(shard));
+        fill_shard(round, shard, accumulator.acquire(shard).gradients);
         accumulator.complete(shard, range);
       }
-      const std::span<const float> sum = communicator->reduce(accumulator.covering_slots(), range, soon());
+      const std::span<const float> sum = communicator->reduce(accumulator.covering_slots(), range, soon()).gradients;
       const auto part = bits(sum.subspan(range.begin, range.end - range.begin));
       auto& result = results[static_cast<std::size_t>(rank)];
       result.insert(result.end(), part.begin(), part.end());
@@ -167,9 +167,9 @@ TEST(MemoryCommunicator, ReducesInMemoryThatWasUsedBefore) {
   run_ranks(2, group, [&](int rank) {
     for (int generation = 1; generation <= 3; ++generation) {
       const auto communicator = group.connect(shape_of(rank, 2, 2, kFloats));
-      std::fill(communicator->slots()[0].begin(), communicator->slots()[0].end(), static_cast<float>(generation));
+      std::fill(communicator->slots()[0].gradients.begin(), communicator->slots()[0].gradients.end(), static_cast<float>(generation));
       const int slot = 0;
-      const std::span<const float> sum = communicator->reduce(std::span(&slot, 1), {0, kFloats}, soon());
+      const std::span<const float> sum = communicator->reduce(std::span(&slot, 1), {0, kFloats}, soon()).gradients;
       for (const float value : sum) wrong += value == 2.0F * static_cast<float>(generation) ? 0 : 1;
       communicator->barrier(soon());
     }
@@ -256,7 +256,7 @@ TEST(MemoryCommunicator, TellsEveryRankWhetherAllSumsAreFinite) {
           const auto communicator = group.connect(shape_of(rank, ranks, ranks, kFloats));
           const int slot = 0;
           for (const bool is_wrong : {false, true, false}) {
-            const std::span<float> own = communicator->slots()[0];
+            const std::span<float> own = communicator->slots()[0].gradients;
             std::fill(own.begin(), own.end(), 1.0F);
             if (is_wrong && rank == ranks - 1) own[place] = wrong;
             communicator->reduce(std::span(&slot, 1), {0, kFloats}, soon());
@@ -280,9 +280,9 @@ TEST(MemoryCommunicator, KeepsReductionAndBroadcastApart) {
   run_ranks(kRanks, group, [&](int rank) {
     const auto communicator = group.connect(shape_of(rank, kRanks, kRanks, kFloats));
     for (int round = 0; round < 200; ++round) {
-      std::fill(communicator->slots()[0].begin(), communicator->slots()[0].end(), static_cast<float>(round));
+      std::fill(communicator->slots()[0].gradients.begin(), communicator->slots()[0].gradients.end(), static_cast<float>(round));
       const int slot = 0;
-      const std::span<const float> sum = communicator->reduce(std::span(&slot, 1), {0, kFloats}, soon());
+      const std::span<const float> sum = communicator->reduce(std::span(&slot, 1), {0, kFloats}, soon()).gradients;
       if (std::any_of(sum.begin(), sum.end(), [&](float value) { return value != 3.0F * static_cast<float>(round); }))
         ++wrong;
       std::vector<std::byte> bytes(kFloats * 8, static_cast<std::byte>(rank));

@@ -15,6 +15,7 @@ namespace holdfast {
 namespace {
 
 constexpr std::size_t kFloats = 48;
+constexpr std::size_t kGradients = 32;
 
 // Values of very different size, so that another order gives other bits.
 std::vector<float> shard_values(int shard) {
@@ -32,14 +33,22 @@ std::vector<std::uint32_t> bits(std::span<const float> values) {
 
 struct Slots {
   explicit Slots(int count) : memory(static_cast<std::size_t>(count), std::vector<float>(kFloats, -1.0F)) {}
-  std::vector<std::span<float>> spans() { return {memory.begin(), memory.end()}; }
+  // A third of each lies in the tail.
+  std::vector<Slot> spans() {
+    std::vector<Slot> slots;
+    for (std::vector<float>& floats : memory) {
+      slots.push_back({std::span(floats).first(kGradients), std::span(floats).subspan(kGradients)});
+    }
+    return slots;
+  }
   std::vector<std::vector<float>> memory;
 };
 
 void compute(ShardAccumulator& accumulator, int shard) {
   const std::vector<float> values = shard_values(shard);
-  const std::span<float> slot = accumulator.acquire(shard);
-  std::copy(values.begin(), values.end(), slot.begin());
+  const Slot slot = accumulator.acquire(shard);
+  std::copy_n(values.begin(), kGradients, slot.gradients.begin());
+  std::copy(values.begin() + kGradients, values.end(), slot.tail.begin());
   accumulator.complete(shard, {0, kFloats});
 }
 
@@ -118,17 +127,18 @@ TEST(ShardAccumulator, AddsTheRangeAlone) {
   Slots slots(2);
   ShardAccumulator accumulator(ShardTree(2), {0, 2}, slots.spans());
   for (int shard = 0; shard < 2; ++shard) {
-    const std::span<float> slot = accumulator.acquire(shard);
-    std::fill(slot.begin(), slot.end(), 1.0F);
-    accumulator.complete(shard, {16, 32});
+    const Slot slot = accumulator.acquire(shard);
+    std::fill(slot.gradients.begin(), slot.gradients.end(), 1.0F);
+    std::fill(slot.tail.begin(), slot.tail.end(), 1.0F);
+    accumulator.complete(shard, {16, 40});
   }
 
   const std::vector<float>& sum = slots.memory[static_cast<std::size_t>(accumulator.covering_slots().at(0))];
 
   EXPECT_EQ(sum[15], 1.0F);
   EXPECT_EQ(sum[16], 2.0F);
-  EXPECT_EQ(sum[31], 2.0F);
-  EXPECT_EQ(sum[32], 1.0F);
+  EXPECT_EQ(sum[39], 2.0F);
+  EXPECT_EQ(sum[40], 1.0F);
 }
 
 TEST(ShardAccumulator, KeepsTheCoveringNodesOfItsShardsApart) {

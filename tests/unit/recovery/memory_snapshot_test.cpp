@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "support/written_text.h"
+
 namespace holdfast::recovery {
 namespace {
 
@@ -24,9 +26,7 @@ class MemorySnapshotsTest : public testing::Test {
   FileDescriptor descriptor() const { return FileDescriptor(::dup(memory_.descriptor())); }
 
   void write(std::int64_t step, const std::string& text) {
-    const std::array<std::span<const std::byte>, 2> parts{std::as_bytes(std::span(text).first(text.size() / 2)),
-                                                          std::as_bytes(std::span(text).subspan(text.size() / 2))};
-    EXPECT_TRUE(writer_.write(3, step, parts, [&](std::span<const std::byte> copied) {
+    EXPECT_TRUE(writer_.write(3, step, text.size(), pieces_of(text), [&](std::span<const std::byte> copied) {
       return std::equal(copied.begin(), copied.end(), std::as_bytes(std::span(text)).begin());
     }));
   }
@@ -98,9 +98,8 @@ TEST_F(MemorySnapshotsTest, KeepTheNewestWhenTheRunGoesBack) {
 TEST_F(MemorySnapshotsTest, LeaveOutWhatIsNotAccepted) {
   write(1, "first");
   const std::string text = "changed meanwhile";
-  const std::array<std::span<const std::byte>, 1> parts{std::as_bytes(std::span(text))};
 
-  EXPECT_FALSE(writer_.write(3, 2, parts, [](std::span<const std::byte>) { return false; }));
+  EXPECT_FALSE(writer_.write(3, 2, text.size(), pieces_of(text), [](std::span<const std::byte>) { return false; }));
 
   EXPECT_EQ(newest(), "1: first");
 }

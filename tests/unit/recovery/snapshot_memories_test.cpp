@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "support/written_text.h"
+
 namespace holdfast::recovery {
 namespace {
 
@@ -21,8 +23,7 @@ MemorySnapshots new_writer(SnapshotMemories& memories) {
 
 void write(MemorySnapshots& writer, std::int64_t step) {
   const std::string text = "state " + std::to_string(step);
-  const std::array<std::span<const std::byte>, 1> parts{std::as_bytes(std::span(text))};
-  EXPECT_TRUE(writer.write(0, step, parts));
+  EXPECT_TRUE(writer.write(0, step, text.size(), pieces_of(text)));
 }
 
 std::int64_t newest_step(const SnapshotMemories& memories) {

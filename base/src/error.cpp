@@ -31,6 +31,8 @@ std::string_view to_string(ErrorCode code) {
       return "already_running";
     case ErrorCode::unavailable:
       return "unavailable";
+    case ErrorCode::device_failed:
+      return "device_failed";
     case ErrorCode::failed_replica:
       return "failed_replica";
     case ErrorCode::not_finite:

@@ -128,6 +128,9 @@ void declare(CLI::App& app, Arguments& arguments) {
   app.add_option("--device", arguments.device, "cpu or cuda")
       ->capture_default_str()
       ->check(CLI::IsMember({"cpu", "cuda"}));
+  app.add_option("--devices", arguments.run.devices,
+                 "of each replica, such as cuda:0,cuda:1; instead of --device and --replicas")
+      ->delimiter(',');
   app.add_option("--hang-after", arguments.hang_after_seconds,
                  "seconds without progress after which a replica is replaced; by the times of steps when not given");
   app.add_option("--start-timeout", arguments.start_timeout_seconds, "the same while it starts; 120");

@@ -17,6 +17,7 @@
 #include "holdfast/recovery/watchdog.h"
 #include "holdfast/recovery/worker.h"
 #include "holdfast/train/memory_savepoint.h"
+#include "train/devices.h"
 #include "train/place.h"
 #include "train/resume.h"
 #include "train/snapshot.h"
@@ -37,31 +38,6 @@ struct RunChoices {
   int shards = 1;
   int threads_per_shard = 1;
 };
-
-void check_devices(const SuperviseOptions& options) {
-  if (options.kind == DeviceKind::cuda) {
-    throw Error(ErrorCode::unavailable,
-                "CUDA devices were asked for, but this build of Holdfast has no CUDA back end; use DeviceKind::cpu");
-  }
-  if (!options.devices.empty() && options.replicas != 0 &&
-      static_cast<int>(options.devices.size()) != options.replicas) {
-    throw Error(ErrorCode::invalid_argument, std::to_string(options.devices.size()) + " devices are listed for " +
-                                                 std::to_string(options.replicas) +
-                                                 " replicas; leave one of the two out");
-  }
-  for (const std::string& device : options.devices) {
-    const bool is_cpu = device.starts_with("cpu:") && device.size() > 4 &&
-                        std::all_of(device.begin() + 4, device.end(), [](char c) { return c >= '0' && c <= '9'; });
-    if (!is_cpu)
-      throw Error(ErrorCode::unavailable, "there is no device \"" + device + "\"; this build knows cpu:0, cpu:1, ...");
-  }
-}
-
-int replica_count(const SuperviseOptions& options) {
-  check_devices(options);
-  if (!options.devices.empty()) return static_cast<int>(options.devices.size());
-  return options.replicas == 0 ? recovery::core_count() : options.replicas;
-}
 
 std::string choices_path(const SuperviseOptions& options) {
   return options.run_directory + "/run.json";
@@ -187,7 +163,8 @@ std::vector<std::string> all_faults(const SuperviseOptions& options, int ranks) 
 }
 
 recovery::RunOutcome watch(int argc, char** argv, const SuperviseOptions& options) {
-  const int replicas = replica_count(options);
+  const ReplicaDevices devices = devices_of(options);
+  const int replicas = devices.replicas;
   const RunChoices choices = settle_choices(options, replicas);
   check_numbers(choices, replicas);
   const std::vector<std::string> faults = all_faults(options, replicas + options.spares);
@@ -195,7 +172,7 @@ recovery::RunOutcome watch(int argc, char** argv, const SuperviseOptions& option
       {.replicas = replicas,
        .max_replicas = std::min(choices.shards, recovery::kMaxReplicas),
        .spares = options.spares,
-       .devices = options.devices,
+       .devices = devices.names,
        .when_lost = to_recovery(options.when_lost),
        .recover_from = to_recovery(options.recover_from),
        .when_slow = to_recovery(options.when_slow),
@@ -205,11 +182,16 @@ recovery::RunOutcome watch(int argc, char** argv, const SuperviseOptions& option
        .max_restarts = options.max_restarts,
        .restart_window = options.restart_window,
        .place_rest = options.place_rest,
-       .start_when_gone = options.start_when_gone.value_or(options.kind != DeviceKind::cpu),
+       .start_when_gone =
+           options.start_when_gone.value_or(!devices.names.empty() && devices.names.front().starts_with("cuda")),
        .hang_after = options.hang_after,
        .start_timeout = options.start_timeout,
        .stop_grace = options.stop_grace,
        .faults = faults,
+       .variables_of = [&](const recovery::NewProcess& process) -> std::vector<std::string> {
+         if (devices.names.empty()) return {};
+         return {device_variable(devices.names.at(static_cast<std::size_t>(process.place)))};
+       },
        .when_owned = [&] { record_choices(options, choices); },
        .when_unfinished = [&](std::int64_t step,
                               std::span<const std::byte> image) { save_what_is_left(options, step, image); }});
@@ -348,6 +330,13 @@ std::vector<RestartRecord> restart_records(const recovery::Worker& worker) {
   return records;
 }
 
+void require_asked_kind(DeviceKind kind) {
+  if (kind == DeviceKind::cpu || own_device() != "cpu") return;
+  throw Error(ErrorCode::invalid_argument,
+              "CUDA devices were asked for, and whoever started this process gave it none; name them, such as "
+              "`holdfast run --devices cuda:0,cuda:1 -- PROGRAM`");
+}
+
 // The choices of a run whose watchdog knows none, as that of `holdfast run`: every replica settles the same ones, and
 // records them if no other has.
 class OwnChoices {
@@ -355,8 +344,7 @@ class OwnChoices {
   OwnChoices(SuperviseOptions options, const recovery::Worker& worker) : options_(std::move(options)) {
     options_.run_directory = worker.run_directory();
     options_.replicas = worker.size();
-    options_.devices.clear();
-    check_devices(options_);
+    require_asked_kind(options_.kind);
     choices_ = settle_choices(options_, options_.replicas);
     check_numbers(choices_, options_.replicas);
     record_choices(options_, choices_);
@@ -403,15 +391,18 @@ std::shared_ptr<Replica::Place> place_of(recovery::Worker& worker, const Supervi
   place->file_system = place->own_file_system.get();
   const int cores = config.at("cores").get<int>();
   place->cores = cores;
-  place->most_workers = std::max(1, cores / place->threads_per_shard);
-  const auto move = [&worker, cores](Replica::Place& moved) {
+  place->device = own_device();
+  // A device computes one shard after the other.
+  const bool is_device = place->device != "cpu";
+  place->most_workers = is_device ? 1 : std::max(1, cores / place->threads_per_shard);
+  const auto move = [&worker, cores, is_device](Replica::Place& moved) {
     moved.rank = worker.rank();
     moved.size = worker.size();
     moved.generation = worker.generation();
     moved.dealt = worker.dealt_shards();
     require_same_shards(moved);
     moved.saving_threads = std::max(1, cores / moved.size);
-    moved.workers = std::max(1, cores / moved.size / moved.threads_per_shard);
+    moved.workers = is_device ? 1 : std::max(1, cores / moved.size / moved.threads_per_shard);
   };
   move(*place);
   place->enter_generation = [&worker, move, own, &moved = *place](std::int64_t state_step) {

@@ -22,6 +22,7 @@ enum class ErrorCode {
   incompatible,       // options or state that differ from those that the run was started with
   already_running,    // the run directory has another owner
   unavailable,        // this build or machine lacks what was asked for
+  device_failed,      // a device, or this process's use of it, is at an end; a new process may go on
   failed_replica,     // a replica failed more often than the restart budget allows
   not_finite,         // training gave NaN or infinity, and does so again
   diverged,           // replicas that should hold the same state do not

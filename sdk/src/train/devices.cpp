@@ -1,0 +1,88 @@
+#include "train/devices.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "compute/cuda_library.h"
+#include "holdfast/base/error.h"
+#include "holdfast/recovery/launch.h"
+
+namespace holdfast {
+namespace {
+
+constexpr const char* kVariable = "HOLDFAST_DEVICE";
+
+bool is_cuda(const std::string& device) {
+  return device.starts_with("cuda:");
+}
+
+bool is_name(const std::string& device) {
+  const std::size_t colon = device.find(':');
+  if (colon == std::string::npos || (!is_cuda(device) && !device.starts_with("cpu:"))) return false;
+  const std::string digits = device.substr(colon + 1);
+  return !digits.empty() && digits.size() <= 4 &&
+         std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+int cuda_device_count() {
+  const int count = static_cast<int>(compute::cuda_library().devices().size());
+  if (count > 0) return count;
+  throw Error(ErrorCode::unavailable, "there is no CUDA device on this machine; see `holdfast doctor`");
+}
+
+void check_listed(const std::vector<std::string>& devices) {
+  for (const std::string& device : devices) {
+    if (!is_name(device)) {
+      throw Error(ErrorCode::unavailable, "there is no device \"" + device +
+                                              "\"; devices are called cpu:0, cpu:1, ... and cuda:0, cuda:1, ...");
+    }
+    if (is_cuda(device) != is_cuda(devices.front())) {
+      throw Error(ErrorCode::invalid_argument, "devices " + devices.front() + " and " + device +
+                                                   " cannot train one model: CPUs and GPUs give different bits");
+    }
+  }
+  if (!is_cuda(devices.front())) return;
+  const int count = cuda_device_count();
+  for (const std::string& device : devices) {
+    if (std::stoi(device.substr(device.find(':') + 1)) < count) continue;
+    throw Error(ErrorCode::unavailable,
+                "there is no device \"" + device +
+                    "\" here: the CUDA devices of this machine are cuda:0 to cuda:" + std::to_string(count - 1));
+  }
+}
+
+}  // namespace
+
+ReplicaDevices devices_of(const SuperviseOptions& options) {
+  if (!options.devices.empty()) {
+    if (options.replicas != 0 && static_cast<int>(options.devices.size()) != options.replicas) {
+      throw Error(ErrorCode::invalid_argument, std::to_string(options.devices.size()) + " devices are listed for " +
+                                                   std::to_string(options.replicas) +
+                                                   " replicas; leave one of the two out");
+    }
+    check_listed(options.devices);
+    return {static_cast<int>(options.devices.size()), options.devices};
+  }
+  if (options.kind == DeviceKind::cpu) return {options.replicas == 0 ? recovery::core_count() : options.replicas};
+  const int count = cuda_device_count();
+  const int replicas = options.replicas == 0 ? count : options.replicas;
+  if (replicas > count) {
+    throw Error(ErrorCode::invalid_argument,
+                std::to_string(replicas) + " replicas were asked for on " + std::to_string(count) +
+                    " CUDA devices; list devices, such as cuda:0,cuda:0, to put several on one");
+  }
+  ReplicaDevices devices{replicas};
+  for (int device = 0; device < replicas; ++device) devices.names.push_back("cuda:" + std::to_string(device));
+  return devices;
+}
+
+std::string device_variable(const std::string& device) {
+  return std::string(kVariable) + "=" + device;
+}
+
+std::string own_device() {
+  const char* const device = std::getenv(kVariable);
+  return device != nullptr && is_cuda(device) ? device : "cpu";
+}
+
+}  // namespace holdfast

@@ -1,0 +1,25 @@
+#pragma once
+
+// Which devices a run's replicas compute on, and how a replica's process learns its own.
+
+#include <string>
+#include <vector>
+
+#include "holdfast/train/supervise.h"
+
+namespace holdfast {
+
+struct ReplicaDevices {
+  int replicas = 0;                  // as asked for, whether or not so many are possible
+  std::vector<std::string> names{};  // one for each replica; empty: whatever cores are free
+};
+
+// Throws Error: invalid_argument for what does not fit together, unavailable for devices that are not there.
+ReplicaDevices devices_of(const SuperviseOptions& options);
+
+// What the watchdog puts into the environment of a process that computes on `device`, and what that reads there:
+// "cuda:1", else "cpu".
+std::string device_variable(const std::string& device);
+std::string own_device();
+
+}  // namespace holdfast

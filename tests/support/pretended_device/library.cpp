@@ -1,0 +1,41 @@
+// A library in the place of libholdfast_cuda.so (HOLDFAST_CUDA_LIBRARY), so that what trains on devices can be tested
+// on a machine without any: four pretended devices.
+
+#include <cstring>
+
+#include "compute/cuda_library.h"
+#include "pretended_backend.h"
+#include "pretended_communicator.h"
+
+namespace holdfast {
+namespace {
+
+class PretendedLibrary final : public compute::CudaLibrary {
+ public:
+  std::vector<compute::CudaDevice> devices() override {
+    return std::vector<compute::CudaDevice>(4,
+                                            {.name = "pretended", .major = 9, .minor = 0, .memory_bytes = 1U << 30U});
+  }
+  std::unique_ptr<compute::Backend> make_backend(int device) override {
+    if (!memory_) memory_ = std::make_unique<PretendedMemory>(device);
+    return make_pretended_backend(*memory_);
+  }
+  std::unique_ptr<Communicator> make_communicator(std::unique_ptr<Communicator> host, MemorySpace&,
+                                                  const DeviceCommunicatorShape& shape) override {
+    return make_pretended_communicator(std::move(host), *memory_, shape);
+  }
+
+ private:
+  std::unique_ptr<PretendedMemory> memory_;  // of the one device that a process computes on
+};
+
+}  // namespace
+}  // namespace holdfast
+
+extern "C" __attribute__((visibility("default"))) holdfast::compute::CudaLibrary* holdfast_cuda_library(
+    const char* interface) {
+  using holdfast::compute::CudaLibrary;
+  if (std::strcmp(interface, CudaLibrary::kInterface) != 0) return nullptr;
+  static holdfast::PretendedLibrary library;
+  return &library;
+}

@@ -1,0 +1,145 @@
+#include "pretended_backend.h"
+
+#include <utility>
+
+#include "pretended_kernels.h"
+
+namespace holdfast {
+namespace {
+
+using namespace compute;
+using Access = PretendedMemory::Access;
+
+template <class Operation>
+class OnDevice : public Operation {
+ public:
+  OnDevice(std::unique_ptr<Operation> on_host, PretendedMemory& memory)
+      : on_host_(std::move(on_host)), memory_(memory) {}
+
+ protected:
+  Operation& opened() { return *on_host_; }
+  Access access() { return Access(memory_); }
+
+ private:
+  std::unique_ptr<Operation> on_host_;
+  PretendedMemory& memory_;
+};
+
+// Dense and convolution have the same passes.
+template <class Operation>
+class KernelOnDevice final : public OnDevice<Operation> {
+ public:
+  using OnDevice<Operation>::OnDevice;
+  void forward(const float* input, const float* kernel, const float* bias, float* output) override {
+    const auto access = this->access();
+    this->opened().forward(input, kernel, bias, output);
+  }
+  void backward_input(const float* kernel, const float* output_gradient, float* input_gradient) override {
+    const auto access = this->access();
+    this->opened().backward_input(kernel, output_gradient, input_gradient);
+  }
+  void backward_weights(const float* input, const float* output_gradient, float* kernel_gradient,
+                        float* bias_gradient) override {
+    const auto access = this->access();
+    this->opened().backward_weights(input, output_gradient, kernel_gradient, bias_gradient);
+  }
+};
+
+// Pooling and dropout have the same passes.
+template <class Operation>
+class TwoPassesOnDevice final : public OnDevice<Operation> {
+ public:
+  using OnDevice<Operation>::OnDevice;
+  void forward(const float* input, float* output) override {
+    const auto access = this->access();
+    this->opened().forward(input, output);
+  }
+  void backward(const float* output_gradient, float* input_gradient) override {
+    const auto access = this->access();
+    this->opened().backward(output_gradient, input_gradient);
+  }
+};
+
+class ActivationOnDevice final : public OnDevice<ActivationOperation> {
+ public:
+  using OnDevice::OnDevice;
+  void forward(const float* input, float* output) override {
+    const auto access = this->access();
+    opened().forward(input, output);
+  }
+  void backward(const float* kept, const float* output_gradient, float* input_gradient) override {
+    const auto access = this->access();
+    opened().backward(kept, output_gradient, input_gradient);
+  }
+};
+
+class BatchNormalizationOnDevice final : public OnDevice<BatchNormalizationOperation> {
+ public:
+  using OnDevice::OnDevice;
+  void forward_training(const float* input, const float* gamma, const float* beta, float* output) override {
+    const auto access = this->access();
+    opened().forward_training(input, gamma, beta, output);
+  }
+  void forward_inference(const float* input, const float* gamma, const float* beta, const float* mean,
+                         const float* variance, float* output) override {
+    const auto access = this->access();
+    opened().forward_inference(input, gamma, beta, mean, variance, output);
+  }
+  void backward(const float* input, const float* gamma, const float* output_gradient, float* input_gradient,
+                float* gamma_gradient, float* beta_gradient) override {
+    const auto access = this->access();
+    opened().backward(input, gamma, output_gradient, input_gradient, gamma_gradient, beta_gradient);
+  }
+  void contribute(float* contributions) override {
+    const auto access = this->access();
+    opened().contribute(contributions);
+  }
+};
+
+class PretendedBackend final : public Backend {
+ public:
+  explicit PretendedBackend(PretendedMemory& memory)
+      : memory_(memory), kernels_(memory), on_host_(make_cpu_backend(1)) {}
+
+  std::unique_ptr<DenseOperation> dense(const DenseShape& shape, Use use) override {
+    return wrapped<KernelOnDevice<DenseOperation>>(on_host_->dense(shape, use));
+  }
+  std::unique_ptr<ConvolutionOperation> convolution(const ConvolutionShape& shape, Use use) override {
+    return wrapped<KernelOnDevice<ConvolutionOperation>>(on_host_->convolution(shape, use));
+  }
+  std::unique_ptr<PoolingOperation> pooling(const PoolingShape& shape, Use use) override {
+    return wrapped<TwoPassesOnDevice<PoolingOperation>>(on_host_->pooling(shape, use));
+  }
+  std::unique_ptr<ActivationOperation> activation(const ActivationShape& shape, Use use) override {
+    return wrapped<ActivationOnDevice>(on_host_->activation(shape, use));
+  }
+  std::unique_ptr<BatchNormalizationOperation> batch_normalization(const BatchNormalizationShape& shape,
+                                                                   Use use) override {
+    return wrapped<BatchNormalizationOnDevice>(on_host_->batch_normalization(shape, use));
+  }
+  std::unique_ptr<DropoutOperation> dropout(const DropoutShape& shape) override {
+    return wrapped<TwoPassesOnDevice<DropoutOperation>>(on_host_->dropout(shape));
+  }
+  void set_draws(const Draws& draws) override { on_host_->set_draws(draws); }
+  MemorySpace& memory() override { return memory_; }
+  DeviceKernels* device_kernels() override { return &kernels_; }
+  std::string description() const override { return "pretended device, " + on_host_->description(); }
+
+ private:
+  template <class Wrapper, class Operation>
+  std::unique_ptr<Operation> wrapped(std::unique_ptr<Operation> operation) {
+    return std::make_unique<Wrapper>(std::move(operation), memory_);
+  }
+
+  PretendedMemory& memory_;
+  PretendedKernels kernels_;
+  std::unique_ptr<Backend> on_host_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_pretended_backend(PretendedMemory& memory) {
+  return std::make_unique<PretendedBackend>(memory);
+}
+
+}  // namespace holdfast

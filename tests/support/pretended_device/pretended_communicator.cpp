@@ -1,0 +1,154 @@
+#include "pretended_communicator.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collective/memory/memory_communicator.h"
+#include "collective/shard_tree.h"
+#include "holdfast/base/error.h"
+#include "holdfast/base/shared_memory.h"
+
+namespace holdfast {
+namespace {
+
+// Where a process shows a file of its own to the others of its user.
+struct Shown {
+  int process = 0;
+  int descriptor = 0;
+};
+
+class PretendedCommunicator final : public Communicator {
+ public:
+  PretendedCommunicator(std::unique_ptr<Communicator> host, PretendedMemory& memory,
+                        const DeviceCommunicatorShape& shape)
+      : host_(std::move(host)),
+        memory_(memory),
+        shape_(shape),
+        program_(sum_program(ShardTree(shape.deal.shards()), shape.deal.covering_nodes())),
+        result_(memory.allocate(shape.gradient_floats)),
+        shared_bytes_(shape.gradient_floats * static_cast<std::size_t>(shape.slots) * sizeof(float)),
+        own_(SharedMemory::create("pretended-wire", shared_bytes_)) {
+    for (int slot = 0; slot < shape.slots; ++slot) gradients_.push_back(memory.allocate(shape.gradient_floats));
+    const ShardTree tree(shape.deal.shards());
+    for (int rank = 0; rank < shape.deal.ranks(); ++rank)
+      nodes_.push_back(tree.covering_nodes(shape.deal.of(rank)).size());
+  }
+
+  int rank() const override { return host_->rank(); }
+  int size() const override { return host_->size(); }
+
+  std::vector<Slot> slots() override {
+    std::vector<Slot> slots = host_->slots();
+    slots.resize(gradients_.size());
+    for (std::size_t i = 0; i < slots.size(); ++i) slots[i].gradients = {gradients_[i].get(), shape_.gradient_floats};
+    return slots;
+  }
+
+  Sums reduce(std::span<const int> covering_slots, FloatRange range, Deadline deadline) override {
+    bool is_finite = true;
+    if (range.begin < shape_.gradient_floats) {
+      connect(deadline);
+      is_finite =
+          reduce_gradients(covering_slots, {range.begin, std::min(range.end, shape_.gradient_floats)}, deadline);
+    }
+    Sums sums = host_->reduce(covering_slots, {.begin = 0, .end = shape_.tail_floats}, deadline);
+    sums.gradients = {result_.get(), shape_.gradient_floats};
+    was_finite_ = is_finite && host_->was_finite();
+    return sums;
+  }
+
+  bool was_finite() const override { return was_finite_; }
+  using Communicator::broadcast;
+  void broadcast(std::span<const std::span<std::byte>> parts, int root, bool takes, Deadline deadline) override {
+    host_->broadcast(parts, root, takes, deadline);
+  }
+  void broadcast_arrays(std::span<const std::span<float>> arrays, int root, bool takes, Deadline deadline) override {
+    connect(deadline);
+    for (const std::span<float> array : arrays) {
+      HOLDFAST_ASSERT(array.size_bytes() <= shared_bytes_);
+      if (rank() == root) memory_.copy_to_host(array, floats_of(own_.writable()).first(array.size()));
+      host_->barrier(deadline);
+      const std::span<const float> shown(wire(root), array.size());
+      if (rank() != root && takes) memory_.copy_from_host(shown, array);
+      host_->barrier(deadline);
+    }
+  }
+  void gather_all(std::span<const std::byte> own, std::span<std::byte> all, Deadline deadline) override {
+    host_->gather_all(own, all, deadline);
+  }
+  void barrier(Deadline deadline) override { host_->barrier(deadline); }
+  bool is_cancelled() const override { return host_->is_cancelled(); }
+
+ private:
+  static std::span<float> floats_of(std::span<std::byte> bytes) {
+    return {reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float)};
+  }
+
+  // Not in the constructor: who does not come ends a wait that must have a deadline.
+  void connect(Deadline deadline) {
+    if (!peers_.empty()) return;
+    const Shown own{.process = ::getpid(), .descriptor = own_.descriptor()};
+    std::vector<Shown> all(static_cast<std::size_t>(size()));
+    // Through the slots, whose tails are still needed.
+    std::vector<std::vector<float>> tails;
+    for (const Slot& slot : host_->slots()) tails.emplace_back(slot.tail.begin(), slot.tail.end());
+    host_->gather_all(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)), deadline);
+    for (std::size_t i = 0; i < tails.size(); ++i)
+      std::copy(tails[i].begin(), tails[i].end(), host_->slots()[i].tail.begin());
+    for (const Shown& shown : all) {
+      const std::string path = "/proc/" + std::to_string(shown.process) + "/fd/" + std::to_string(shown.descriptor);
+      FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+      if (!file.is_open()) throw GenerationEnded("a peer is gone: " + path);
+      peers_.push_back(SharedMemory::map_read_only(std::move(file), shared_bytes_));
+    }
+  }
+
+  const float* wire(int rank) const {
+    return reinterpret_cast<const float*>(peers_[static_cast<std::size_t>(rank)].readable().data());
+  }
+
+  bool reduce_gradients(std::span<const int> covering_slots, FloatRange range, Deadline deadline) {
+    const std::size_t floats = shape_.gradient_floats;
+    for (std::size_t node = 0; node < covering_slots.size(); ++node) {
+      memory_.copy_to_host({gradients_[static_cast<std::size_t>(covering_slots[node])].get(), floats},
+                           floats_of(own_.writable()).subspan(node * floats, floats));
+    }
+    host_->barrier(deadline);
+    std::vector<const float*> leaves;
+    for (int rank = 0; rank < size(); ++rank) {
+      for (std::size_t node = 0; node < nodes_[static_cast<std::size_t>(rank)]; ++node)
+        leaves.push_back(wire(rank) + node * floats);
+    }
+    std::vector<float> sum(range.end - range.begin);
+    const bool is_finite = add_in_order(program_, leaves, range, sum.data());
+    memory_.copy_from_host(sum, {result_.get() + range.begin, sum.size()});
+    host_->barrier(deadline);
+    return is_finite;
+  }
+
+  const std::unique_ptr<Communicator> host_;
+  PretendedMemory& memory_;
+  const DeviceCommunicatorShape shape_;
+  const std::vector<SumInstruction> program_;
+  std::vector<std::size_t> nodes_;  // of each rank
+  std::vector<std::shared_ptr<float[]>> gradients_;
+  const std::shared_ptr<float[]> result_;
+  const std::size_t shared_bytes_;
+  SharedMemory own_;
+  std::vector<SharedMemory> peers_;  // by rank
+  bool was_finite_ = true;
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> make_pretended_communicator(std::unique_ptr<Communicator> host, PretendedMemory& memory,
+                                                          const DeviceCommunicatorShape& shape) {
+  return std::make_unique<PretendedCommunicator>(std::move(host), memory, shape);
+}
+
+}  // namespace holdfast

@@ -1,0 +1,101 @@
+#include "pretended_kernels.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "holdfast/base/error.h"
+#include "holdfast/holdfast.h"
+#include "optim/adam_pass.h"
+
+namespace holdfast {
+namespace {
+
+std::unique_ptr<Loss> loss_of(const compute::LossShape& shape) {
+  switch (shape.kind) {
+    case compute::LossKind::sparse_categorical_crossentropy:
+      return SparseCategoricalCrossentropy({.from_logits = shape.from_logits}).clone();
+    case compute::LossKind::categorical_crossentropy:
+      return CategoricalCrossentropy({.from_logits = shape.from_logits}).clone();
+    case compute::LossKind::binary_crossentropy:
+      return BinaryCrossentropy({.from_logits = shape.from_logits}).clone();
+    case compute::LossKind::mean_squared_error:
+      return MeanSquaredError().clone();
+  }
+  HOLDFAST_ASSERT(false);
+}
+
+std::unique_ptr<Metric> metric_of(const compute::MetricShape& shape) {
+  switch (shape.kind) {
+    case compute::MetricKind::sparse_categorical_accuracy:
+      return SparseCategoricalAccuracy().clone();
+    case compute::MetricKind::categorical_accuracy:
+      return CategoricalAccuracy().clone();
+    case compute::MetricKind::binary_accuracy:
+      return BinaryAccuracy({.threshold = shape.threshold}).clone();
+    case compute::MetricKind::mean_absolute_error:
+      return MeanAbsoluteError().clone();
+  }
+  HOLDFAST_ASSERT(false);
+}
+
+bool has_class_labels(compute::LossKind kind) {
+  return kind == compute::LossKind::sparse_categorical_crossentropy;
+}
+
+bool has_class_labels(compute::MetricKind kind) {
+  return kind == compute::MetricKind::sparse_categorical_accuracy;
+}
+
+std::span<const float> floats_of(const float* first, std::int64_t count) {
+  return {first, static_cast<std::size_t>(count)};
+}
+
+std::span<const float> targets_of(const auto& shape, const float* first) {
+  return floats_of(first, has_class_labels(shape.kind) ? shape.samples : shape.samples * shape.outputs);
+}
+
+}  // namespace
+
+void PretendedKernels::loss(const compute::LossShape& shape, const float* outputs, const float* targets, float scale,
+                            float* gradient, float* sum) {
+  const PretendedMemory::Access access(memory_);
+  const std::span<const float> values = floats_of(outputs, shape.samples * shape.outputs);
+  *sum = loss_of(shape)->evaluate(values, targets_of(shape, targets), shape.samples, scale,
+                                  {gradient, gradient == nullptr ? 0 : values.size()});
+}
+
+void PretendedKernels::metric(const compute::MetricShape& shape, const float* outputs, const float* targets,
+                              float* sum) {
+  const PretendedMemory::Access access(memory_);
+  *sum = metric_of(shape)->sum(floats_of(outputs, shape.samples * shape.outputs), targets_of(shape, targets),
+                               shape.samples);
+}
+
+void PretendedKernels::sgd(const compute::SgdStep& step, std::size_t floats, float* parameters, const float* gradients,
+                           float* velocity) {
+  const PretendedMemory::Access access(memory_);
+  const std::span<float> slot(velocity, velocity == nullptr ? 0 : floats);
+  SGD({.learning_rate = step.learning_rate, .momentum = step.momentum, .nesterov = step.nesterov})
+      .update(1, {parameters, floats}, {gradients, floats}, std::span(&slot, velocity == nullptr ? 0 : 1));
+}
+
+void PretendedKernels::adam(const compute::AdamStep& step, std::size_t floats, float* parameters,
+                            const float* gradients, float* m, float* v) {
+  const PretendedMemory::Access access(memory_);
+  const std::vector<std::span<float>> slots{{m, floats}, {v, floats}};
+  adam_pass(step, {parameters, floats}, {gradients, floats}, slots);
+}
+
+void PretendedKernels::update_moving(const float* sums, const float* count, std::size_t floats, float momentum,
+                                     float* moving) {
+  const PretendedMemory::Access access(memory_);
+  if (*count == 0) return;
+  for (std::size_t i = 0; i < floats; ++i) moving[i] = moving[i] * momentum + sums[i] / *count * (1 - momentum);
+}
+
+void PretendedKernels::clear(std::span<const Gap> gaps, float* arena) {
+  const PretendedMemory::Access access(memory_);
+  for (const Gap& gap : gaps) std::fill(arena + gap.begin, arena + gap.end, 0.0F);
+}
+
+}  // namespace holdfast

@@ -1,0 +1,31 @@
+#pragma once
+
+// Losses, metrics and optimizers of the host on a pretended device's memory.
+
+#include <vector>
+
+#include "compute/device_kernels.h"
+#include "pretended_memory.h"
+
+namespace holdfast {
+
+class PretendedKernels final : public compute::DeviceKernels {
+ public:
+  explicit PretendedKernels(PretendedMemory& memory) : memory_(memory) {}
+
+  void loss(const compute::LossShape& shape, const float* outputs, const float* targets, float scale, float* gradient,
+            float* sum) override;
+  void metric(const compute::MetricShape& shape, const float* outputs, const float* targets, float* sum) override;
+  void sgd(const compute::SgdStep& step, std::size_t floats, float* parameters, const float* gradients,
+           float* velocity) override;
+  void adam(const compute::AdamStep& step, std::size_t floats, float* parameters, const float* gradients, float* m,
+            float* v) override;
+  void update_moving(const float* sums, const float* count, std::size_t floats, float momentum, float* moving) override;
+  void clear(std::span<const Gap> gaps, float* arena) override;
+  void check() override {}  // loss() has thrown already
+
+ private:
+  PretendedMemory& memory_;
+};
+
+}  // namespace holdfast

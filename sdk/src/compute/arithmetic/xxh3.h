@@ -9,9 +9,11 @@
 // Inputs of more than 240 bytes go through eight accumulators which hardly touch one another: one thread may keep them
 // all, or eight threads one each. A `Lanes` is how they are kept: see AllLanes.
 
+#include <cstddef>
 #include <cstdint>
 
 #include "core/host_device.h"
+#include "holdfast/base/digest.h"
 
 namespace holdfast::compute {
 
@@ -19,6 +21,16 @@ struct Hash128 {
   std::uint64_t low;
   std::uint64_t high;
 };
+
+// The canonical form: big-endian, the higher half first. For the host.
+inline Digest digest_of(const Hash128& hash) {
+  Digest digest;
+  for (std::size_t i = 0; i < 8; ++i) {
+    digest.bytes[i] = static_cast<std::uint8_t>(hash.high >> (56 - 8 * i));
+    digest.bytes[8 + i] = static_cast<std::uint8_t>(hash.low >> (56 - 8 * i));
+  }
+  return digest;
+}
 
 namespace xxh3 {
 
@@ -259,7 +271,12 @@ HOLDFAST_HOST_DEVICE Hash128 long_hash(Lanes& lanes, const Words& words, std::ui
     }
     lanes.scramble();
   }
-  for (std::uint32_t stripe = 0; stripe < stripes % kStripesOfBlock; ++stripe) {
+  // With a fixed number of rounds, too: `lanes` may keep in registers what belongs to a stripe of a block.
+#ifdef __CUDA_ARCH__
+#pragma unroll
+#endif
+  for (std::uint32_t stripe = 0; stripe < kStripesOfBlock; ++stripe) {
+    if (stripe >= stripes % kStripesOfBlock) break;
     lanes.add(words, (whole_blocks * kStripesOfBlock + stripe) * kStripeBytes, stripe);
   }
   lanes.add_last(words, bytes - kStripeBytes);

@@ -34,8 +34,7 @@ endif()
 add_library(holdfast_cuda_options INTERFACE)
 target_compile_options(holdfast_cuda_options INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:$<TARGET_PROPERTY:holdfast_options,INTERFACE_COMPILE_OPTIONS>>
-  # CMake 3.25 does not know that nvcc takes C++20.
-  $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20 -fmad=false -Xcompiler=-Wall,-Wextra,-Wshadow,-ffp-contract=off $<$<BOOL:${HOLDFAST_WARNINGS_AS_ERRORS}>:-Werror=all-warnings>>)
+  $<$<COMPILE_LANGUAGE:CUDA>:-fmad=false -Xcompiler=-Wall,-Wextra,-Wshadow,-ffp-contract=off $<$<BOOL:${HOLDFAST_WARNINGS_AS_ERRORS}>:-Werror=all-warnings>>)
 
 # holdfast_library(NAME): target holdfast_NAME, alias Holdfast::NAME, from src/ and include/ below the current folder.
 function(holdfast_library name)

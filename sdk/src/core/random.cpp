@@ -3,42 +3,20 @@
 #include <cmath>
 #include <numbers>
 
+#include "core/philox.h"
 #include "holdfast/base/error.h"
 
 namespace holdfast {
 
 std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key) {
-  constexpr std::uint64_t kMultiplier0 = 0xD2511F53;
-  constexpr std::uint64_t kMultiplier1 = 0xCD9E8D57;
-  constexpr std::uint32_t kWeyl0 = 0x9E3779B9;
-  constexpr std::uint32_t kWeyl1 = 0xBB67AE85;
-  for (int round = 0; round < 10; ++round) {
-    const std::uint64_t product0 = kMultiplier0 * counter[0];
-    const std::uint64_t product1 = kMultiplier1 * counter[2];
-    counter = {static_cast<std::uint32_t>(product1 >> 32) ^ counter[1] ^ key[0], static_cast<std::uint32_t>(product1),
-               static_cast<std::uint32_t>(product0 >> 32) ^ counter[3] ^ key[1], static_cast<std::uint32_t>(product0)};
-    key[0] += kWeyl0;
-    key[1] += kWeyl1;
-  }
-  return counter;
+  const PhiloxBlock block = philox({{counter[0], counter[1], counter[2], counter[3]}}, {{key[0], key[1]}});
+  return std::to_array(block.word);
 }
 
-static std::array<std::uint32_t, 4> words(std::uint64_t low, std::uint64_t high) {
-  return {static_cast<std::uint32_t>(low), static_cast<std::uint32_t>(low >> 32), static_cast<std::uint32_t>(high),
-          static_cast<std::uint32_t>(high >> 32)};
-}
-
-// The four counter words cannot hold purpose, major, minor and a position at once. So the key of the sequence is itself
-// a draw: of the generator keyed by the seed, at the counter (major, purpose and minor folded in by a second draw).
-// Each step is a bijection of the counter for its key, so that sequences meet only with the probability of two random
-// 64-bit keys being equal.
-Random::Random(std::uint64_t seed, Purpose purpose, std::uint64_t major, std::uint64_t minor)
-    : key_{static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)}, counter_{0, 0, 0, 0} {
-  const auto first = philox4x32(words(static_cast<std::uint64_t>(purpose), major), key_);
-  const auto second = philox4x32(words(minor, 0), {first[0], first[1]});
-  key_ = {second[0] ^ first[2], second[1] ^ first[3]};
-  counter_[2] = second[2];
-  counter_[3] = second[3];
+Random::Random(std::uint64_t seed, Purpose purpose, std::uint64_t major, std::uint64_t minor) {
+  const PhiloxSequence sequence = philox_sequence(seed, static_cast<std::uint32_t>(purpose), major, minor);
+  key_ = std::to_array(sequence.key.word);
+  counter_ = {0, 0, sequence.high[0], sequence.high[1]};
 }
 
 std::uint32_t Random::next_u32() {
@@ -56,7 +34,7 @@ std::uint64_t Random::next_u64() {
 }
 
 float Random::uniform() {
-  return static_cast<float>(next_u32() >> 8) * 0x1p-24F;
+  return unit_float(next_u32());
 }
 
 float Random::normal() {

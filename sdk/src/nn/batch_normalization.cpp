@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "compute/arithmetic/optimizers.h"
 #include "compute/device_kernels.h"
 #include "holdfast/base/error.h"
 #include "nn/config.h"
@@ -85,7 +86,7 @@ void BatchNormalization::update_buffers(std::span<const float> contributions,
   if (count == 0) return;
   const float* sum = contributions.data();
   for (const std::span<float> moving : buffers) {
-    for (float& value : moving) value = value * momentum_ + *sum++ / count * (1 - momentum_);
+    for (float& value : moving) value = compute::moving_average(value, momentum_, *sum++, count);
   }
 }
 

@@ -1,6 +1,5 @@
 #include "holdfast/nn/categorical_crossentropy.h"
 
-#include <cmath>
 #include <numeric>
 
 #include "compute/device_kernels.h"
@@ -18,7 +17,7 @@ double evaluate_logits(std::span<const float> row, std::span<const float> target
   double target_sum = 0;
   for (std::size_t c = 0; c < row.size(); ++c) {
     // A target of zero keeps a score of minus infinity (a masked class) out of the loss.
-    if (target[c] != 0) loss += target[c] * (softmax.log_sum - (static_cast<double>(row[c]) - softmax.largest));
+    if (target[c] != 0) loss += target[c] * compute::loss_of_logit(softmax, row[c]);
     target_sum += target[c];
   }
   const auto factor = static_cast<float>(scale * target_sum / softmax.sum);
@@ -32,8 +31,8 @@ double evaluate_probabilities(std::span<const float> row, std::span<const float>
   double loss = 0;
   double moving_target = 0;  // the part of the target whose probabilities are not clipped
   for (std::size_t c = 0; c < row.size(); ++c) {
-    const ClippedProbability p = clip_probability(static_cast<float>(row[c] / sum));
-    loss -= target[c] * std::log(static_cast<double>(p.value));
+    const ClippedProbability p = compute::clipped_share(row[c], sum);
+    loss += target[c] * compute::loss_of_share(p);
     moving_target += p.is_clipped ? 0.0F : target[c];
     if (!gradient.empty()) gradient[c] = p.is_clipped ? 0.0F : -scale * target[c] / row[c];
   }

@@ -1,5 +1,6 @@
 #include "holdfast/nn/mean_squared_error.h"
 
+#include "compute/arithmetic/crossentropy.h"
 #include "compute/device_kernels.h"
 #include "nn/sample_rows.h"
 
@@ -42,8 +43,7 @@ float MeanSquaredError::evaluate(std::span<const float> outputs, std::span<const
   write_gradient(outputs, targets, static_cast<float>(2.0 * scale / elements), gradient);
   double sum = 0;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const double difference = static_cast<double>(outputs[i]) - targets[i];
-    sum += difference * difference;
+    sum += compute::squared_error(outputs[i], targets[i]).loss;
   }
   return static_cast<float>(sum / elements);
 }

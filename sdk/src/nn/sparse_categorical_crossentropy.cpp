@@ -1,7 +1,6 @@
 #include "holdfast/nn/sparse_categorical_crossentropy.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
 #include "compute/device_kernels.h"
@@ -14,10 +13,8 @@ namespace {
 
 std::size_t checked_class(const SampleRows& rows, std::size_t row) {
   const float label = rows.targets[row];
-  // A NaN fails the first comparison.
-  if (label >= 0 && label < static_cast<float>(rows.output_elements) && std::floor(label) == label) {
-    return static_cast<std::size_t>(label);
-  }
+  const auto classes = static_cast<std::int64_t>(rows.output_elements);
+  if (compute::is_class_label(label, classes)) return static_cast<std::size_t>(label);
   throw Error(ErrorCode::invalid_argument,
               "sample " + std::to_string(row) + " of " + std::to_string(rows.count) + " has the class label " +
                   std::to_string(label) + "; the model has " + std::to_string(rows.output_elements) +
@@ -31,18 +28,18 @@ double evaluate_logits(std::span<const float> row, std::size_t label, float scal
     for (float& element : gradient) element *= factor;
     gradient[label] -= scale;
   }
-  return softmax.log_sum - (static_cast<double>(row[label]) - softmax.largest);
+  return compute::loss_of_logit(softmax, row[label]);
 }
 
 double evaluate_probabilities(std::span<const float> row, std::size_t label, float scale, std::span<float> gradient) {
   const double sum = std::accumulate(row.begin(), row.end(), 0.0);
-  const ClippedProbability p = clip_probability(static_cast<float>(row[label] / sum));
+  const ClippedProbability p = compute::clipped_share(row[label], sum);
   if (!gradient.empty()) {
     // loss = log(sum) - log(row[label]): the sum pulls on every class.
     std::fill(gradient.begin(), gradient.end(), p.is_clipped ? 0.0F : static_cast<float>(scale / sum));
     if (!p.is_clipped) gradient[label] -= scale / row[label];
   }
-  return -std::log(static_cast<double>(p.value));
+  return compute::loss_of_share(p);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "compute/arithmetic/optimizers.h"
 #include "holdfast/base/error.h"
 
 namespace holdfast {
@@ -28,22 +29,13 @@ void adam_pass(const compute::AdamStep& step, std::span<float> parameters, std::
                std::span<const std::span<float>> slots) {
   require_one_length(parameters, gradients, slots);
   const std::size_t count = parameters.size();
-  // Not a structured binding: clang 14 takes none into a loop of OpenMP.
-  const float beta_1_rest = step.beta_1_rest;
-  const float beta_2_rest = step.beta_2_rest;
-  const float rate = step.rate;
-  const float epsilon = step.epsilon;
-  const float kept = step.kept;
+  const compute::AdamStep same = step;  // which no store through these pointers changes
   float* const __restrict parameter = parameters.data();
   const float* const __restrict gradient = gradients.data();
   float* const __restrict m = slots[0].data();
   float* const __restrict v = slots[1].data();
 #pragma omp simd
-  for (std::size_t i = 0; i < count; ++i) {
-    m[i] += (gradient[i] - m[i]) * beta_1_rest;
-    v[i] += (gradient[i] * gradient[i] - v[i]) * beta_2_rest;
-    parameter[i] = parameter[i] * kept - m[i] * rate / (std::sqrt(v[i]) + epsilon);
-  }
+  for (std::size_t i = 0; i < count; ++i) compute::adam_element(same, gradient[i], parameter[i], m[i], v[i]);
 }
 
 void adam_pass_on(compute::DeviceKernels& device, const compute::AdamStep& step, std::span<float> parameters,

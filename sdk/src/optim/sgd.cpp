@@ -1,5 +1,6 @@
 #include "holdfast/optim/sgd.h"
 
+#include "compute/arithmetic/optimizers.h"
 #include "compute/device_kernels.h"
 #include "core/json_text.h"
 #include "holdfast/base/error.h"
@@ -12,7 +13,7 @@ void plain_pass(float rate, std::span<float> parameters, std::span<const float> 
   float* const __restrict parameter = parameters.data();
   const float* const __restrict gradient = gradients.data();
 #pragma omp simd
-  for (std::size_t i = 0; i < parameters.size(); ++i) parameter[i] -= rate * gradient[i];
+  for (std::size_t i = 0; i < parameters.size(); ++i) compute::sgd_element(rate, gradient[i], parameter[i]);
 }
 
 void momentum_pass(const SGDOptions& options, std::span<float> parameters, std::span<const float> gradients,
@@ -24,8 +25,7 @@ void momentum_pass(const SGDOptions& options, std::span<float> parameters, std::
   float* const __restrict velocity = velocities.data();
 #pragma omp simd
   for (std::size_t i = 0; i < parameters.size(); ++i) {
-    velocity[i] = velocity[i] * momentum - rate * gradient[i];
-    parameter[i] += velocity[i];
+    compute::momentum_element(rate, momentum, gradient[i], parameter[i], velocity[i]);
   }
 }
 
@@ -38,8 +38,7 @@ void nesterov_pass(const SGDOptions& options, std::span<float> parameters, std::
   float* const __restrict velocity = velocities.data();
 #pragma omp simd
   for (std::size_t i = 0; i < parameters.size(); ++i) {
-    velocity[i] = velocity[i] * momentum - rate * gradient[i];
-    parameter[i] += velocity[i] * momentum - rate * gradient[i];
+    compute::nesterov_element(rate, momentum, gradient[i], parameter[i], velocity[i]);
   }
 }
 

@@ -1,0 +1,185 @@
+#include <algorithm>
+#include <string>
+
+#include "compute/cuda/cuda_digester.h"
+#include "compute/cuda/cuda_error.h"
+#include "compute/cuda/cuda_launch.h"
+
+namespace holdfast::compute {
+namespace {
+
+constexpr std::uint32_t kLeafBytes = DigestBuilder::kLeafBytes;
+// Few leaves a block, so that few leaves are still spread over the whole device.
+constexpr int kThreads = 64;
+constexpr std::size_t kLeastCapacity = 256;
+
+// A leaf within one array.
+struct ArrayWords {
+  const std::uint64_t* words;
+
+  __device__ std::uint64_t read64(std::uint32_t offset) const { return words[offset / sizeof(std::uint64_t)]; }
+};
+
+// One of eight neighbouring threads, with one accumulator of a leaf each. All eight make the same calls.
+class LaneOfGroup {
+ public:
+  __device__ LaneOfGroup() : lane_(threadIdx.x % xxh3::kLanes), accumulator_(xxh3::kFirstAccumulators[lane_]) {
+    constexpr unsigned kWarp = 32;
+    group_ = 0xFFU << (threadIdx.x % kWarp / xxh3::kLanes * xxh3::kLanes);
+#pragma unroll
+    for (std::uint32_t stripe = 0; stripe < xxh3::kStripesOfBlock; ++stripe) {
+      secrets_[stripe] = xxh3::secret_at(8 * (stripe + lane_));
+    }
+  }
+
+  template <class Words>
+  __device__ void add(const Words& words, std::uint32_t offset, std::uint32_t stripe_of_block) {
+    add_with(words, offset, secrets_[stripe_of_block]);
+  }
+  template <class Words>
+  __device__ void add_last(const Words& words, std::uint32_t offset) {
+    add_with(words, offset, xxh3::secret_at(xxh3::kLastStripeSecret + 8 * lane_));
+  }
+  __device__ void scramble() {
+    accumulator_ = xxh3::scrambled(accumulator_, xxh3::secret_at(xxh3::kScrambleSecret + 8 * lane_));
+  }
+  // The same in all eight.
+  __device__ Hash128 finish(std::uint32_t bytes) const {
+    std::uint64_t accumulators[xxh3::kLanes];
+#pragma unroll
+    for (std::uint32_t lane = 0; lane < xxh3::kLanes; ++lane) {
+      accumulators[lane] = __shfl_sync(group_, accumulator_, static_cast<int>(lane), xxh3::kLanes);
+    }
+    return xxh3::finish_long(accumulators, bytes);
+  }
+
+ private:
+  template <class Words>
+  __device__ void add_with(const Words& words, std::uint32_t offset, std::uint64_t secret) {
+    const std::uint64_t bytes = words.read64(offset + 8 * lane_);
+    accumulator_ += xxh3::lane_product(bytes, secret) + __shfl_xor_sync(group_, bytes, 1, xxh3::kLanes);
+  }
+
+  std::uint32_t lane_;
+  unsigned group_;
+  std::uint64_t accumulator_;
+  std::uint64_t secrets_[xxh3::kStripesOfBlock];
+};
+
+struct Leaf {
+  std::uint64_t begin;  // of the whole, in bytes
+  std::uint32_t bytes;  // at least 4
+};
+
+// Where arrays are not aligned for words of 64 bits, or where a leaf is in several, each word is looked for.
+__device__ Hash128 hash_leaf(const Piece* pieces, std::uint32_t piece_count, const Leaf& leaf) {
+  const std::uint32_t first = piece_of(pieces, piece_count, leaf.begin);
+  const PieceWords any_words(pieces, first, leaf.begin);
+  if (leaf.bytes <= xxh3::kLargestShort) return xxh3::short_hash(any_words, leaf.bytes);
+  LaneOfGroup lane;
+  const Piece piece = pieces[first];
+  const std::uint32_t* const words = piece.words + (leaf.begin - piece.begin) / sizeof(std::uint32_t);
+  const bool is_aligned = reinterpret_cast<std::uintptr_t>(words) % sizeof(std::uint64_t) == 0 && leaf.bytes % 8 == 0;
+  if (leaf.begin + leaf.bytes <= piece.end && is_aligned) {
+    return xxh3::long_hash(lane, ArrayWords{reinterpret_cast<const std::uint64_t*>(words)}, leaf.bytes);
+  }
+  return xxh3::long_hash(lane, any_words, leaf.bytes);
+}
+
+// Eight threads a leaf.
+__global__ void __launch_bounds__(kThreads)
+    digest_kernel(const Piece* pieces, std::uint32_t piece_count, std::uint64_t bytes, Hash128* leaves) {
+  const std::uint64_t index = (static_cast<std::uint64_t>(blockIdx.x) * kThreads + threadIdx.x) / xxh3::kLanes;
+  const std::uint64_t begin = index * kLeafBytes;
+  if (begin >= bytes) return;
+  const std::uint64_t rest = bytes - begin;
+  const Leaf leaf = {begin, rest < kLeafBytes ? static_cast<std::uint32_t>(rest) : kLeafBytes};
+  const Hash128 hash = hash_leaf(pieces, piece_count, leaf);
+  if (threadIdx.x % xxh3::kLanes == 0) leaves[index] = hash;
+}
+
+std::size_t leaf_count(std::uint64_t bytes) {
+  return (bytes + kLeafBytes - 1) / kLeafBytes;
+}
+
+std::uint64_t total_bytes(std::span<const std::span<const float>> arrays) {
+  std::uint64_t bytes = 0;
+  for (const std::span<const float> array : arrays) bytes += array.size_bytes();
+  return bytes;
+}
+
+// The arrays that are not empty; how many these are.
+std::uint32_t write_pieces(std::span<const std::span<const float>> arrays, Piece* pieces) {
+  std::uint32_t count = 0;
+  std::uint64_t begin = 0;
+  for (const std::span<const float> array : arrays) {
+    if (array.empty()) continue;
+    pieces[count++] = {reinterpret_cast<const std::uint32_t*>(array.data()), begin, begin + array.size_bytes()};
+    begin += array.size_bytes();
+  }
+  return count;
+}
+
+template <class Element>
+void allocate(Element*& host, Element*& device, std::size_t count) {
+  const std::string bytes = std::to_string(count * sizeof(Element)) + " bytes for a digest";
+  check_cuda(cudaMallocHost(reinterpret_cast<void**>(&host), count * sizeof(Element)), "cudaMallocHost of " + bytes);
+  check_cuda(cudaMalloc(reinterpret_cast<void**>(&device), count * sizeof(Element)), "cudaMalloc of " + bytes);
+}
+
+}  // namespace
+
+CudaDigester::~CudaDigester() {
+  // What fails here failed before: a device that is lost gives nothing back.
+  for (const Memory& memory : memories_) {
+    cudaFreeHost(memory.host_pieces);
+    cudaFree(memory.pieces);
+    cudaFreeHost(memory.host_leaves);
+    cudaFree(memory.leaves);
+  }
+}
+
+void CudaDigester::reserve(std::size_t pieces, std::size_t leaves) {
+  Memory grown;
+  if (!memories_.empty()) {
+    const Memory& last = memories_.back();
+    if (pieces <= last.piece_capacity && leaves <= last.leaf_capacity) return;
+    grown.piece_capacity = 2 * last.piece_capacity;
+    grown.leaf_capacity = 2 * last.leaf_capacity;
+  }
+  const std::size_t piece_capacity = std::max({pieces, grown.piece_capacity, kLeastCapacity});
+  const std::size_t leaf_capacity = std::max({leaves, grown.leaf_capacity, kLeastCapacity});
+  // Counts as nothing until it is whole.
+  Memory& memory = memories_.emplace_back();
+  allocate(memory.host_pieces, memory.pieces, piece_capacity);
+  allocate(memory.host_leaves, memory.leaves, leaf_capacity);
+  memory.piece_capacity = piece_capacity;
+  memory.leaf_capacity = leaf_capacity;
+}
+
+void CudaDigester::queue(std::span<const std::span<const float>> arrays, cudaStream_t stream) {
+  bytes_ = 0;
+  const std::uint64_t bytes = total_bytes(arrays);
+  if (bytes == 0) return;
+  const std::size_t leaves = leaf_count(bytes);
+  reserve(arrays.size(), leaves);
+  const Memory& memory = memories_.back();
+  const std::uint32_t pieces = write_pieces(arrays, memory.host_pieces);
+  check_cuda(cudaMemcpyAsync(memory.pieces, memory.host_pieces, pieces * sizeof(Piece), cudaMemcpyHostToDevice, stream),
+             "cudaMemcpyAsync of the list of arrays of a digest");
+  const unsigned blocks = block_count(static_cast<std::int64_t>(leaves * xxh3::kLanes), kThreads);
+  digest_kernel<<<blocks, kThreads, 0, stream>>>(memory.pieces, pieces, bytes, memory.leaves);
+  check_launch("digest", {{"arrays", pieces}, {"bytes", static_cast<std::int64_t>(bytes)}});
+  check_cuda(
+      cudaMemcpyAsync(memory.host_leaves, memory.leaves, leaves * sizeof(Hash128), cudaMemcpyDeviceToHost, stream),
+      "cudaMemcpyAsync of the leaves of a digest");
+  bytes_ = bytes;
+}
+
+Digest CudaDigester::result() const {
+  std::vector<Digest> leaves(leaf_count(bytes_));
+  for (std::size_t i = 0; i < leaves.size(); ++i) leaves[i] = digest_of(memories_.back().host_leaves[i]);
+  return digest_of_leaves(leaves, bytes_);
+}
+
+}  // namespace holdfast::compute

@@ -1,0 +1,45 @@
+#pragma once
+
+// Losses, metrics and optimizers on a CUDA device. Each call queues one kernel and returns; arrays do not overlap,
+// unless the call says so. Nothing is allocated after construction, and the launches may be captured into a graph
+// (check() may not).
+
+#include <cuda_runtime_api.h>
+
+#include <memory>
+
+#include "compute/device_kernels.h"
+#include "holdfast/core/memory_space.h"
+
+namespace holdfast::compute {
+
+class CudaKernels final : public DeviceKernels {
+ public:
+  // `stream` is that in whose order `memory`, which must outlive the kernels, does things.
+  CudaKernels(MemorySpace& memory, cudaStream_t stream);
+  ~CudaKernels() override;
+
+  void loss(const LossShape& shape, const float* outputs, const float* targets, float scale, float* gradient,
+            float* sum) override;
+  void metric(const MetricShape& shape, const float* outputs, const float* targets, float* sum) override;
+  void sgd(const SgdStep& step, std::size_t floats, float* parameters, const float* gradients,
+           float* velocity) override;
+  void adam(const AdamStep& step, std::size_t floats, float* parameters, const float* gradients, float* m,
+            float* v) override;
+  void update_moving(const float* sums, const float* count, std::size_t floats, float momentum, float* moving) override;
+  void clear(std::span<const Gap> gaps, float* arena) override;
+  void check() override;
+
+ private:
+  struct Workspace;
+
+  Workspace* workspace() const;
+  void forget_bad_label();
+
+  MemorySpace& memory_;
+  const cudaStream_t stream_;
+  const std::shared_ptr<float[]> workspace_;
+  std::int64_t classes_ = 0;  // of the last loss that has class labels
+};
+
+}  // namespace holdfast::compute

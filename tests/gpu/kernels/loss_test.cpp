@@ -1,0 +1,268 @@
+#include "holdfast/nn/loss.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "gpu/support/gpu_test.h"
+#include "holdfast/base/error.h"
+#include "holdfast/core/random.h"
+#include "holdfast/nn/binary_crossentropy.h"
+#include "holdfast/nn/categorical_crossentropy.h"
+#include "holdfast/nn/mean_squared_error.h"
+#include "holdfast/nn/sparse_categorical_crossentropy.h"
+
+namespace holdfast {
+namespace {
+
+using Values = std::vector<float>;
+
+constexpr float kScale = 0.25F;
+
+struct Evaluation {
+  float sum = 0;
+  Values gradient;
+};
+
+struct LossCase {
+  std::string name;
+  std::shared_ptr<const Loss> loss;
+  enum class Outputs { scores, probabilities } outputs = Outputs::scores;
+  enum class Targets { labels, shares } targets = Targets::shares;
+};
+
+void PrintTo(const LossCase& test_case, std::ostream* stream) {
+  *stream << test_case.name;
+}
+
+struct BatchSize {
+  std::int64_t samples;
+  std::int64_t outputs;
+};
+
+void PrintTo(const BatchSize& size, std::ostream* stream) {
+  *stream << size.samples << "x" << size.outputs;
+}
+
+// A warp and a block a row, one row and more rows than the largest grid has blocks, whole and broken multiples.
+const std::vector<BatchSize> kSizes = {{1, 1},    {1, 2},     {3, 10},   {128, 10},  {2048, 10},  {257, 33},
+                                       {5, 1000}, {64, 1024}, {7, 1025}, {3, 50257}, {10000, 37}, {1100, 1031}};
+
+class DeviceLossTest : public GpuTest {
+ protected:
+  Evaluation evaluate_on_device(const Loss& loss, const Values& outputs, const Values& targets, std::int64_t samples) {
+    const DeviceArray device_outputs = upload(outputs);
+    const DeviceArray device_targets = upload(targets);
+    const DeviceArray gradient = upload(Values(outputs.size(), 99));
+    const DeviceArray sum = upload(Values(1, 99));
+    loss.evaluate_on(kernels(), batch(device_outputs, device_targets, samples, outputs.size(), sum), kScale,
+                     gradient.data());
+    return {.sum = sum.values()[0], .gradient = gradient.values()};
+  }
+
+  float sum_on_device(const Loss& loss, const Values& outputs, const Values& targets, std::int64_t samples) {
+    const DeviceArray device_outputs = upload(outputs);
+    const DeviceArray device_targets = upload(targets);
+    const DeviceArray sum = upload(Values(1, 99));
+    loss.evaluate_on(kernels(), batch(device_outputs, device_targets, samples, outputs.size(), sum), kScale, nullptr);
+    return sum.values()[0];
+  }
+
+  // What check() says; empty when it finds nothing.
+  std::string complaint() {
+    try {
+      kernels().check();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+      return error.what();
+    }
+    return "";
+  }
+
+ private:
+  static DeviceBatch batch(const DeviceArray& outputs, const DeviceArray& targets, std::int64_t samples,
+                           std::size_t elements, const DeviceArray& sum) {
+    return {.outputs = outputs.data(),
+            .targets = targets.data(),
+            .samples = samples,
+            .output_elements = static_cast<std::int64_t>(elements) / samples,
+            .sum = sum.data()};
+  }
+};
+
+class EveryDeviceLoss : public DeviceLossTest, public testing::WithParamInterface<std::tuple<LossCase, BatchSize>> {
+ protected:
+  const Loss& loss() const { return *std::get<0>(GetParam()).loss; }
+  BatchSize size() const { return std::get<1>(GetParam()); }
+
+  Values outputs() const {
+    Values values = random_values(1, static_cast<std::size_t>(size().samples * size().outputs));
+    const bool are_scores = std::get<0>(GetParam()).outputs == LossCase::Outputs::scores;
+    for (float& value : values) value = are_scores ? 5 * value : 0.5F + 0.4F * value;
+    return values;
+  }
+
+  Values targets() const {
+    const bool are_labels = std::get<0>(GetParam()).targets == LossCase::Targets::labels;
+    Random random(2, Purpose::user, 0, 0);
+    Values values(static_cast<std::size_t>(are_labels ? size().samples : size().samples * size().outputs));
+    for (float& value : values) {
+      value =
+          are_labels ? static_cast<float>(random.below(static_cast<std::uint64_t>(size().outputs))) : random.uniform();
+    }
+    return values;
+  }
+
+  Evaluation on_host() const {
+    Evaluation result{.gradient = Values(outputs().size())};
+    result.sum = loss().evaluate(outputs(), targets(), size().samples, kScale, result.gradient);
+    return result;
+  }
+
+  Evaluation on_device() { return evaluate_on_device(loss(), outputs(), targets(), size().samples); }
+};
+
+// The device's float exponential is off by 2 units in the last place at most and the host's by less than 1: the
+// logarithm of their sums, which targets of up to 1 weigh for each class, by 3 times 2^-23 a unit of target. The sums
+// are rounded to float once on each side.
+TEST_P(EveryDeviceLoss, SumsWhatTheHostSums) {
+  const Evaluation expected = on_host();
+  const Evaluation actual = on_device();
+
+  const double weight = std::get<0>(GetParam()).targets == LossCase::Targets::labels
+                            ? static_cast<double>(size().samples)
+                            : static_cast<double>(size().samples * size().outputs);
+  EXPECT_NEAR(actual.sum, expected.sum, weight * 0x1p-21 + 0x1p-22 * std::abs(expected.sum));
+}
+
+// 3 units for the exponential, 1 each for sum, factor, product and difference: 8 units of the larger part, and a part
+// is no larger than scale and gradient together.
+TEST_P(EveryDeviceLoss, HasTheGradientOfTheHost) {
+  const Evaluation expected = on_host();
+  const Evaluation actual = on_device();
+
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < expected.gradient.size(); ++i) {
+    const double tolerance = 0x1p-20 * (kScale + std::abs(expected.gradient[i]));
+    if (std::abs(actual.gradient[i] - expected.gradient[i]) <= tolerance) continue;
+    if (wrong++ > 0) continue;
+    EXPECT_NEAR(actual.gradient[i], expected.gradient[i], tolerance) << "the first, element " << i;
+  }
+  EXPECT_EQ(wrong, 0U) << "of " << expected.gradient.size();
+}
+
+TEST_P(EveryDeviceLoss, GivesTheSameBitsAgain) {
+  const Evaluation first = on_device();
+  const Evaluation second = on_device();
+
+  EXPECT_EQ(first.sum, second.sum);
+  EXPECT_EQ(bit_differences(first.gradient, second.gradient), "");
+}
+
+TEST_P(EveryDeviceLoss, SumsTheSameWithoutAGradient) {
+  EXPECT_EQ(sum_on_device(loss(), outputs(), targets(), size().samples), on_device().sum);
+}
+
+const std::vector<LossCase> kLosses = {
+    {"sparse_logits", std::make_shared<SparseCategoricalCrossentropy>(CrossentropyOptions{.from_logits = true}),
+     LossCase::Outputs::scores, LossCase::Targets::labels},
+    {"sparse", std::make_shared<SparseCategoricalCrossentropy>(), LossCase::Outputs::probabilities,
+     LossCase::Targets::labels},
+    {"categorical_logits", std::make_shared<CategoricalCrossentropy>(CrossentropyOptions{.from_logits = true}),
+     LossCase::Outputs::scores, LossCase::Targets::shares},
+    {"categorical", std::make_shared<CategoricalCrossentropy>(), LossCase::Outputs::probabilities,
+     LossCase::Targets::shares},
+    {"binary_logits", std::make_shared<BinaryCrossentropy>(CrossentropyOptions{.from_logits = true}),
+     LossCase::Outputs::scores, LossCase::Targets::shares},
+    {"binary", std::make_shared<BinaryCrossentropy>(), LossCase::Outputs::probabilities, LossCase::Targets::shares},
+    {"mean_squared_error", std::make_shared<MeanSquaredError>(), LossCase::Outputs::scores, LossCase::Targets::shares}};
+
+INSTANTIATE_TEST_SUITE_P(Losses, EveryDeviceLoss,
+                         testing::Combine(testing::ValuesIn(kLosses), testing::ValuesIn(kSizes)), [](const auto& test) {
+                           const BatchSize size = std::get<1>(test.param);
+                           return std::get<0>(test.param).name + "_" + std::to_string(size.samples) + "_" +
+                                  std::to_string(size.outputs);
+                         });
+
+// Sums and differences of floats alone: nothing is rounded in another way.
+TEST_F(DeviceLossTest, MeanSquaredErrorHasTheHostsGradientToTheBit) {
+  const MeanSquaredError loss;
+  const Values outputs = random_values(1, 3000);
+  const Values targets = random_values(2, 3000);
+  Values expected(outputs.size());
+  loss.evaluate(outputs, targets, 1000, kScale, expected);
+
+  EXPECT_EQ(bit_differences(expected, evaluate_on_device(loss, outputs, targets, 1000).gradient), "");
+}
+
+TEST_F(DeviceLossTest, AMaskedClassAddsNothing) {
+  const CategoricalCrossentropy loss({.from_logits = true});
+  const Values outputs = {1, -std::numeric_limits<float>::infinity(), 2};
+  const Values targets = {0.25F, 0, 0.75F};
+  Values gradient(3);
+  const float expected = loss.evaluate(outputs, targets, 1, kScale, gradient);
+
+  const Evaluation actual = evaluate_on_device(loss, outputs, targets, 1);
+
+  EXPECT_NEAR(actual.sum, expected, 0x1p-20);
+  EXPECT_EQ(actual.gradient[1], 0.0F);
+}
+
+class DeviceLabels : public DeviceLossTest {
+ protected:
+  static constexpr std::int64_t kSamples = 70;
+  static constexpr std::int64_t kClasses = 10;
+
+  // All labels are 3 but those that are named.
+  Evaluation evaluate(const std::vector<std::pair<std::size_t, float>>& wrong) {
+    Values labels(kSamples, 3);
+    for (const auto& [sample, label] : wrong) labels[sample] = label;
+    return evaluate_on_device(SparseCategoricalCrossentropy({.from_logits = true}),
+                              random_values(1, kSamples * kClasses), labels, kSamples);
+  }
+};
+
+TEST_F(DeviceLabels, AreFineFromZeroToTheLastClass) {
+  evaluate({{0, 0.0F}, {1, 9.0F}});
+
+  EXPECT_EQ(complaint(), "");
+}
+
+TEST_F(DeviceLabels, ThatNameNoClassAreToldOfOnce) {
+  for (const float label : {10.0F, -1.0F, 0.5F, 1e30F, std::numeric_limits<float>::infinity()}) {
+    evaluate({{33, label}});
+
+    EXPECT_THAT(complaint(), testing::HasSubstr("sample 33")) << label;
+    EXPECT_EQ(complaint(), "") << label;
+  }
+  evaluate({{5, std::numeric_limits<float>::quiet_NaN()}});
+  EXPECT_THAT(complaint(), testing::HasSubstr("sample 5 "));
+}
+
+TEST_F(DeviceLabels, AreToldOfByTheFirstSample) {
+  evaluate({{69, 11.0F}, {41, 12.0F}, {50, 13.0F}});
+  evaluate({{60, 14.0F}});
+
+  const std::string text = complaint();
+
+  EXPECT_THAT(text, testing::HasSubstr("sample 41"));
+  EXPECT_THAT(text, testing::HasSubstr("12"));
+  EXPECT_THAT(text, testing::HasSubstr("10 classes"));
+}
+
+TEST_F(DeviceLabels, ThatAreWrongSpoilNoOtherSample) {
+  const Evaluation right = evaluate({});
+  Evaluation wrong = evaluate({{7, 1000000.0F}});
+
+  EXPECT_TRUE(std::isnan(wrong.sum));
+  const auto row = wrong.gradient.begin() + 7 * kClasses;
+  EXPECT_THAT(Values(row, row + kClasses), testing::Each(0.0F));
+  std::copy_n(right.gradient.begin() + 7 * kClasses, kClasses, row);
+  EXPECT_EQ(bit_differences(right.gradient, wrong.gradient), "");
+  EXPECT_NE(complaint(), "");
+}
+
+}  // namespace
+}  // namespace holdfast

@@ -1,0 +1,115 @@
+#include "holdfast/nn/metric.h"
+
+#include <cmath>
+#include <limits>
+
+#include "gpu/support/gpu_test.h"
+#include "holdfast/core/random.h"
+#include "holdfast/nn/binary_accuracy.h"
+#include "holdfast/nn/categorical_accuracy.h"
+#include "holdfast/nn/mean_absolute_error.h"
+#include "holdfast/nn/sparse_categorical_accuracy.h"
+
+namespace holdfast {
+namespace {
+
+using Values = std::vector<float>;
+
+constexpr float kNotANumber = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+class DeviceMetric : public GpuTest {
+ protected:
+  float sum_on_device(const Metric& metric, const Values& outputs, const Values& targets, std::int64_t samples) {
+    const DeviceArray device_outputs = upload(outputs);
+    const DeviceArray device_targets = upload(targets);
+    const DeviceArray sum = upload(Values(1, 99));
+    metric.sum_on(kernels(), {.outputs = device_outputs.data(),
+                              .targets = device_targets.data(),
+                              .samples = samples,
+                              .output_elements = static_cast<std::int64_t>(outputs.size()) / samples,
+                              .sum = sum.data()});
+    return sum.values()[0];
+  }
+
+  // Counts are whole numbers: the device gives the host's bits.
+  void expect_host_sum(const Metric& metric, const Values& outputs, const Values& targets, std::int64_t samples) {
+    EXPECT_EQ(sum_on_device(metric, outputs, targets, samples), metric.sum(outputs, targets, samples))
+        << metric.name() << " of " << samples << " samples, " << outputs.size() << " outputs";
+  }
+};
+
+struct BatchSize {
+  std::size_t samples;
+  std::size_t outputs;
+};
+
+const std::vector<BatchSize> kSizes = {{1, 1},    {1, 2},     {3, 10},   {128, 10},  {2048, 10},  {257, 33},
+                                       {5, 1000}, {64, 1024}, {7, 1025}, {3, 50257}, {10000, 37}, {1100, 1031}};
+
+TEST_F(DeviceMetric, SparseCategoricalAccuracyIsThatOfTheHost) {
+  for (const BatchSize size : kSizes) {
+    const Values outputs = random_values(1, size.samples * size.outputs);
+    Values labels(size.samples);
+    for (std::size_t sample = 0; sample < size.samples; ++sample) {
+      // Every second one is right.
+      const auto row = outputs.begin() + static_cast<std::ptrdiff_t>(sample * size.outputs);
+      const auto best = std::max_element(row, row + static_cast<std::ptrdiff_t>(size.outputs)) - row;
+      labels[sample] = static_cast<float>(best + (sample % 2 == 0 ? 0 : 1));
+    }
+
+    expect_host_sum(SparseCategoricalAccuracy(), outputs, labels, static_cast<std::int64_t>(size.samples));
+  }
+}
+
+TEST_F(DeviceMetric, CategoricalAccuracyIsThatOfTheHost) {
+  for (const BatchSize size : kSizes) {
+    const Values outputs = random_values(1, size.samples * size.outputs);
+    Values targets = random_values(2, size.samples * size.outputs);
+    std::copy_n(outputs.begin(), outputs.size() / 2, targets.begin());
+
+    expect_host_sum(CategoricalAccuracy(), outputs, targets, static_cast<std::int64_t>(size.samples));
+  }
+}
+
+TEST_F(DeviceMetric, CategoricalAccuracyTakesTheFirstOfEqualsAndNoNotANumberBehindIt) {
+  const std::vector<Values> rows = {{1, 1, 0},
+                                    {0, 1, 1},
+                                    {kNotANumber, 1, 2},
+                                    {0, kNotANumber, 2},
+                                    {0, 2, kNotANumber},
+                                    {kNotANumber, kNotANumber, kNotANumber},
+                                    {-kInfinity, -kInfinity, -kInfinity},
+                                    {-kInfinity, kInfinity, kInfinity}};
+  for (const Values& row : rows) {
+    for (const float label : {0.0F, 1.0F, 2.0F}) expect_host_sum(SparseCategoricalAccuracy(), row, {label}, 1);
+  }
+}
+
+TEST_F(DeviceMetric, BinaryAccuracyIsThatOfTheHost) {
+  for (const BatchSize size : kSizes) {
+    const Values outputs = random_values(1, size.samples * size.outputs);
+    Values targets = random_values(2, outputs.size());
+    for (float& target : targets) target = target > 0 ? 1 : 0;
+
+    expect_host_sum(BinaryAccuracy({.threshold = 0.25F}), outputs, targets, static_cast<std::int64_t>(size.samples));
+  }
+}
+
+// The sums in double differ in their order, by far less than one rounding to float.
+TEST_F(DeviceMetric, MeanAbsoluteErrorIsThatOfTheHost) {
+  for (const BatchSize size : kSizes) {
+    const Values outputs = random_values(1, size.samples * size.outputs);
+    const Values targets = random_values(2, outputs.size());
+    const auto samples = static_cast<std::int64_t>(size.samples);
+    const float expected = MeanAbsoluteError().sum(outputs, targets, samples);
+
+    const float actual = sum_on_device(MeanAbsoluteError(), outputs, targets, samples);
+
+    EXPECT_NEAR(actual, expected, 0x1p-23 * expected) << size.samples << "x" << size.outputs;
+    EXPECT_EQ(sum_on_device(MeanAbsoluteError(), outputs, targets, samples), actual);
+  }
+}
+
+}  // namespace
+}  // namespace holdfast

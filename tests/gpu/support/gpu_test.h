@@ -1,0 +1,54 @@
+#pragma once
+
+// Tests that need a CUDA device. On a machine without one they are skipped, saying so; where there is one, whatever
+// keeps them from using it is a failure.
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "compute/backend.h"
+
+namespace holdfast {
+
+// Floats on the device, from `padding` floats behind a place that is aligned on.
+class DeviceArray {
+ public:
+  DeviceArray(MemorySpace& memory, std::span<const float> values, std::size_t padding = 0);
+
+  float* data() const { return memory_.get() + padding_; }
+  std::span<float> span() const { return {data(), size_}; }
+  std::vector<float> values() const;
+
+ private:
+  MemorySpace* space_;
+  std::size_t size_;
+  std::size_t padding_;
+  std::shared_ptr<float[]> memory_;
+};
+
+class GpuTest : public testing::Test {
+ protected:
+  void SetUp() override;
+
+  compute::Backend& backend() { return *backend_; }
+  compute::DeviceKernels& kernels() { return *backend_->device_kernels(); }
+  MemorySpace& memory() { return backend_->memory(); }
+
+  DeviceArray upload(std::span<const float> values, std::size_t padding = 0) { return {memory(), values, padding}; }
+
+ private:
+  std::unique_ptr<compute::Backend> backend_;
+};
+
+// From -1 to 1, the same for the same seed.
+std::vector<float> random_values(std::uint64_t seed, std::size_t count);
+
+// How many floats differ in a bit, and the first of them; empty where none does.
+std::string bit_differences(std::span<const float> expected, std::span<const float> actual);
+
+}  // namespace holdfast

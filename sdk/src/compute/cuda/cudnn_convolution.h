@@ -1,0 +1,65 @@
+#pragma once
+
+// One pass of a convolution on cuDNN's graph API, made for one shape. Images are [sample, height, width, channel] in
+// memory; kernels [filter, height, width, channel], the only layout that all engines for such images know, which is the
+// transpose of ours, [height, width, channel, filter].
+//
+// The engine is the first of those that the library's heuristic names, and then of its fallback, that gives the same
+// bits each time at the precision asked for: it depends on shape, device and library, on no timing.
+
+#include <array>
+#include <optional>
+
+#include "compute/cuda/cuda_convolution.h"
+#include "compute/cuda/cudnn_descriptor.h"
+
+namespace holdfast::compute {
+
+enum class ConvolutionPass { forward, backward_input, backward_weights };
+
+struct CudnnConvolutionArrays {
+  const void* images = nullptr;   // input, or its gradient
+  const void* kernel = nullptr;   // or its gradient
+  const void* outputs = nullptr;  // or their gradient
+};
+
+class CudnnConvolution {
+ public:
+  // In a turn of the context. Nothing where the library has no such engine for the shape.
+  static std::optional<CudnnConvolution> find(CudaContext& context, MatrixPrecision precision,
+                                              const ConvolutionShape& shape, ConvolutionPass pass);
+
+  std::size_t workspace_bytes() const { return workspace_bytes_; }
+  const std::string& engine() const { return engine_; }  // "engine 12"
+
+  // In a turn of the context. The pass's result is written, whatever the pointer's type says.
+  void run(CudaContext& context, const CudnnConvolutionArrays& arrays, std::byte* workspace) const;
+
+ private:
+  // Whatever a plan was made of is kept with it.
+  struct Graph {
+    Graph(cudnnHandle_t handle, const std::string& operation, const ConvolutionShape& shape, ConvolutionPass pass);
+
+    CudnnDescriptor images;
+    CudnnDescriptor kernel;
+    CudnnDescriptor outputs;
+    CudnnDescriptor convolution;
+    CudnnDescriptor operation;
+    CudnnDescriptor graph;
+  };
+
+  CudnnConvolution(const std::string& operation, std::unique_ptr<Graph> graph)
+      : operation_(operation), graph_(std::move(graph)) {}
+
+  bool choose_engine(CudaContext& context, MatrixPrecision precision, cudnnBackendHeurMode_t mode);
+  bool take(CudaContext& context, MatrixPrecision precision, CudnnDescriptor configuration);
+
+  std::string operation_;
+  std::unique_ptr<Graph> graph_;
+  std::optional<CudnnDescriptor> configuration_;
+  std::optional<CudnnDescriptor> plan_;
+  std::size_t workspace_bytes_ = 0;
+  std::string engine_;
+};
+
+}  // namespace holdfast::compute

@@ -9,7 +9,7 @@ namespace {
 // What the library asks for beyond this seldom pays.
 constexpr std::int64_t kMaximumWorkspaceBytes = std::int64_t{256} << 20;
 // How many of its engines the heuristic is asked for.
-constexpr std::int64_t kMaximumEngines = 32;
+constexpr std::int64_t kMaximumEngines = 128;
 
 // By which arrays are bound to the plan.
 constexpr std::int64_t kImages = 'x';
@@ -96,7 +96,7 @@ std::string name_of(ConvolutionPass pass) {
 
 }  // namespace
 
-CudnnConvolution::Graph::Graph(cudnnHandle_t handle, const std::string& name, const ConvolutionShape& shape,
+CudnnConvolution::Graph::Graph(const CudnnTarget& target, const std::string& name, const ConvolutionShape& shape,
                                ConvolutionPass pass)
     : images(tensor(kImages, layout_of_input(shape), "the images of " + name)),
       kernel(tensor(kKernel, layout_of_kernel(shape), "the kernel of " + name)),
@@ -112,39 +112,44 @@ CudnnConvolution::Graph::Graph(cudnnHandle_t handle, const std::string& name, co
       .number(names.alpha, 1)
       .number(names.beta, 0)
       .finalize();
-  graph.handle(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, handle)
-      .descriptor(CUDNN_ATTR_OPERATIONGRAPH_OPS, operation)
-      .finalize();
+  if (target.handle != nullptr) graph.handle(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, target.handle);
+  graph.descriptor(CUDNN_ATTR_OPERATIONGRAPH_OPS, operation).finalize();
 }
 
-std::optional<CudnnConvolution> CudnnConvolution::find(CudaContext& context, MatrixPrecision precision,
+std::optional<CudnnConvolution> CudnnConvolution::find(const CudnnTarget& target, MatrixPrecision precision,
                                                        const ConvolutionShape& shape, ConvolutionPass pass) {
   const std::string operation = describe_convolution(name_of(pass), shape);
-  CudnnConvolution found(operation, std::make_unique<Graph>(context.cudnn(), operation, shape, pass));
-  if (found.choose_engine(context, precision, CUDNN_HEUR_MODE_A)) return found;
-  if (found.choose_engine(context, precision, CUDNN_HEUR_MODE_FALLBACK)) return found;
+  CudnnConvolution found(operation, std::make_unique<Graph>(target, operation, shape, pass));
+  if (found.choose_engine(target, precision, CUDNN_HEUR_MODE_A)) return found;
+  if (found.choose_engine(target, precision, CUDNN_HEUR_MODE_FALLBACK)) return found;
   return std::nullopt;
 }
 
-bool CudnnConvolution::choose_engine(CudaContext& context, MatrixPrecision precision, cudnnBackendHeurMode_t mode) {
+bool CudnnConvolution::choose_engine(const CudnnTarget& target, MatrixPrecision precision,
+                                     cudnnBackendHeurMode_t mode) {
   CudnnDescriptor heuristic(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, "the heuristic for " + operation_);
   heuristic.descriptor(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph_->graph)
       .choice(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, mode);
+  if (target.handle == nullptr) heuristic.descriptor(CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, *target.description);
   if (!heuristic.finalize_if_supported()) return false;
   auto configurations =
       heuristic.descriptors_of(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, kMaximumEngines);
   for (CudnnDescriptor& configuration : configurations) {
-    if (take(context, precision, std::move(configuration))) return true;
+    if (take(target, precision, std::move(configuration))) return true;
   }
   return false;
 }
 
-bool CudnnConvolution::take(CudaContext& context, MatrixPrecision precision, CudnnDescriptor configuration) {
+bool CudnnConvolution::take(const CudnnTarget& target, MatrixPrecision precision, CudnnDescriptor configuration) {
   const auto engines = configuration.descriptors_of(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR, 1);
   if (engines.empty() || !may_run(engines.front().notes_of(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE), precision)) return false;
   CudnnDescriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, "the plan of " + operation_);
-  plan.handle(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, context.cudnn())
-      .descriptor(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
+  plan.descriptor(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
+  if (target.handle == nullptr) {
+    plan.descriptor(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, *target.description);
+  } else {
+    plan.handle(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, target.handle);
+  }
   if (!plan.finalize_if_supported()) return false;
   const std::int64_t workspace = plan.integer_of(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
   if (workspace > kMaximumWorkspaceBytes) return false;

@@ -1,8 +1,8 @@
 #pragma once
 
-// One pass of a convolution on cuDNN's graph API, made for one shape. Images are [sample, height, width, channel] in
-// memory; kernels [filter, height, width, channel], the only layout that all engines for such images know, which is the
-// transpose of ours, [height, width, channel, filter].
+// One pass of a convolution on cuDNN's graph API, made for one shape. All arrays are as callers have them: engines for
+// images with the channels last take our kernels, [height, width, channel, filter], by their strides, and padding that
+// differs in front and behind (asked of cuDNN 9.19 for an H200, 2026-11).
 //
 // The engine is the first of those that the library's heuristic names, and then of its fallback, that gives the same
 // bits each time at the precision asked for: it depends on shape, device and library, on no timing.
@@ -23,22 +23,29 @@ struct CudnnConvolutionArrays {
   const void* outputs = nullptr;  // or their gradient
 };
 
+// What a plan is made for.
+struct CudnnTarget {
+  cudnnHandle_t handle = nullptr;                // of the device that it will run on; or, null,
+  const CudnnDescriptor* description = nullptr;  // a description of one that need not be there, since cuDNN 9.8
+};
+
 class CudnnConvolution {
  public:
-  // In a turn of the context. Nothing where the library has no such engine for the shape.
-  static std::optional<CudnnConvolution> find(CudaContext& context, MatrixPrecision precision,
+  // Nothing where the library has no such engine for the shape.
+  static std::optional<CudnnConvolution> find(const CudnnTarget& target, MatrixPrecision precision,
                                               const ConvolutionShape& shape, ConvolutionPass pass);
 
   std::size_t workspace_bytes() const { return workspace_bytes_; }
   const std::string& engine() const { return engine_; }  // "engine 12"
 
-  // In a turn of the context. The pass's result is written, whatever the pointer's type says.
+  // In a turn of the context whose handle the target has. The pass's result is written, whatever the pointer's type
+  // says.
   void run(CudaContext& context, const CudnnConvolutionArrays& arrays, std::byte* workspace) const;
 
  private:
   // Whatever a plan was made of is kept with it.
   struct Graph {
-    Graph(cudnnHandle_t handle, const std::string& operation, const ConvolutionShape& shape, ConvolutionPass pass);
+    Graph(const CudnnTarget& target, const std::string& operation, const ConvolutionShape& shape, ConvolutionPass pass);
 
     CudnnDescriptor images;
     CudnnDescriptor kernel;
@@ -51,8 +58,8 @@ class CudnnConvolution {
   CudnnConvolution(const std::string& operation, std::unique_ptr<Graph> graph)
       : operation_(operation), graph_(std::move(graph)) {}
 
-  bool choose_engine(CudaContext& context, MatrixPrecision precision, cudnnBackendHeurMode_t mode);
-  bool take(CudaContext& context, MatrixPrecision precision, CudnnDescriptor configuration);
+  bool choose_engine(const CudnnTarget& target, MatrixPrecision precision, cudnnBackendHeurMode_t mode);
+  bool take(const CudnnTarget& target, MatrixPrecision precision, CudnnDescriptor configuration);
 
   std::string operation_;
   std::unique_ptr<Graph> graph_;

@@ -40,6 +40,11 @@ CudnnDescriptor& CudnnDescriptor::handle(cudnnBackendAttributeName_t name, cudnn
   return *this;
 }
 
+CudnnDescriptor& CudnnDescriptor::text(cudnnBackendAttributeName_t name, std::string_view value) {
+  set(name, CUDNN_TYPE_CHAR, static_cast<std::int64_t>(value.size()), value.data());
+  return *this;
+}
+
 CudnnDescriptor& CudnnDescriptor::pointers(cudnnBackendAttributeName_t name, std::span<void* const> values) {
   set(name, CUDNN_TYPE_VOID_PTR, static_cast<std::int64_t>(values.size()), values.data());
   return *this;

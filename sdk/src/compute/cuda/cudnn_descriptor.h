@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "compute/cuda/cuda_error.h"
@@ -22,6 +23,7 @@ class CudnnDescriptor {
   CudnnDescriptor& integer(cudnnBackendAttributeName_t name, std::int64_t value) { return integers(name, {&value, 1}); }
   CudnnDescriptor& number(cudnnBackendAttributeName_t name, float value);
   CudnnDescriptor& handle(cudnnBackendAttributeName_t name, cudnnHandle_t value);
+  CudnnDescriptor& text(cudnnBackendAttributeName_t name, std::string_view value);
   CudnnDescriptor& pointers(cudnnBackendAttributeName_t name, std::span<void* const> values);
   // The other one is finalized, and kept by its owner.
   CudnnDescriptor& descriptor(cudnnBackendAttributeName_t name, const CudnnDescriptor& value);

@@ -23,11 +23,6 @@ __global__ void column_gradients(ConvolutionPlan plan, std::int64_t inputs, cons
   if (index < inputs) input_gradient[index] = gradient_of_columns(plan, column_gradient, index);
 }
 
-__global__ void transpose_elements(std::int64_t rows, std::int64_t columns, const float* from, float* to) {
-  const std::int64_t index = thread_index();
-  if (index < rows * columns) to[index] = from[index % rows * columns + index / rows];
-}
-
 }  // namespace
 
 void make_columns(cudaStream_t stream, const std::string& operation, const ConvolutionPlan& plan, std::int64_t samples,
@@ -42,12 +37,6 @@ void gather_column_gradients(cudaStream_t stream, const std::string& operation, 
   const std::int64_t inputs = samples * plan.sample_inputs();
   column_gradients<<<block_count(inputs, kThreads), kThreads, 0, stream>>>(plan, inputs, column_gradient,
                                                                            input_gradient);
-  check_launch(operation);
-}
-
-void transpose(cudaStream_t stream, const std::string& operation, std::int64_t rows, std::int64_t columns,
-               const float* from, float* to) {
-  transpose_elements<<<block_count(rows * columns, kThreads), kThreads, 0, stream>>>(rows, columns, from, to);
   check_launch(operation);
 }
 

@@ -1,7 +1,6 @@
 #pragma once
 
-// The kernels around a convolution: the column matrix of images and back, and a kernel's transpose. All only queue, and
-// name `operation` in errors.
+// The column matrix of images, and back. All only queue, and name `operation` in errors.
 
 #include <cuda_runtime_api.h>
 
@@ -16,9 +15,5 @@ void make_columns(cudaStream_t stream, const std::string& operation, const Convo
                   const float* input, float* columns);
 void gather_column_gradients(cudaStream_t stream, const std::string& operation, const ConvolutionPlan& plan,
                              std::int64_t samples, const float* column_gradient, float* input_gradient);
-
-// to[column, row] = from[row, column]
-void transpose(cudaStream_t stream, const std::string& operation, std::int64_t rows, std::int64_t columns,
-               const float* from, float* to);
 
 }  // namespace holdfast::compute

@@ -26,26 +26,16 @@ TEST(ImageLayout, NamesChannelsSecondAndStoresThemLast) {
   EXPECT_EQ(input.alignment, 16);
 }
 
-TEST(ImageLayout, OfAKernelHasTheFiltersFirst) {
+TEST(ImageLayout, OfAKernelNamesFiltersFirstAndStoresThemLast) {
   const ImageLayout kernel = layout_of_kernel(kShape);
 
   EXPECT_THAT(kernel.extents, ElementsAre(16, 6, 5, 3));
-  EXPECT_THAT(kernel.strides, ElementsAre(5 * 3 * 6, 1, 3 * 6, 6));
-  EXPECT_EQ(kernel.alignment, 8);
+  EXPECT_THAT(kernel.strides, ElementsAre(1, 16, 3 * 6 * 16, 6 * 16));
+  EXPECT_EQ(kernel.alignment, 16);
 }
 
 TEST(ImageLayout, OfTheOutputHasAnElementForEachWindow) {
   EXPECT_THAT(layout_of_output(kShape).extents, ElementsAre(8, 16, 24, 9));
-}
-
-TEST(ImageLayout, IsPaddedEvenlyByOddWindowsAlone) {
-  ConvolutionShape shape = kShape;
-  EXPECT_TRUE(is_padded_evenly(shape)) << "without padding";
-  shape.padding = Padding::same;
-  shape.stride_width = 1;
-  EXPECT_TRUE(is_padded_evenly(shape));
-  shape.kernel_width = 4;
-  EXPECT_FALSE(is_padded_evenly(shape));
 }
 
 }  // namespace

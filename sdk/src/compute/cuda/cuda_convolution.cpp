@@ -1,5 +1,6 @@
 #include "compute/cuda/cuda_convolution.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "compute/arithmetic/convolution.h"
@@ -68,7 +69,8 @@ class CudaConvolution final : public ConvolutionOperation {
  private:
   void find(std::optional<CudnnConvolution>& found, MatrixPrecision precision, ConvolutionPass pass) {
     found = CudnnConvolution::find({.handle = context_.cudnn()}, precision, shape_, pass);
-    if (found) context_.reserve_workspace(found->workspace_bytes());
+    // The library takes no null pointer, even for no bytes.
+    if (found) context_.reserve_workspace(std::max<std::size_t>(found->workspace_bytes(), 1));
   }
 
   MatrixExtent outputs() const {

@@ -116,10 +116,17 @@ CudnnConvolution::Graph::Graph(const CudnnTarget& target, const std::string& nam
   graph.descriptor(CUDNN_ATTR_OPERATIONGRAPH_OPS, operation).finalize();
 }
 
+CudnnConvolution::CudnnConvolution(const std::string& operation, const ConvolutionShape& shape,
+                                   std::unique_ptr<Graph> graph)
+    : operation_(operation),
+      alignments_{layout_of_input(shape).alignment, layout_of_kernel(shape).alignment,
+                  layout_of_output(shape).alignment},
+      graph_(std::move(graph)) {}
+
 std::optional<CudnnConvolution> CudnnConvolution::find(const CudnnTarget& target, MatrixPrecision precision,
                                                        const ConvolutionShape& shape, ConvolutionPass pass) {
   const std::string operation = describe_convolution(name_of(pass), shape);
-  CudnnConvolution found(operation, std::make_unique<Graph>(target, operation, shape, pass));
+  CudnnConvolution found(operation, shape, std::make_unique<Graph>(target, operation, shape, pass));
   if (found.choose_engine(target, precision, CUDNN_HEUR_MODE_A)) return found;
   if (found.choose_engine(target, precision, CUDNN_HEUR_MODE_FALLBACK)) return found;
   return std::nullopt;
@@ -164,6 +171,10 @@ void CudnnConvolution::run(CudaContext& context, const CudnnConvolutionArrays& a
   const std::array<std::int64_t, 3> identities = {kImages, kKernel, kOutputs};
   const std::array<void*, 3> pointers = {const_cast<void*>(arrays.images), const_cast<void*>(arrays.kernel),
                                          const_cast<void*>(arrays.outputs)};
+  for (std::size_t i = 0; i < pointers.size(); ++i) {
+    if (is_aligned(pointers[i], static_cast<std::size_t>(alignments_[i]))) continue;
+    throw Error(ErrorCode::invalid_argument, operation_ + " needs its arrays to begin with a whole sample");
+  }
   const std::array<void*, 1> place = {workspace};
   CudnnDescriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, "the arrays of " + operation_);
   pack.integers(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, identities)

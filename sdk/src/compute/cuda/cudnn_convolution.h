@@ -55,13 +55,13 @@ class CudnnConvolution {
     CudnnDescriptor graph;
   };
 
-  CudnnConvolution(const std::string& operation, std::unique_ptr<Graph> graph)
-      : operation_(operation), graph_(std::move(graph)) {}
+  CudnnConvolution(const std::string& operation, const ConvolutionShape& shape, std::unique_ptr<Graph> graph);
 
   bool choose_engine(const CudnnTarget& target, MatrixPrecision precision, cudnnBackendHeurMode_t mode);
   bool take(const CudnnTarget& target, MatrixPrecision precision, CudnnDescriptor configuration);
 
   std::string operation_;
+  std::array<std::int64_t, 3> alignments_;  // of images, kernel and outputs, in bytes
   std::unique_ptr<Graph> graph_;
   std::optional<CudnnDescriptor> configuration_;
   std::optional<CudnnDescriptor> plan_;

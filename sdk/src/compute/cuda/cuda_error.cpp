@@ -51,7 +51,7 @@ static std::string advice(cudaError_t status) {
     case cudaErrorMemoryAllocation:
       return "; smaller batches, or ending other programs on the device, would help";
     case cudaErrorInsufficientDriver:
-      return "; install a newer driver, see `holdfast doctor`";
+      return "; install NVIDIA's driver, or a newer one, and see `holdfast doctor`";
     case cudaErrorNoDevice:
       return "; is the driver loaded, and does CUDA_VISIBLE_DEVICES hide the device? see `holdfast doctor`";
     case cudaErrorNoKernelImageForDevice:

@@ -102,8 +102,8 @@ std::byte* CudaContext::allocate_now(std::size_t bytes) const {
 // is about to be replaced, and its memory with it.
 void CudaContext::release(std::byte* memory) noexcept {
   try {
-    const Turn turn = take_turn();
     wait();
+    const Turn turn = take_turn();
     static_cast<void>(cudaFree(memory));
   } catch (const Error&) {
   }

@@ -1,8 +1,11 @@
 #pragma once
 
-// Every call of the CUDA runtime goes through check_cuda(), so that its failure becomes an Error that names it.
+// Every call of the CUDA runtime, of cuBLASLt and of cuDNN goes through one of these, so that its failure becomes an
+// Error that names it.
 
+#include <cublasLt.h>
 #include <cuda_runtime_api.h>
+#include <cudnn_graph.h>
 
 #include <string>
 
@@ -10,9 +13,21 @@
 
 namespace holdfast::compute {
 
-// Throws Error unless `status` is cudaSuccess: out_of_memory, or unavailable for what ends this process's use of the
-// device (nothing but a new process helps then) and for a missing driver. `call` names the function, and shapes and
-// device where that helps.
+// Whether the failure is one after which the device refuses everything that this process asks of it (a trap, an illegal
+// address, uncorrectable memory, a lost device): nothing but a new process helps.
+bool ends_use_of_device(cudaError_t status);
+
+// Throws Error unless `status` is cudaSuccess: out_of_memory; unsupported for a call that can never work; unavailable
+// for all else, what ends this process's use of the device and a missing driver among it. `call` names the function,
+// and shapes and device where that helps. The runtime's own record of the failure is cleared, so that no later check
+// takes it for its own.
 void check_cuda(cudaError_t status, const std::string& call);
+
+// The same, with the libraries' own names for what went wrong.
+void check_cublas(cublasStatus_t status, const std::string& call);
+void check_cudnn(cudnnStatus_t status, const std::string& call);
+
+// Behind the start of a kernel of ours: throws what check_cuda() would if it could not be started.
+void check_launch(const std::string& kernel);
 
 }  // namespace holdfast::compute

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "collective/device_communicator.h"
+#include "compute/cuda/cuda_backend.h"
 #include "compute/cuda/cuda_error.h"
 #include "compute/cuda_library.h"
 
@@ -30,9 +31,7 @@ class LoadedLibrary final : public CudaLibrary {
     throw Error(ErrorCode::unavailable, "this version of Holdfast has no collectives for CUDA devices yet");
   }
 
-  std::unique_ptr<Backend> make_backend(int) override {
-    throw Error(ErrorCode::unavailable, "this version of Holdfast has no arithmetic for CUDA devices yet");
-  }
+  std::unique_ptr<Backend> make_backend(int device) override { return make_cuda_backend(device, MatrixPrecision::f32); }
 };
 
 }  // namespace

@@ -1,0 +1,39 @@
+#pragma once
+
+// Activation functions of one element and their derivatives, for host and device. `derivative` is taken at what
+// is_differentiated_by_output() says: the output, or the input.
+
+#include <cmath>
+
+#include "core/host_device.h"
+
+namespace holdfast::compute {
+
+struct Relu {
+  // Not a number goes through, so that it is found.
+  HOLDFAST_HOST_DEVICE static float value(float x) { return x < 0 ? 0.0F : x; }
+  HOLDFAST_HOST_DEVICE static float derivative(float output) { return output > 0 ? 1.0F : 0.0F; }
+};
+
+struct Tanh {
+  HOLDFAST_HOST_DEVICE static float value(float x) { return std::tanh(x); }
+  HOLDFAST_HOST_DEVICE static float derivative(float output) { return (1 - output) * (1 + output); }
+};
+
+struct Sigmoid {
+  HOLDFAST_HOST_DEVICE static float value(float x) { return 1 / (1 + std::exp(-x)); }
+  HOLDFAST_HOST_DEVICE static float derivative(float output) { return output * (1 - output); }
+};
+
+struct Gelu {
+  static constexpr float kRootOfHalf = 0.70710678118654752F;     // sqrt(1 / 2)
+  static constexpr float kDensityAtZero = 0.39894228040143268F;  // 1 / sqrt(2 pi)
+
+  HOLDFAST_HOST_DEVICE static float value(float x) { return x / 2 * (1 + std::erf(x * kRootOfHalf)); }
+  HOLDFAST_HOST_DEVICE static float derivative(float input) {
+    const float distribution = (1 + std::erf(input * kRootOfHalf)) / 2;
+    return distribution + input * kDensityAtZero * std::exp(-input * input / 2);
+  }
+};
+
+}  // namespace holdfast::compute

@@ -1,0 +1,101 @@
+#include "compute/cuda/cuda_backend.h"
+
+#include <utility>
+
+#include "compute/cuda/cuda_dropout.h"
+#include "compute/cuda/cuda_memory_space.h"
+#include "compute/cuda/cuda_operations.h"
+#include "compute/cuda/turn_kernels.h"
+
+namespace holdfast::compute {
+namespace {
+
+// Dropout as other operations are: in turns of the context.
+class TurnDropout final : public DropoutOperation {
+ public:
+  TurnDropout(CudaContext& context, std::unique_ptr<DropoutOperation> dropout)
+      : context_(context), dropout_(std::move(dropout)) {}
+
+  void forward(const float* input, float* output) override {
+    const CudaContext::Turn turn = context_.take_turn();
+    dropout_->forward(input, output);
+  }
+
+  void backward(const float* output_gradient, float* input_gradient) override {
+    const CudaContext::Turn turn = context_.take_turn();
+    dropout_->backward(output_gradient, input_gradient);
+  }
+
+ private:
+  CudaContext& context_;
+  const std::unique_ptr<DropoutOperation> dropout_;
+};
+
+class CudaBackend final : public Backend {
+ public:
+  CudaBackend(std::shared_ptr<CudaMemorySpace> memory, MatrixPrecision precision)
+      : memory_(std::move(memory)),
+        context_(memory_->context()),
+        precision_(precision),
+        draws_(*memory_, context_.stream()),
+        kernels_(*memory_) {}
+
+  std::unique_ptr<DenseOperation> dense(const DenseShape& shape, Use use) override {
+    const CudaContext::Turn turn = context_.take_turn();
+    return make_cuda_dense(context_, precision_, shape, use);
+  }
+
+  std::unique_ptr<ConvolutionOperation> convolution(const ConvolutionShape& shape, Use use) override {
+    const CudaContext::Turn turn = context_.take_turn();
+    return make_cuda_convolution(context_, precision_, shape, use);
+  }
+
+  std::unique_ptr<PoolingOperation> pooling(const PoolingShape& shape, Use use) override {
+    const CudaContext::Turn turn = context_.take_turn();
+    return make_cuda_pooling(context_, shape, use);
+  }
+
+  std::unique_ptr<ActivationOperation> activation(const ActivationShape& shape, Use) override {
+    const CudaContext::Turn turn = context_.take_turn();
+    return make_cuda_activation(context_, shape);
+  }
+
+  std::unique_ptr<BatchNormalizationOperation> batch_normalization(const BatchNormalizationShape& shape,
+                                                                   Use use) override {
+    const CudaContext::Turn turn = context_.take_turn();
+    return make_cuda_batch_normalization(context_, shape, use);
+  }
+
+  std::unique_ptr<DropoutOperation> dropout(const DropoutShape& shape) override {
+    return std::make_unique<TurnDropout>(context_, make_cuda_dropout(shape, draws_, context_.stream()));
+  }
+
+  void set_draws(const Draws& draws) override {
+    const CudaContext::Turn turn = context_.take_turn();
+    draws_.set(draws);
+  }
+
+  MemorySpace& memory() override { return *memory_; }
+  DeviceKernels* device_kernels() override { return &kernels_; }
+
+  std::string description() const override {
+    return context_.description() + (precision_ == MatrixPrecision::tf32 ? ", TF32" : ", FP32");
+  }
+
+ private:
+  const std::shared_ptr<CudaMemorySpace> memory_;
+  CudaContext& context_;
+  const MatrixPrecision precision_;
+  CudaDraws draws_;
+  TurnKernels kernels_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_cuda_backend(int device, MatrixPrecision precision) {
+  std::shared_ptr<CudaMemorySpace> memory = CudaMemorySpace::of_device(device);
+  const CudaContext::Turn turn = memory->context().take_turn();
+  return std::make_unique<CudaBackend>(memory, precision);
+}
+
+}  // namespace holdfast::compute

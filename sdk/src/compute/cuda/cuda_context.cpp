@@ -1,0 +1,155 @@
+#include "compute/cuda/cuda_context.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "compute/cuda/device_sentences.h"
+
+namespace holdfast::compute {
+
+OwnedEvent make_event() {
+  cudaEvent_t event = nullptr;
+  check_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+  return OwnedEvent(event);
+}
+
+void wait_for(cudaEvent_t event, Deadline deadline, const std::string& what) {
+  // Most waits are short: a sleep would cost more than they last.
+  constexpr int kSpins = 2000;
+  constexpr std::chrono::microseconds kNap{50};
+  for (int tries = 0;; ++tries) {
+    const bool is_last = deadline.has_passed();
+    const cudaError_t status = cudaEventQuery(event);
+    if (status == cudaSuccess) return;
+    if (status != cudaErrorNotReady) check_cuda(status, what);
+    // The runtime remembers "not ready" as if it were a failure, for the next check of a kernel's start to find.
+    static_cast<void>(cudaGetLastError());
+    if (is_last) {
+      throw Error(ErrorCode::deadline_exceeded,
+                  what +
+                      " did not end within its time limit: a kernel hangs, or the device is shared with others that "
+                      "keep it busy; this process must be replaced, or given a longer time limit");
+    }
+    if (tries >= kSpins) std::this_thread::sleep_for(kNap);
+  }
+}
+
+static cudaDeviceProp properties_of(int device) {
+  int count = 0;
+  check_cuda(cudaGetDeviceCount(&count), "cudaGetDeviceCount");
+  if (device >= count) {
+    throw Error(ErrorCode::unavailable, "there is no cuda:" + std::to_string(device) + ", but " +
+                                            std::to_string(count) + " CUDA " + (count == 1 ? "device" : "devices") +
+                                            ", counted from 0");
+  }
+  cudaDeviceProp properties{};
+  check_cuda(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
+  constexpr int kOldestMajor = 8;
+  if (properties.major < kOldestMajor) {
+    throw Error(ErrorCode::unavailable, "cuda:" + std::to_string(device) + " (" + properties.name +
+                                            ") has compute capability " + std::to_string(properties.major) + "." +
+                                            std::to_string(properties.minor) + "; Holdfast needs 8.0 or later");
+  }
+  return properties;
+}
+
+CudaContext::CudaContext(int device) : device_(device) {
+  const cudaDeviceProp properties = properties_of(device);
+  device_model_ = properties.name;
+  multiprocessors_ = properties.multiProcessorCount;
+  compute_capability_ = 10 * properties.major + properties.minor;
+  check_cuda(cudaSetDevice(device), "cudaSetDevice to " + this->device());
+
+  cudaStream_t stream = nullptr;
+  check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+  stream_.reset(stream);
+  done_ = make_event();
+  cublasLtHandle_t cublas = nullptr;
+  check_cublas(cublasLtCreate(&cublas), "cublasLtCreate on " + this->device());
+  cublas_.reset(cublas);
+}
+
+CudaContext::Turn::Turn(CudaContext& context) : lock_(context.mutex_) {
+  check_cuda(cudaSetDevice(context.device_), "cudaSetDevice");
+}
+
+// Of a version as the libraries count: 91900 is 9.19.0.
+static std::string version_text(std::size_t version) {
+  return std::to_string(version / 10'000) + "." + std::to_string(version % 10'000 / 100) + "." +
+         std::to_string(version % 100);
+}
+
+std::string CudaContext::description() const {
+  return "cuBLASLt " + version_text(cublasLtGetVersion()) + ", cuDNN " + version_text(cudnnGetVersion()) + ", " +
+         device_model_ + " (compute capability " + std::to_string(compute_capability_ / 10) + "." +
+         std::to_string(compute_capability_ % 10) + ", " + std::to_string(multiprocessors_) + " multiprocessors)";
+}
+
+std::byte* CudaContext::allocate_now(std::size_t bytes) const {
+  void* memory = nullptr;
+  const cudaError_t status = cudaMalloc(&memory, std::max<std::size_t>(bytes, 1));
+  if (status == cudaErrorMemoryAllocation) {
+    static_cast<void>(cudaGetLastError());
+    MemoryShortage shortage = {.device = device() + " (" + device_model_ + ")", .asked_bytes = bytes};
+    check_cuda(cudaMemGetInfo(&shortage.free_bytes, &shortage.total_bytes), "cudaMemGetInfo");
+    throw Error(ErrorCode::out_of_memory, describe(shortage));
+  }
+  check_cuda(status, "cudaMalloc of " + in_bytes(bytes) + " on " + device());
+  return static_cast<std::byte*>(memory);
+}
+
+// cudaFree() waits for the device, however long that takes: the bounded wait comes first. Where it fails, the process
+// is about to be replaced, and its memory with it.
+void CudaContext::release(std::byte* memory) noexcept {
+  try {
+    wait();
+    const Turn turn = take_turn();
+    static_cast<void>(cudaFree(memory));
+  } catch (const Error&) {
+  }
+}
+
+std::shared_ptr<std::byte[]> CudaContext::allocate(std::size_t bytes) {
+  const Turn turn = take_turn();
+  return {allocate_now(bytes), [this](std::byte* memory) { release(memory); }};
+}
+
+void CudaContext::wait() {
+  Deadline limit = Deadline::after({});
+  {
+    const Turn turn = take_turn();
+    check_cuda(cudaEventRecord(done_.get(), stream_.get()), "cudaEventRecord on " + device());
+    limit = deadline();
+  }
+  wait_for(done_.get(), limit, "the work of " + device());
+}
+
+void CudaContext::set_time_limit(std::chrono::milliseconds limit) {
+  const Turn turn = take_turn();
+  time_limit_ = limit;
+}
+
+Deadline CudaContext::deadline() {
+  const Turn turn = take_turn();
+  return Deadline::after(time_limit_);
+}
+
+cudnnHandle_t CudaContext::cudnn() {
+  if (cudnn_ == nullptr) {
+    cudnnHandle_t handle = nullptr;
+    check_cudnn(cudnnCreate(&handle), "cudnnCreate on " + device());
+    cudnn_.reset(handle);
+    check_cudnn(cudnnSetStream(handle, stream_.get()), "cudnnSetStream");
+  }
+  return cudnn_.get();
+}
+
+void CudaContext::reserve_workspace(std::size_t bytes) {
+  if (bytes <= workspace_bytes_) return;
+  // Twice the last one at least: what is kept of smaller ones then adds up to no more than the largest.
+  const std::size_t grown = std::max(bytes, 2 * workspace_bytes_);
+  workspace_blocks_.push_back(allocate(grown));
+  workspace_bytes_ = grown;
+}
+
+}  // namespace holdfast::compute

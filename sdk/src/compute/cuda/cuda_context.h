@@ -1,0 +1,105 @@
+#pragma once
+
+// What all back ends and arrays of one device share in a process: one stream, in whose order everything happens, the
+// libraries' handles, and one workspace, which is free between two operations because the stream runs one at a time.
+//
+// Any thread may use it, in turns: what queues work, and what uses the workspace, holds a Turn meanwhile.
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "compute/cuda/cuda_error.h"
+#include "holdfast/base/deadline.h"
+
+namespace holdfast::compute {
+
+// Streams, events and handles give themselves back.
+struct ReleaseCuda {
+  void operator()(cudaStream_t stream) const { static_cast<void>(cudaStreamDestroy(stream)); }
+  void operator()(cudaEvent_t event) const { static_cast<void>(cudaEventDestroy(event)); }
+  void operator()(cublasLtHandle_t handle) const { static_cast<void>(cublasLtDestroy(handle)); }
+  void operator()(cudnnHandle_t handle) const { static_cast<void>(cudnnDestroy(handle)); }
+};
+using OwnedStream = std::unique_ptr<CUstream_st, ReleaseCuda>;
+using OwnedEvent = std::unique_ptr<CUevent_st, ReleaseCuda>;
+
+// Without timing, for waits only. Of the calling thread's device.
+OwnedEvent make_event();
+
+// Returns once all work before the event's last record is done. Throws Error{deadline_exceeded} naming `what` at the
+// deadline, and what went wrong on the device as check_cuda() does.
+void wait_for(cudaEvent_t event, Deadline deadline, const std::string& what);
+
+class CudaContext {
+ public:
+  // Throws Error{unavailable} for a device that is not there or that Holdfast has no kernels for.
+  explicit CudaContext(int device);
+  CudaContext(const CudaContext&) = delete;
+  CudaContext& operator=(const CudaContext&) = delete;
+
+  // The calling thread's turn: the device is its current one, and nobody else queues work. Short: nothing is waited for
+  // in it. A thread may take one within another.
+  class Turn {
+   public:
+    explicit Turn(CudaContext& context);
+
+   private:
+    std::unique_lock<std::recursive_mutex> lock_;
+  };
+  [[nodiscard]] Turn take_turn() { return Turn(*this); }
+
+  std::string device() const { return "cuda:" + std::to_string(device_); }
+  const std::string& device_model() const { return device_model_; }  // "NVIDIA H200"
+  int multiprocessors() const { return multiprocessors_; }
+  int compute_capability() const { return compute_capability_; }  // 90 for 9.0
+  // What bits depend on: "cuBLASLt 13.0.0, cuDNN 9.19.0, NVIDIA H200 (compute capability 9.0, 132 multiprocessors)".
+  std::string description() const;
+
+  // Memory of the device, in bytes, aligned to 256 of them; its content is undefined. Throws Error{out_of_memory}
+  // saying how much there is and how much is missing. Giving it back waits for what was queued before, no longer than
+  // the time limit says.
+  std::shared_ptr<std::byte[]> allocate(std::size_t bytes);
+
+  // Until everything is done that was queued before, as wait_for() does, within the time limit.
+  void wait();
+  void set_time_limit(std::chrono::milliseconds limit);
+  Deadline deadline();
+
+  // In a turn only:
+
+  cudaStream_t stream() const { return stream_.get(); }
+  cublasLtHandle_t cublas() const { return cublas_.get(); }
+  // Made at the first call, which takes a while and memory: models without convolutions do without.
+  cudnnHandle_t cudnn();
+
+  // Called when an operation is made, so that running it allocates nothing. Blocks that became too small are kept:
+  // captured graphs may still name them.
+  void reserve_workspace(std::size_t bytes);
+  std::byte* workspace() const { return workspace_blocks_.empty() ? nullptr : workspace_blocks_.back().get(); }
+  std::size_t workspace_bytes() const { return workspace_bytes_; }
+
+ private:
+  std::byte* allocate_now(std::size_t bytes) const;
+  void release(std::byte* memory) noexcept;
+
+  const int device_;
+  std::string device_model_;
+  int multiprocessors_ = 0;
+  int compute_capability_ = 0;
+
+  std::recursive_mutex mutex_;  // guards all that follows
+  std::chrono::milliseconds time_limit_ = std::chrono::seconds(60);
+  OwnedStream stream_;
+  OwnedEvent done_;  // recorded anew by each wait
+  std::unique_ptr<cublasLtContext, ReleaseCuda> cublas_;
+  std::unique_ptr<cudnnContext, ReleaseCuda> cudnn_;
+  std::size_t workspace_bytes_ = 0;
+  // Given back first, in the order of the stream.
+  std::vector<std::shared_ptr<std::byte[]>> workspace_blocks_;
+};
+
+}  // namespace holdfast::compute

@@ -1,0 +1,120 @@
+#include "compute/cuda/cuda_memory_space.h"
+
+#include <map>
+#include <mutex>
+
+#include "compute/cuda/cuda_arrays.h"
+#include "compute/cuda/device_sentences.h"
+
+namespace holdfast::compute {
+
+std::shared_ptr<CudaMemorySpace> CudaMemorySpace::of_device(int device) {
+  // Memory spaces belong to those who hold them; this knows only where they are.
+  static std::mutex mutex;
+  static std::map<int, std::weak_ptr<CudaMemorySpace>> spaces;
+  const std::lock_guard lock(mutex);
+  std::shared_ptr<CudaMemorySpace> space = spaces[device].lock();
+  if (space == nullptr) {
+    space = std::make_shared<CudaMemorySpace>(device);
+    spaces[device] = space;
+  }
+  return space;
+}
+
+std::shared_ptr<float[]> CudaMemorySpace::allocate(std::size_t floats) {
+  HOLDFAST_ASSERT(floats <= SIZE_MAX / sizeof(float));
+  const std::size_t bytes = floats * sizeof(float);
+  const std::shared_ptr<std::byte[]> memory = context_.allocate(bytes);
+  const CudaContext::Turn turn = context_.take_turn();
+  check_cuda(cudaMemsetAsync(memory.get(), 0, bytes, context_.stream()), "cudaMemsetAsync of " + in_bytes(bytes));
+  return {memory, reinterpret_cast<float*>(memory.get())};
+}
+
+// Straight from or to registered memory, which the host may use again on return.
+void CudaMemorySpace::copy_and_wait(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
+  {
+    const CudaContext::Turn turn = context_.take_turn();
+    check_cuda(cudaMemcpyAsync(to, from, bytes, kind, context_.stream()), "cudaMemcpyAsync of " + in_bytes(bytes));
+  }
+  context_.wait();
+}
+
+void CudaMemorySpace::copy_to_host(std::span<const float> from, std::span<float> to) {
+  HOLDFAST_ASSERT(from.size() == to.size());
+  if (to.empty()) return;
+  const std::span<std::byte> bytes = std::as_writable_bytes(to);
+  if (pinned_.contain(bytes)) return copy_and_wait(to.data(), from.data(), bytes.size(), cudaMemcpyDeviceToHost);
+  staging_.fetch(std::as_bytes(from).data(), bytes);
+}
+
+void CudaMemorySpace::copy_from_host(std::span<const float> from, std::span<float> to) {
+  HOLDFAST_ASSERT(from.size() == to.size());
+  if (from.empty()) return;
+  const std::span<const std::byte> bytes = std::as_bytes(from);
+  if (pinned_.contain(bytes)) return copy_and_wait(to.data(), from.data(), bytes.size(), cudaMemcpyHostToDevice);
+  staging_.send(bytes, std::as_writable_bytes(to).data());
+}
+
+void CudaMemorySpace::copy(std::span<const float> from, std::span<float> to) {
+  HOLDFAST_ASSERT(from.size() == to.size());
+  if (from.empty()) return;
+  const CudaContext::Turn turn = context_.take_turn();
+  check_cuda(cudaMemcpyAsync(to.data(), from.data(), from.size_bytes(), cudaMemcpyDeviceToDevice, context_.stream()),
+             "cudaMemcpyAsync of " + in_bytes(from.size_bytes()) + " within " + device());
+}
+
+void CudaMemorySpace::add(std::span<const float> summand, std::span<float> sum) {
+  HOLDFAST_ASSERT(summand.size() == sum.size());
+  if (sum.empty()) return;
+  const CudaContext::Turn turn = context_.take_turn();
+  add_arrays(summand.data(), sum.data(), sum.size(), context_.stream());
+}
+
+void CudaMemorySpace::fill_zero(std::span<float> array) {
+  if (array.empty()) return;
+  const CudaContext::Turn turn = context_.take_turn();
+  check_cuda(cudaMemsetAsync(array.data(), 0, array.size_bytes(), context_.stream()),
+             "cudaMemsetAsync of " + in_bytes(array.size_bytes()));
+}
+
+bool CudaMemorySpace::is_finite(std::span<const float> array) {
+  if (array.empty()) return true;
+  if (flag_ == nullptr) flag_ = allocate(1);
+  fill_zero({flag_.get(), 1});
+  {
+    const CudaContext::Turn turn = context_.take_turn();
+    flag_not_finite(array.data(), array.size(), reinterpret_cast<std::uint32_t*>(flag_.get()), context_.stream());
+  }
+  std::uint32_t is_flagged = 0;
+  staging_.fetch(reinterpret_cast<const std::byte*>(flag_.get()), std::as_writable_bytes(std::span(&is_flagged, 1)));
+  return is_flagged == 0;
+}
+
+Digest CudaMemorySpace::digest_of(std::span<const std::span<const float>> arrays) {
+  {
+    const CudaContext::Turn turn = context_.take_turn();
+    if (!digester_) digester_.emplace();
+    digester_->queue(arrays, context_.stream());
+  }
+  context_.wait();
+  return digester_->result();
+}
+
+// Fails where the memory is mapped in a way that the device cannot use, or the system's limit is reached: then copies
+// take the ring.
+void CudaMemorySpace::pin(std::span<std::byte> memory) {
+  if (memory.empty()) return;
+  const CudaContext::Turn turn = context_.take_turn();
+  const cudaError_t status = cudaHostRegister(memory.data(), memory.size(), cudaHostRegisterPortable);
+  static_cast<void>(cudaGetLastError());
+  if (ends_use_of_device(status)) check_cuda(status, "cudaHostRegister of " + in_bytes(memory.size()));
+  if (status == cudaSuccess) pinned_.add(memory);
+}
+
+void CudaMemorySpace::unpin(std::span<std::byte> memory) {
+  if (!pinned_.remove(memory)) return;
+  const CudaContext::Turn turn = context_.take_turn();
+  check_cuda(cudaHostUnregister(memory.data()), "cudaHostUnregister of " + in_bytes(memory.size()));
+}
+
+}  // namespace holdfast::compute

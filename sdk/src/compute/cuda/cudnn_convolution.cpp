@@ -1,0 +1,187 @@
+#include "compute/cuda/cudnn_convolution.h"
+
+#include "compute/cuda/array_alignment.h"
+#include "compute/cuda/image_layout.h"
+
+namespace holdfast::compute {
+namespace {
+
+// What the library asks for beyond this seldom pays.
+constexpr std::int64_t kMaximumWorkspaceBytes = std::int64_t{256} << 20;
+// How many of its engines the heuristic is asked for.
+constexpr std::int64_t kMaximumEngines = 128;
+
+// By which arrays are bound to the plan.
+constexpr std::int64_t kImages = 'x';
+constexpr std::int64_t kKernel = 'w';
+constexpr std::int64_t kOutputs = 'y';
+
+CudnnDescriptor tensor(std::int64_t identity, const ImageLayout& layout, const std::string& what) {
+  CudnnDescriptor tensor(CUDNN_BACKEND_TENSOR_DESCRIPTOR, what);
+  tensor.choice(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT)
+      .integers(CUDNN_ATTR_TENSOR_DIMENSIONS, layout.extents)
+      .integers(CUDNN_ATTR_TENSOR_STRIDES, layout.strides)
+      .integer(CUDNN_ATTR_TENSOR_UNIQUE_ID, identity)
+      .integer(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, layout.alignment)
+      .finalize();
+  return tensor;
+}
+
+CudnnDescriptor make_convolution(const ConvolutionShape& shape, const std::string& what) {
+  const Window rows = slide(shape.height, shape.kernel_height, shape.stride_height, shape.padding);
+  const Window columns = slide(shape.width, shape.kernel_width, shape.stride_width, shape.padding);
+  const std::array<std::int64_t, 2> before = {rows.pad_before, columns.pad_before};
+  const std::array<std::int64_t, 2> after = {rows.pad_after, columns.pad_after};
+  const std::array<std::int64_t, 2> strides = {shape.stride_height, shape.stride_width};
+  const std::array<std::int64_t, 2> dilations = {1, 1};
+  CudnnDescriptor convolution(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, what);
+  convolution.integer(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, 2)
+      .choice(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT)
+      .choice(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, CUDNN_CROSS_CORRELATION)
+      .integers(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, before)
+      .integers(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, after)
+      .integers(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, strides)
+      .integers(CUDNN_ATTR_CONVOLUTION_DILATIONS, dilations)
+      .finalize();
+  return convolution;
+}
+
+// The attributes of the three kinds of operation differ by name alone.
+struct OperationNames {
+  cudnnBackendDescriptorType_t type;
+  cudnnBackendAttributeName_t convolution, images, kernel, outputs, alpha, beta;
+};
+
+OperationNames names_of(ConvolutionPass pass) {
+  switch (pass) {
+    case ConvolutionPass::forward:
+      return {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA};
+    case ConvolutionPass::backward_input:
+      return {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA};
+    case ConvolutionPass::backward_weights:
+      return {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA};
+  }
+  HOLDFAST_ASSERT(false);
+}
+
+std::string name_of(ConvolutionPass pass) {
+  switch (pass) {
+    case ConvolutionPass::forward:
+      return "the forward pass";
+    case ConvolutionPass::backward_input:
+      return "the gradient of the input";
+    case ConvolutionPass::backward_weights:
+      return "the gradient of the weights";
+  }
+  HOLDFAST_ASSERT(false);
+}
+
+}  // namespace
+
+CudnnConvolution::Graph::Graph(const CudnnTarget& target, const std::string& name, const ConvolutionShape& shape,
+                               ConvolutionPass pass)
+    : images(tensor(kImages, layout_of_input(shape), "the images of " + name)),
+      kernel(tensor(kKernel, layout_of_kernel(shape), "the kernel of " + name)),
+      outputs(tensor(kOutputs, layout_of_output(shape), "the outputs of " + name)),
+      convolution(make_convolution(shape, "the windows of " + name)),
+      operation(names_of(pass).type, name),
+      graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, "the graph of " + name) {
+  const OperationNames names = names_of(pass);
+  operation.descriptor(names.convolution, convolution)
+      .descriptor(names.images, images)
+      .descriptor(names.kernel, kernel)
+      .descriptor(names.outputs, outputs)
+      .number(names.alpha, 1)
+      .number(names.beta, 0)
+      .finalize();
+  if (target.handle != nullptr) graph.handle(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, target.handle);
+  graph.descriptor(CUDNN_ATTR_OPERATIONGRAPH_OPS, operation).finalize();
+}
+
+CudnnConvolution::CudnnConvolution(const std::string& operation, const ConvolutionShape& shape,
+                                   std::unique_ptr<Graph> graph)
+    : operation_(operation),
+      alignments_{layout_of_input(shape).alignment, layout_of_kernel(shape).alignment,
+                  layout_of_output(shape).alignment},
+      graph_(std::move(graph)) {}
+
+std::optional<CudnnConvolution> CudnnConvolution::find(const CudnnTarget& target, MatrixPrecision precision,
+                                                       const ConvolutionShape& shape, ConvolutionPass pass) {
+  const std::string operation = describe_convolution(name_of(pass), shape);
+  CudnnConvolution found(operation, shape, std::make_unique<Graph>(target, operation, shape, pass));
+  if (found.choose_engine(target, precision, CUDNN_HEUR_MODE_A)) return found;
+  if (found.choose_engine(target, precision, CUDNN_HEUR_MODE_FALLBACK)) return found;
+  return std::nullopt;
+}
+
+bool CudnnConvolution::choose_engine(const CudnnTarget& target, MatrixPrecision precision,
+                                     cudnnBackendHeurMode_t mode) {
+  CudnnDescriptor heuristic(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, "the heuristic for " + operation_);
+  heuristic.descriptor(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph_->graph)
+      .choice(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, mode);
+  if (target.handle == nullptr) heuristic.descriptor(CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, *target.description);
+  if (!heuristic.finalize_if_supported()) return false;
+  auto configurations =
+      heuristic.descriptors_of(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, kMaximumEngines);
+  for (CudnnDescriptor& configuration : configurations) {
+    if (take(target, precision, std::move(configuration))) return true;
+  }
+  return false;
+}
+
+bool CudnnConvolution::take(const CudnnTarget& target, MatrixPrecision precision, CudnnDescriptor configuration) {
+  const auto engines = configuration.descriptors_of(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR, 1);
+  if (engines.empty() || !may_run(engines.front().notes_of(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE), precision)) return false;
+  CudnnDescriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, "the plan of " + operation_);
+  plan.descriptor(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
+  if (target.handle == nullptr) {
+    plan.descriptor(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, *target.description);
+  } else {
+    plan.handle(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, target.handle);
+  }
+  if (!plan.finalize_if_supported()) return false;
+  const std::int64_t workspace = plan.integer_of(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
+  if (workspace > kMaximumWorkspaceBytes) return false;
+  workspace_bytes_ = static_cast<std::size_t>(workspace);
+  engine_ = "engine " + std::to_string(engines.front().integer_of(CUDNN_ATTR_ENGINE_GLOBAL_INDEX));
+  configuration_ = std::move(configuration);
+  plan_ = std::move(plan);
+  return true;
+}
+
+void CudnnConvolution::run(CudaContext& context, const CudnnConvolutionArrays& arrays, std::byte* workspace) const {
+  const std::array<std::int64_t, 3> identities = {kImages, kKernel, kOutputs};
+  const std::array<void*, 3> pointers = {const_cast<void*>(arrays.images), const_cast<void*>(arrays.kernel),
+                                         const_cast<void*>(arrays.outputs)};
+  for (std::size_t i = 0; i < pointers.size(); ++i) {
+    if (is_aligned(pointers[i], static_cast<std::size_t>(alignments_[i]))) continue;
+    throw Error(ErrorCode::invalid_argument, operation_ + " needs its arrays to begin with a whole sample");
+  }
+  const std::array<void*, 1> place = {workspace};
+  CudnnDescriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, "the arrays of " + operation_);
+  pack.integers(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, identities)
+      .pointers(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, pointers)
+      .pointers(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, place)
+      .finalize();
+  check_cudnn(cudnnBackendExecute(context.cudnn(), plan_->get(), pack.get()), operation_);
+}
+
+}  // namespace holdfast::compute

@@ -1,0 +1,23 @@
+#pragma once
+
+// What is said of a device's memory. Free of CUDA, so that it is tested where no device is.
+
+#include <cstddef>
+#include <string>
+
+namespace holdfast::compute {
+
+// "312 bytes", "1.5 MiB", "139.8 GiB".
+std::string in_bytes(std::size_t bytes);
+
+struct MemoryShortage {
+  std::string device;  // "cuda:0 (NVIDIA H200)"
+  std::size_t asked_bytes = 0;
+  std::size_t free_bytes = 0;
+  std::size_t total_bytes = 0;
+};
+
+// A sentence that says how much is missing and what would help.
+std::string describe(const MemoryShortage& shortage);
+
+}  // namespace holdfast::compute

@@ -1,0 +1,47 @@
+#pragma once
+
+// How cuDNN is told where the elements of our arrays lie: it names axes in the order sample, channel, row, column
+// (filters count as samples), whatever their order in memory.
+
+#include <array>
+#include <cstdint>
+
+#include "compute/backend.h"
+#include "compute/cuda/array_alignment.h"
+#include "compute/window.h"
+
+namespace holdfast::compute {
+
+struct ImageLayout {
+  std::array<std::int64_t, 4> extents;
+  std::array<std::int64_t, 4> strides;
+  std::int64_t alignment;  // in bytes: of the array and, of images, of each sample in it
+};
+
+// Of an array [sample, row, column, channel] without gaps.
+inline ImageLayout layout_of_images(std::int64_t samples, std::int64_t rows, std::int64_t columns,
+                                    std::int64_t channels) {
+  return {.extents = {samples, channels, rows, columns},
+          .strides = {rows * columns * channels, 1, columns * channels, channels},
+          .alignment = static_cast<std::int64_t>(alignment_of_rows(rows * columns * channels))};
+}
+
+inline ImageLayout layout_of_input(const ConvolutionShape& shape) {
+  return layout_of_images(shape.samples, shape.height, shape.width, shape.channels);
+}
+
+// [row, column, channel, filter] without gaps.
+inline ImageLayout layout_of_kernel(const ConvolutionShape& shape) {
+  return {.extents = {shape.filters, shape.channels, shape.kernel_height, shape.kernel_width},
+          .strides = {1, shape.filters, shape.kernel_width * shape.channels * shape.filters,
+                      shape.channels * shape.filters},
+          .alignment = static_cast<std::int64_t>(alignment_of_rows(shape.filters))};
+}
+
+inline ImageLayout layout_of_output(const ConvolutionShape& shape) {
+  const Window rows = slide(shape.height, shape.kernel_height, shape.stride_height, shape.padding);
+  const Window columns = slide(shape.width, shape.kernel_width, shape.stride_width, shape.padding);
+  return layout_of_images(shape.samples, rows.count, columns.count, shape.filters);
+}
+
+}  // namespace holdfast::compute

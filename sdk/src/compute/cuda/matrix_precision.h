@@ -1,0 +1,48 @@
+#pragma once
+
+// How products of f32 matrices are computed: the one place that knows, for cuBLASLt and for cuDNN. Sums are f32 always.
+
+#include <cublasLt.h>
+#include <cudnn_graph.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+
+namespace holdfast::compute {
+
+enum class MatrixPrecision {
+  f32,   // factors as they are
+  tf32,  // factors rounded to 10 bits of mantissa (NVIDIA's TensorFloat-32), on tensor cores
+};
+
+inline cublasComputeType_t compute_type(MatrixPrecision precision) {
+  return precision == MatrixPrecision::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+}
+
+// Sums that are cut into parts are added in the order of the parts when the parts are stored and added by a step of
+// their own. "In place" promises that one part is added after the other, but not in which order.
+constexpr std::uint32_t kOrderedReductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+
+inline bool is_ordered(std::uint32_t reduction_scheme) {
+  return reduction_scheme == CUBLASLT_REDUCTION_SCHEME_NONE ||
+         reduction_scheme == CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+}
+
+// Whether an engine of cuDNN that has these notes gives the same bits each time, at the precision asked for.
+inline bool may_run(std::span<const cudnnBackendNumericalNote_t> notes, MatrixPrecision precision) {
+  return std::none_of(notes.begin(), notes.end(), [&](cudnnBackendNumericalNote_t note) {
+    switch (note) {
+      case CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC:
+      case CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION:
+        return true;
+      case CUDNN_NUMERICAL_NOTE_TENSOR_CORE:
+      case CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS:
+        return precision == MatrixPrecision::f32;
+      default:
+        return false;
+    }
+  });
+}
+
+}  // namespace holdfast::compute

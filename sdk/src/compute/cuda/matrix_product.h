@@ -1,0 +1,81 @@
+#pragma once
+
+// A product of row-major f32 matrices on cuBLASLt, made for one shape. The algorithm is the first of those that the
+// library's heuristic names and whose sums have one order: it depends on shape, device and library, on no timing.
+
+#include <memory>
+#include <string>
+
+#include "compute/cuda/cuda_context.h"
+#include "compute/cuda/matrix_precision.h"
+
+namespace holdfast::compute {
+
+struct ProductShape {
+  std::int64_t rows = 0;  // of the result, [rows, columns]
+  std::int64_t inner = 0;
+  std::int64_t columns = 0;
+  bool is_left_transposed = false;   // the left array is [inner, rows] instead of [rows, inner]
+  bool is_right_transposed = false;  // the right array is [columns, inner] instead of [inner, columns]
+  bool has_bias = false;             // [columns], added to each row
+  MatrixPrecision precision = MatrixPrecision::f32;
+};
+
+struct ProductArrays {
+  const float* left = nullptr;
+  const float* right = nullptr;
+  const float* bias = nullptr;  // ignored without one
+  float* result = nullptr;
+  bool adds = false;  // to what the result holds
+};
+
+class MatrixProduct {
+ public:
+  // In a turn of the context. `operation` names the product in errors. Throws Error{unsupported} where the library has
+  // no algorithm.
+  MatrixProduct(CudaContext& context, const std::string& operation, const ProductShape& shape);
+
+  // What run() needs at `workspace`, which is aligned as memory of the device is.
+  std::size_t workspace_bytes() const { return workspace_bytes_; }
+  // "algorithm 21, tile 18, stages 15, 1 part"
+  const std::string& algorithm() const { return description_; }
+
+  // In a turn of the context.
+  void run(const ProductArrays& arrays, std::byte* workspace);
+
+ private:
+  struct Release {
+    void operator()(cublasLtMatmulDesc_t desc) const { static_cast<void>(cublasLtMatmulDescDestroy(desc)); }
+    void operator()(cublasLtMatrixLayout_t layout) const { static_cast<void>(cublasLtMatrixLayoutDestroy(layout)); }
+    void operator()(cublasLtMatmulPreference_t preference) const {
+      static_cast<void>(cublasLtMatmulPreferenceDestroy(preference));
+    }
+  };
+  using Layout = std::unique_ptr<cublasLtMatrixLayoutOpaque_t, Release>;
+  // A row-major array as the library sees it: its columns are our rows.
+  struct Array {
+    Array() = default;
+    Array(std::int64_t rows, std::int64_t columns);
+
+    Layout layout;
+    std::size_t alignment = 0;
+  };
+
+  template <class Value>
+  void set(cublasLtMatmulDescAttributes_t attribute, const Value& value);
+  bool choose_algorithm();
+  void describe_algorithm();
+  void check_alignment(const void* array, std::size_t alignment, const char* name) const;
+
+  CudaContext& context_;
+  const std::string operation_;
+  const ProductShape shape_;
+  std::unique_ptr<cublasLtMatmulDescOpaque_t, Release> desc_;
+  Array left_, right_, result_;
+  bool adds_bias_after_ = false;  // where no algorithm does it on the way
+  cublasLtMatmulAlgo_t algorithm_{};
+  std::size_t workspace_bytes_ = 0;
+  std::string description_;
+};
+
+}  // namespace holdfast::compute

@@ -1,0 +1,58 @@
+#pragma once
+
+// Losses, metrics and optimizers, each in a turn of the context: the device is the calling thread's current one, and
+// nobody else queues meanwhile.
+
+#include "compute/cuda/cuda_kernels.h"
+#include "compute/cuda/cuda_memory_space.h"
+
+namespace holdfast::compute {
+
+class TurnKernels final : public DeviceKernels {
+ public:
+  // In a turn of the memory's context.
+  explicit TurnKernels(CudaMemorySpace& memory) : context_(memory.context()), kernels_(memory, context_.stream()) {}
+
+  void loss(const LossShape& shape, const float* outputs, const float* targets, float scale, float* gradient,
+            float* sum) override {
+    const CudaContext::Turn turn = context_.take_turn();
+    kernels_.loss(shape, outputs, targets, scale, gradient, sum);
+  }
+
+  void metric(const MetricShape& shape, const float* outputs, const float* targets, float* sum) override {
+    const CudaContext::Turn turn = context_.take_turn();
+    kernels_.metric(shape, outputs, targets, sum);
+  }
+
+  void sgd(const SgdStep& step, std::size_t floats, float* parameters, const float* gradients,
+           float* velocity) override {
+    const CudaContext::Turn turn = context_.take_turn();
+    kernels_.sgd(step, floats, parameters, gradients, velocity);
+  }
+
+  void adam(const AdamStep& step, std::size_t floats, float* parameters, const float* gradients, float* m,
+            float* v) override {
+    const CudaContext::Turn turn = context_.take_turn();
+    kernels_.adam(step, floats, parameters, gradients, m, v);
+  }
+
+  void update_moving(const float* sums, const float* count, std::size_t floats, float momentum,
+                     float* moving) override {
+    const CudaContext::Turn turn = context_.take_turn();
+    kernels_.update_moving(sums, count, floats, momentum, moving);
+  }
+
+  void clear(std::span<const Gap> gaps, float* arena) override {
+    const CudaContext::Turn turn = context_.take_turn();
+    kernels_.clear(gaps, arena);
+  }
+
+  // It waits, in the turns of the memory space.
+  void check() override { kernels_.check(); }
+
+ private:
+  CudaContext& context_;
+  CudaKernels kernels_;
+};
+
+}  // namespace holdfast::compute

@@ -1,0 +1,72 @@
+#include "gpu/layers/support/layer_test.h"
+
+namespace holdfast::compute {
+namespace {
+
+using DeviceBatchNormalization = LayerTest;
+
+const std::vector<BatchNormalizationShape> kShapes = {{.rows = 40, .channels = 3, .epsilon = 1e-3F},
+                                                      {.rows = 2, .channels = 1, .epsilon = 1e-3F},
+                                                      {.rows = 128, .channels = 500, .epsilon = 1e-3F},
+                                                      {.rows = 100352, .channels = 6, .epsilon = 1e-3F},
+                                                      {.rows = 12544, .channels = 64, .epsilon = 1e-5F}};
+
+TEST_F(DeviceBatchNormalization, GivesTheHostsNumbers) {
+  for (const BatchNormalizationShape& shape : kShapes) {
+    const Use use = {.training = true, .input_gradient = true};
+    const std::int64_t count = shape.rows * shape.channels;
+    const Floats input = values(1, count), gradient = values(2, count), gamma = values(3, shape.channels),
+                 beta = values(4, shape.channels);
+    Floats expected(input.size()), expected_gradient(input.size()), expected_gamma(gamma.size()),
+        expected_beta(gamma.size()), expected_contributions(2 * gamma.size() + 1);
+    const auto expected_operation = host().batch_normalization(shape, use);
+    const auto operation = backend().batch_normalization(shape, use);
+    const DeviceArray device_input = upload(input), device_gradient = upload(gradient), device_gamma = upload(gamma),
+                      device_beta = upload(beta), result = output(count), input_gradient = output(count),
+                      gamma_gradient = output(shape.channels), beta_gradient = output(shape.channels),
+                      contributions = output(2 * shape.channels + 1);
+
+    expected_operation->forward_training(input.data(), gamma.data(), beta.data(), expected.data());
+    expected_operation->backward(input.data(), gamma.data(), gradient.data(), expected_gradient.data(),
+                                 expected_gamma.data(), expected_beta.data());
+    expected_operation->contribute(expected_contributions.data());
+    operation->forward_training(device_input.data(), device_gamma.data(), device_beta.data(), result.data());
+    operation->backward(device_input.data(), device_gamma.data(), device_gradient.data(), input_gradient.data(),
+                        gamma_gradient.data(), beta_gradient.data());
+    operation->contribute(contributions.data());
+
+    const std::string what = "[" + std::to_string(shape.rows) + ", " + std::to_string(shape.channels) + "]";
+    // The host adds in f32.
+    const float tolerance = sum_tolerance(shape.rows);
+    EXPECT_EQ(differences(expected, result.values(), tolerance), "") << what;
+    EXPECT_EQ(differences(expected_gradient, input_gradient.values(), tolerance), "") << what;
+    EXPECT_EQ(differences(expected_gamma, gamma_gradient.values(), 4 * tolerance), "") << what;
+    EXPECT_EQ(differences(expected_beta, beta_gradient.values(), 4 * tolerance), "") << what;
+    // Means and variances times rows.
+    EXPECT_EQ(differences(expected_contributions, contributions.values(), 1e-6F * static_cast<float>(shape.rows)), "")
+        << what;
+  }
+}
+
+TEST_F(DeviceBatchNormalization, TakesTheStatisticsItIsGivenInInference) {
+  const BatchNormalizationShape shape = {.rows = 33, .channels = 5, .epsilon = 1e-3F};
+  const Floats input = values(1, 33 * 5), gamma = values(2, 5), beta = values(3, 5), mean = values(4, 5);
+  Floats variance = values(5, 5);
+  for (float& value : variance) value = std::abs(value);
+  Floats expected(input.size());
+  const auto expected_operation = host().batch_normalization(shape, {});
+  const auto operation = backend().batch_normalization(shape, {});
+  const DeviceArray device_input = upload(input), device_gamma = upload(gamma), device_beta = upload(beta),
+                    device_mean = upload(mean), device_variance = upload(variance), result = output(33 * 5);
+
+  expected_operation->forward_inference(input.data(), gamma.data(), beta.data(), mean.data(), variance.data(),
+                                        expected.data());
+  operation->forward_inference(device_input.data(), device_gamma.data(), device_beta.data(), device_mean.data(),
+                               device_variance.data(), result.data());
+
+  // A few roundings of values up to 60 = 2 / sqrt(epsilon).
+  EXPECT_EQ(differences(expected, result.values(), 4e-5F), "");
+}
+
+}  // namespace
+}  // namespace holdfast::compute

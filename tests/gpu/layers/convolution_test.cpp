@@ -1,0 +1,97 @@
+#include "compute/window.h"
+#include "gpu/layers/support/layer_test.h"
+
+namespace holdfast::compute {
+namespace {
+
+struct Case {
+  std::string name;
+  ConvolutionShape shape;
+};
+
+class DeviceConvolution : public LayerTest, public testing::WithParamInterface<Case> {
+ protected:
+  struct Arrays {
+    Floats output, input_gradient, kernel_gradient, bias_gradient;
+  };
+
+  DeviceConvolution()
+      : shape_(GetParam().shape),
+        windows_(shape_.samples *
+                 slide(shape_.height, shape_.kernel_height, shape_.stride_height, shape_.padding).count *
+                 slide(shape_.width, shape_.kernel_width, shape_.stride_width, shape_.padding).count),
+        window_elements_(shape_.kernel_height * shape_.kernel_width * shape_.channels),
+        input_(values(1, shape_.samples * shape_.height * shape_.width * shape_.channels)),
+        kernel_(values(2, window_elements_ * shape_.filters)),
+        bias_(values(3, shape_.filters)),
+        output_gradient_(values(4, windows_ * shape_.filters)) {}
+
+  Arrays on_host() {
+    const auto operation = host().convolution(shape_, {.training = true, .input_gradient = true});
+    Arrays arrays = {output_gradient_, input_, kernel_, bias_};
+    operation->forward(input_.data(), kernel_.data(), bias_.data(), arrays.output.data());
+    operation->backward_input(kernel_.data(), output_gradient_.data(), arrays.input_gradient.data());
+    operation->backward_weights(input_.data(), output_gradient_.data(), arrays.kernel_gradient.data(),
+                                arrays.bias_gradient.data());
+    return arrays;
+  }
+
+  Arrays on_device() {
+    const auto operation = backend().convolution(shape_, {.training = true, .input_gradient = true});
+    const DeviceArray input = upload(input_), kernel = upload(kernel_), bias = upload(bias_),
+                      gradient = upload(output_gradient_), result = output(windows_ * shape_.filters),
+                      input_gradient = output(static_cast<std::int64_t>(input_.size())),
+                      kernel_gradient = output(static_cast<std::int64_t>(kernel_.size())),
+                      bias_gradient = output(shape_.filters);
+    operation->forward(input.data(), kernel.data(), bias.data(), result.data());
+    operation->backward_input(kernel.data(), gradient.data(), input_gradient.data());
+    operation->backward_weights(input.data(), gradient.data(), kernel_gradient.data(), bias_gradient.data());
+    return {result.values(), input_gradient.values(), kernel_gradient.values(), bias_gradient.values()};
+  }
+
+  // Winograd's and Fourier's ways add a few roundings of their own.
+  static float tolerance(std::int64_t terms) { return 8 * sum_tolerance(terms); }
+
+  const ConvolutionShape shape_;
+  const std::int64_t windows_;
+  const std::int64_t window_elements_;
+  const Floats input_, kernel_, bias_, output_gradient_;
+};
+
+TEST_P(DeviceConvolution, GivesTheHostsNumbers) {
+  const Arrays expected = on_host();
+
+  const Arrays actual = on_device();
+
+  EXPECT_EQ(differences(expected.output, actual.output, tolerance(window_elements_)), "");
+  const std::int64_t terms = shape_.kernel_height * shape_.kernel_width * shape_.filters;
+  EXPECT_EQ(differences(expected.input_gradient, actual.input_gradient, tolerance(terms)), "");
+  EXPECT_EQ(differences(expected.kernel_gradient, actual.kernel_gradient, tolerance(windows_)), "");
+  EXPECT_EQ(differences(expected.bias_gradient, actual.bias_gradient, tolerance(windows_)), "");
+}
+
+TEST_P(DeviceConvolution, GivesTheSameBitsEachTime) {
+  const Arrays first = on_device(), second = on_device();
+
+  EXPECT_EQ(bit_differences(first.output, second.output), "");
+  EXPECT_EQ(bit_differences(first.input_gradient, second.input_gradient), "");
+  EXPECT_EQ(bit_differences(first.kernel_gradient, second.kernel_gradient), "");
+  EXPECT_EQ(bit_differences(first.bias_gradient, second.bias_gradient), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, DeviceConvolution,
+                         testing::Values(Case{"Narrow", {1, 5, 4, 3, 6, 3, 2, 1, 1, Padding::same, true}},
+                                         Case{"Strided", {2, 6, 5, 2, 3, 3, 3, 2, 2, Padding::same, true}},
+                                         Case{"Unpadded", {1, 7, 6, 1, 6, 5, 5, 1, 1, Padding::valid, true}},
+                                         Case{"Wide", {1, 3, 3, 16, 16, 2, 2, 1, 1, Padding::same, true}},
+                                         Case{"FirstOfLeNet", {128, 28, 28, 1, 6, 5, 5, 1, 1, Padding::same, true}},
+                                         Case{"SecondOfLeNet", {128, 14, 14, 6, 16, 5, 5, 1, 1, Padding::valid, true}},
+                                         Case{"PaddedUnevenly", {8, 28, 28, 6, 16, 4, 4, 1, 1, Padding::same, true}},
+                                         Case{"Pointwise", {8, 7, 6, 16, 33, 1, 1, 1, 1, Padding::valid, true}},
+                                         Case{"Leaping", {8, 17, 16, 5, 7, 2, 2, 3, 3, Padding::valid, true}},
+                                         Case{"OfAResidualNetwork",
+                                              {4, 28, 28, 64, 64, 3, 3, 1, 1, Padding::same, true}}),
+                         [](const auto& instance) { return instance.param.name; });
+
+}  // namespace
+}  // namespace holdfast::compute

@@ -1,0 +1,112 @@
+#include "holdfast/core/memory_space.h"
+
+#include <limits>
+
+#include "gpu/layers/support/layer_test.h"
+#include "holdfast/base/error.h"
+
+namespace holdfast {
+namespace {
+
+// Below, at and above the pieces that copies go through, and more than the ring of them holds.
+const std::vector<std::int64_t> kSizes = {1, 1000, 1 << 20, (1 << 20) + 1, (5 << 20) + 7};
+
+using DeviceMemory = LayerTest;
+
+TEST_F(DeviceMemory, HoldsZerosAtFirst) {
+  const auto array = memory().allocate(1000);
+  Floats content(1000, 1.0F);
+
+  memory().copy_to_host({array.get(), 1000}, content);
+
+  EXPECT_EQ(content, Floats(1000, 0.0F));
+}
+
+TEST_F(DeviceMemory, GivesBackWhatItWasGiven) {
+  for (const std::int64_t size : kSizes) {
+    const Floats content = values(1, size);
+    EXPECT_EQ(bit_differences(content, upload(content).values()), "") << size;
+  }
+}
+
+TEST_F(DeviceMemory, CopiesFromMemoryThatChangesAtOnce) {
+  for (const std::int64_t size : kSizes) {
+    const Floats content = values(1, size);
+    Floats changing = content;
+    const DeviceArray array = output(size);
+
+    memory().copy_from_host(changing, array.span());
+    std::fill(changing.begin(), changing.end(), 0.0F);
+
+    EXPECT_EQ(bit_differences(content, array.values()), "") << size;
+  }
+}
+
+TEST_F(DeviceMemory, CopiesPinnedMemory) {
+  const Floats content = values(1, 3 << 20);
+  Floats pinned = content;
+  const DeviceArray array = output(3 << 20);
+  memory().pin(std::as_writable_bytes(std::span(pinned)));
+
+  memory().copy_from_host(pinned, array.span());
+  std::fill(pinned.begin(), pinned.end(), 0.0F);
+  memory().copy_to_host(array.span(), pinned);
+  memory().unpin(std::as_writable_bytes(std::span(pinned)));
+
+  EXPECT_EQ(bit_differences(content, pinned), "");
+}
+
+TEST_F(DeviceMemory, DoesInOrderWhatItIsAskedFor) {
+  const Floats first = values(1, 2 << 20), second = values(2, 2 << 20);
+  const DeviceArray a = upload(first), b = upload(second);
+
+  memory().add(a.span(), b.span());
+  memory().copy(b.span(), a.span());
+  memory().fill_zero(b.span());
+
+  Floats sum(first.size());
+  for (std::size_t i = 0; i < sum.size(); ++i) sum[i] = second[i] + first[i];
+  EXPECT_EQ(bit_differences(sum, a.values()), "");
+  EXPECT_EQ(bit_differences(Floats(first.size(), 0.0F), b.values()), "");
+}
+
+TEST_F(DeviceMemory, HasTheHostsDigests) {
+  const Floats first = values(1, 70'001), second = values(2, 3);
+  const DeviceArray a = upload(first), b = upload(second);
+  const std::vector<std::span<const float>> on_host = {first, second}, on_device = {a.span(), b.span()};
+
+  EXPECT_EQ(memory().digest_of(on_device), host_memory().digest_of(on_host));
+}
+
+TEST_F(DeviceMemory, FindsWhatIsNotFinite) {
+  Floats content = values(1, 100'000);
+  EXPECT_TRUE(memory().is_finite(upload(content).span()));
+
+  content[77'777] = std::numeric_limits<float>::infinity();
+
+  EXPECT_FALSE(memory().is_finite(upload(content).span()));
+  EXPECT_TRUE(memory().is_finite(upload(Floats(10)).span())) << "once and for all";
+}
+
+TEST_F(DeviceMemory, SaysHowMuchIsMissing) {
+  constexpr std::size_t kTooMany = std::size_t{1} << 50;
+
+  try {
+    static_cast<void>(memory().allocate(kTooMany));
+    FAIL() << "there was enough";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::out_of_memory);
+    EXPECT_NE(std::string(error.what()).find("are missing"), std::string::npos) << error.what();
+  }
+  EXPECT_NO_THROW(static_cast<void>(memory().allocate(1000)));
+}
+
+TEST_F(DeviceMemory, IsOneForAllBackEndsOfADevice) {
+  const auto other = compute::make_cuda_backend("cuda:0");
+
+  EXPECT_EQ(&other->memory(), &memory());
+  EXPECT_EQ(other->description(), backend().description());
+}
+
+}  // namespace
+}  // namespace holdfast

@@ -1,0 +1,40 @@
+#pragma once
+
+// Operations on a device beside those of the host.
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "gpu/support/gpu_test.h"
+
+namespace holdfast {
+
+using Floats = std::vector<float>;
+
+// Of a sum of `terms` products of numbers below 1, added in two orders: each rounds by at most 2^-24 of partial sums
+// that grow as the square root of their number, which leaves room for the worst of a million elements.
+inline float sum_tolerance(std::int64_t terms) {
+  return 4 * 0x1p-22F * std::sqrt(static_cast<float>(terms));
+}
+
+// How many floats differ by more than `tolerance`, and by how much the worst; empty where none does.
+std::string differences(const Floats& expected, const Floats& actual, float tolerance);
+
+class LayerTest : public GpuTest {
+ protected:
+  compute::Backend& host() { return *host_; }
+
+  // Content that no operation may leave behind.
+  DeviceArray output(std::int64_t floats) { return upload(Floats(static_cast<std::size_t>(floats), 77)); }
+
+  static Floats values(std::uint64_t seed, std::int64_t count) {
+    return random_values(seed, static_cast<std::size_t>(count));
+  }
+
+ private:
+  const std::unique_ptr<compute::Backend> host_ = compute::make_cpu_backend(1);
+};
+
+}  // namespace holdfast

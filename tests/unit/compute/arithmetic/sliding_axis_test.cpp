@@ -1,0 +1,40 @@
+#include "compute/arithmetic/sliding_axis.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace holdfast::compute {
+namespace {
+
+struct Case {
+  std::int64_t extent, size, stride;
+  Padding padding;
+};
+
+class SlidingAxes : public testing::TestWithParam<Case> {};
+
+TEST_P(SlidingAxes, AWindowCoversAnElementThatIsCoveredByIt) {
+  const Case& c = GetParam();
+  const SlidingAxis axis = sliding_axis(c.extent, c.size, c.stride, c.padding);
+
+  for (std::int64_t window = 0; window < axis.count; ++window) {
+    const IndexRange elements = axis.elements_of(window);
+    EXPECT_LT(elements.begin, elements.end) << "window " << window;
+    for (std::int64_t element = 0; element < axis.extent; ++element) {
+      const IndexRange windows = axis.windows_over(element);
+      EXPECT_EQ(elements.begin <= element && element < elements.end, windows.begin <= window && window < windows.end)
+          << "window " << window << ", element " << element;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, SlidingAxes,
+                         testing::Values(Case{5, 3, 1, Padding::same}, Case{6, 3, 2, Padding::same},
+                                         Case{5, 2, 2, Padding::valid}, Case{7, 5, 1, Padding::valid},
+                                         Case{8, 1, 3, Padding::same}, Case{28, 5, 1, Padding::same},
+                                         Case{3, 3, 1, Padding::same}, Case{2, 5, 1, Padding::same},
+                                         Case{9, 2, 3, Padding::valid}, Case{1, 1, 1, Padding::valid}));
+
+}  // namespace
+}  // namespace holdfast::compute

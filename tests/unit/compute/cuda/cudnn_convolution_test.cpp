@@ -1,0 +1,72 @@
+// What cuDNN would do on a device that is described to it: none is needed.
+
+#include "compute/cuda/cudnn_convolution.h"
+
+#include <gtest/gtest.h>
+
+namespace holdfast::compute {
+namespace {
+
+// As cuDNN 9.19 writes and reads them.
+constexpr const char* kH200 = R"({"deviceName": "NVIDIA H200", "cudaDeviceId": 0, "deviceVer": 900, "driverVer": 13000,
+  "multiProcessorCount": 132, "warpSize": 32, "regsPerBlock": 65536, "maxRegistersPerSM": 65536, "maxCtasPerSM": 32,
+  "maxThreadsPerBlock": 1024, "maxThreadsPerSM": 2048, "maxGridSize": [2147483647, 65535, 65535],
+  "maxBlockSize": [1024, 1024, 64], "maxSharedMemoryPerBlock": 49152, "maxSharedMemoryPerBlockOptin": 232448,
+  "reservedSharedMemoryPerBlock": 1024, "pciDeviceId": 0, "isTccDriver": 0, "supportCoopLaunch": 1,
+  "totalGlobalMem": 150000000000, "smClockRateKHz": 1980000, "memClockRateKHz": 3201000, "l2CacheSize": 62914560})";
+
+class CudnnConvolutions : public testing::Test {
+ protected:
+  void SetUp() override {
+    constexpr std::size_t kFirstVersionThatTakesDescriptions = 90800;
+    if (cudnnGetVersion() < kFirstVersionThatTakesDescriptions) {
+      GTEST_SKIP() << "cuDNN " << cudnnGetVersion() << " knows devices only that are there";
+    }
+    device_.emplace(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, "an H200");
+    device_->text(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, kH200).finalize();
+  }
+
+  void expect_engines(const ConvolutionShape& shape) {
+    for (const MatrixPrecision precision : {MatrixPrecision::f32, MatrixPrecision::tf32}) {
+      for (const ConvolutionPass pass :
+           {ConvolutionPass::forward, ConvolutionPass::backward_input, ConvolutionPass::backward_weights}) {
+        const auto found = CudnnConvolution::find({.description = &*device_}, precision, shape, pass);
+        ASSERT_TRUE(found) << describe_convolution("a pass", shape) << ", pass " << static_cast<int>(pass);
+        EXPECT_LE(found->workspace_bytes(), std::size_t{256} << 20);
+        EXPECT_EQ(found->engine().rfind("engine ", 0), 0U) << found->engine();
+      }
+    }
+  }
+
+  std::optional<CudnnDescriptor> device_;
+};
+
+TEST_F(CudnnConvolutions, HaveEnginesForTheLayersOfLeNet) {
+  expect_engines({128, 28, 28, 1, 6, 5, 5, 1, 1, Padding::same, true});
+  expect_engines({128, 14, 14, 6, 16, 5, 5, 1, 1, Padding::valid, true});
+}
+
+TEST_F(CudnnConvolutions, HaveEnginesForPaddingThatDiffersInFrontAndBehind) {
+  expect_engines({8, 28, 28, 6, 16, 4, 4, 1, 1, Padding::same, true});
+  expect_engines({2, 6, 5, 2, 3, 3, 3, 2, 2, Padding::same, true});
+}
+
+TEST_F(CudnnConvolutions, HaveEnginesForWideLayers) {
+  expect_engines({64, 56, 56, 64, 64, 3, 3, 1, 1, Padding::same, true});
+}
+
+TEST_F(CudnnConvolutions, AreTheSameEachTime) {
+  const ConvolutionShape shape = {64, 28, 28, 6, 16, 5, 5, 1, 1, Padding::valid, true};
+  const auto find = [&] {
+    return CudnnConvolution::find({.description = &*device_}, MatrixPrecision::f32, shape, ConvolutionPass::forward);
+  };
+
+  const auto first = find(), second = find();
+
+  ASSERT_TRUE(first && second);
+  EXPECT_EQ(first->engine(), second->engine());
+  EXPECT_EQ(first->workspace_bytes(), second->workspace_bytes());
+}
+
+}  // namespace
+}  // namespace holdfast::compute

@@ -1,0 +1,37 @@
+#include "compute/cuda/matrix_precision.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace holdfast::compute {
+namespace {
+
+using Notes = std::vector<cudnnBackendNumericalNote_t>;
+
+TEST(MatrixPrecision, TakesReductionsInOneOrderAlone) {
+  EXPECT_TRUE(is_ordered(CUBLASLT_REDUCTION_SCHEME_NONE));
+  EXPECT_TRUE(is_ordered(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
+  EXPECT_FALSE(is_ordered(CUBLASLT_REDUCTION_SCHEME_INPLACE));
+  EXPECT_FALSE(is_ordered(CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE));
+  EXPECT_EQ(kOrderedReductions & CUBLASLT_REDUCTION_SCHEME_INPLACE, 0U);
+}
+
+TEST(MatrixPrecision, RefusesEnginesWhoseBitsDiffer) {
+  for (const MatrixPrecision precision : {MatrixPrecision::f32, MatrixPrecision::tf32}) {
+    EXPECT_TRUE(may_run({}, precision));
+    EXPECT_TRUE(may_run(Notes{CUDNN_NUMERICAL_NOTE_WINOGRAD}, precision));
+    EXPECT_FALSE(may_run(Notes{CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC}, precision));
+    EXPECT_FALSE(may_run(Notes{CUDNN_NUMERICAL_NOTE_WINOGRAD, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC}, precision));
+  }
+}
+
+TEST(MatrixPrecision, TakesTensorCoresWhereFactorsMayBeRounded) {
+  EXPECT_FALSE(may_run(Notes{CUDNN_NUMERICAL_NOTE_TENSOR_CORE}, MatrixPrecision::f32));
+  EXPECT_TRUE(may_run(Notes{CUDNN_NUMERICAL_NOTE_TENSOR_CORE}, MatrixPrecision::tf32));
+  EXPECT_EQ(compute_type(MatrixPrecision::f32), CUBLAS_COMPUTE_32F);
+  EXPECT_EQ(compute_type(MatrixPrecision::tf32), CUBLAS_COMPUTE_32F_FAST_TF32);
+}
+
+}  // namespace
+}  // namespace holdfast::compute

@@ -19,7 +19,7 @@ class Pause {
   }
 
  private:
-  static constexpr int kSpins = 200;
+  static constexpr int kSpins = 2000;  // about a millisecond
   int spins_ = 0;
 };
 

@@ -102,7 +102,7 @@ Result forward(Self self, const char* name, int rank, Arguments... arguments) {
   if (!forwarder().what_is_wrong().empty()) return kInternalError;
   const std::optional<LibraryFault> fault = forwarder().faults().enter(name, rank);
   if (fault && fault->kind == LibraryFault::Kind::hang) hang();
-  if (fault && fault->kind == LibraryFault::Kind::fail) return fault->result;
+  if (fault && fault->kind == LibraryFault::Kind::fail) return fault->result.value_or(kInternalError);
   if (fault && fault->kind == LibraryFault::Kind::slow) std::this_thread::sleep_for(fault->delay);
   return call_real(self, name, arguments...);
 }
@@ -130,10 +130,10 @@ Result ncclCommGetAsyncError(void* comm, Result* error) {
   const std::optional<LibraryFault> fault =
       forwarder().faults().enter("ncclCommGetAsyncError", forwarder().rank_of(comm));
   if (fault && fault->kind == LibraryFault::Kind::hang) hang();
-  if (fault && fault->kind == LibraryFault::Kind::fail) return fault->result;
+  if (fault && fault->kind == LibraryFault::Kind::fail) return fault->result.value_or(kInternalError);
   if (fault && fault->kind == LibraryFault::Kind::slow) std::this_thread::sleep_for(fault->delay);
   const Result result = call_real(&ncclCommGetAsyncError, "ncclCommGetAsyncError", comm, error);
-  if (fault && fault->kind == LibraryFault::Kind::report) *error = fault->result;
+  if (fault && fault->kind == LibraryFault::Kind::report) *error = fault->result.value_or(kInternalError);
   return result;
 }
 

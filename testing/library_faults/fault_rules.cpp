@@ -1,5 +1,8 @@
 #include "fault_rules.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <charconv>
 #include <sstream>
 #include <stdexcept>
@@ -35,7 +38,9 @@ LibraryFault::Kind kind(const std::string& part, const std::string& value) {
   if (value == "fail") return LibraryFault::Kind::fail;
   if (value == "slow") return LibraryFault::Kind::slow;
   if (value == "report") return LibraryFault::Kind::report;
-  refuse(part, "a fault is hang, fail, slow or report");
+  if (value == "trap") return LibraryFault::Kind::trap;
+  if (value == "spin") return LibraryFault::Kind::spin;
+  refuse(part, "a fault is hang, fail, slow, report, trap or spin");
 }
 
 void read_part(const std::string& part, LibraryFault& fault) {
@@ -57,9 +62,19 @@ void read_part(const std::string& part, LibraryFault& fault) {
     fault.result = number(part, value, 1);
   } else if (key == "milliseconds") {
     fault.delay = std::chrono::milliseconds(number(part, value, 1));
+  } else if (key == "once") {
+    fault.once = value;
   } else {
-    refuse(part, "expected function, rank, call, from, fault, result or milliseconds");
+    refuse(part, "expected function, rank, call, from, fault, result, milliseconds or once");
   }
+}
+
+// Whether nobody has had the fault yet. Files are the same for all processes.
+bool claim(const std::string& file) {
+  if (file.empty()) return true;
+  const int descriptor = ::open(file.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0644);
+  if (descriptor >= 0) ::close(descriptor);
+  return descriptor >= 0;
 }
 
 std::vector<LibraryFault> parse(const std::string& rules) {
@@ -85,7 +100,7 @@ std::optional<LibraryFault> LibraryFaults::enter(const std::string& function, in
     if (fault.function != "*" && fault.function != function) continue;
     if (fault.rank && *fault.rank != rank) continue;
     if (call < fault.first_call || (fault.last_call && call > *fault.last_call)) continue;
-    return fault;
+    if (claim(fault.once)) return fault;
   }
   return std::nullopt;
 }

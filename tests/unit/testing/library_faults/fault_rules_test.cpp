@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "support/temporary_folder.h"
+
 namespace holdfast::resilience {
 namespace {
 
@@ -53,6 +55,19 @@ TEST(LibraryFaults, FollowTheFirstRuleThatIsDue) {
 
   EXPECT_EQ(faults.enter("ncclSend", 0)->result, 6);
   EXPECT_EQ(faults.enter("ncclRecv", 0)->kind, LibraryFault::Kind::report);
+}
+
+// The process that replaces one that had a fault begins to count anew, and must not have it, too.
+TEST(LibraryFaults, AreHadByOneProcessWhereTheRuleSaysSo) {
+  const TemporaryFolder folder;
+  const std::string rules = "function=cudaMalloc,call=2,fault=fail,once=" + folder / "had";
+  LibraryFaults first(rules);
+  LibraryFaults second(rules);
+
+  EXPECT_FALSE(first.enter("cudaMalloc", 0));
+  EXPECT_TRUE(first.enter("cudaMalloc", 0));
+  EXPECT_FALSE(second.enter("cudaMalloc", 0));
+  EXPECT_FALSE(second.enter("cudaMalloc", 0));
 }
 
 TEST(LibraryFaults, AreNoneWithoutRules) {

@@ -5,15 +5,21 @@
 //   function=ncclAllGather,call=12,fault=hang
 //
 //   function      its name, or * for all
-//   rank          only calls about a communicator of this rank
+//   rank          only calls about a communicator of this rank; where calls are about none, as those of CUDA, those
+//                 of the process that was started as this rank
 //   call          only this call of the function, counted from 1 for each rank
 //   from          this call and all later ones
 //   fault         hang:   the call does not return
 //                 fail:   it returns `result` and does nothing
 //                 slow:   it takes so many `milliseconds` longer
 //                 report: ncclCommGetAsyncError tells of the error `result`
-//   result        a number of ncclResult_t; 3 (internal error) where it is not given
+//                 trap:   before it, a kernel of the process traps; of CUDA only
+//                 spin:   before it, in the same stream, a kernel begins that does not end; of CUDA only
+//   result        a number of ncclResult_t or cudaError_t; where it is not given, that of an internal error of NCCL,
+//   and
+//                 an unknown one of CUDA
 //   milliseconds  1000 where it is not given
+//   once          a file: whoever is the first to create it has the fault, and no process that replaces it
 
 #include <chrono>
 #include <map>
@@ -26,15 +32,16 @@
 namespace holdfast::resilience {
 
 struct LibraryFault {
-  enum class Kind { hang, fail, slow, report };
+  enum class Kind { hang, fail, slow, report, trap, spin };
 
   std::string function;
   std::optional<int> rank{};
   int first_call = 1;
   std::optional<int> last_call{};
   Kind kind = Kind::fail;
-  int result = 3;
+  std::optional<int> result{};
   std::chrono::milliseconds delay{1000};
+  std::string once{};
 };
 
 class LibraryFaults {

@@ -3,6 +3,7 @@
 // Collectives of a training whose arrays lie on a device. Whatever the host does together goes through the host's own
 // communicator: barriers, small exchanges, the tails of the blocks, and the news that a generation has ended.
 
+#include <chrono>
 #include <memory>
 
 #include "collective/communicator.h"
@@ -16,6 +17,8 @@ struct DeviceCommunicatorShape {
   int slots = 1;  // of this rank
   std::size_t gradient_floats = 0;
   std::size_t tail_floats = 0;
+  bool in_the_librarys_order = false;  // Reduction::fastest
+  std::chrono::milliseconds connect_timeout = std::chrono::minutes(1);
 };
 
 // `host` has blocks of the tail alone. Arrays of the communicator, and those that it is given, lie in `memory`, which

@@ -1,0 +1,53 @@
+#pragma once
+
+// What collectives need of one device: a queue of their own beside the one that training computes in. The seam below
+// which is CUDA; everything above it is tested without a GPU.
+//
+// For one thread, except make_current(). What fails on the device is thrown as Error, at the latest by
+// has_passed_mark().
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "collective/shard_tree.h"
+
+namespace holdfast {
+
+// sum[i] = the leaves' [i] added as the program says.
+struct OrderedSum {
+  std::span<const SumInstruction> program;  // sum_program(), or of the same kind
+  std::span<const float* const> leaves;     // device memory
+  std::size_t floats = 0;                   // at least 1
+  float* sum = nullptr;                     // may be a leaf; null: the sums are only looked at
+};
+
+class CollectiveStream {
+ public:
+  virtual ~CollectiveStream() = default;
+
+  virtual std::string device() const = 0;  // "cuda:0"
+  // The device's place in this host, the same for every process: "0000:3b:00.0".
+  virtual std::string identity() const = 0;
+  virtual void* handle() = 0;  // as NCCL takes it
+
+  // NCCL's calls of this thread concern this device from here on. Any thread.
+  virtual void make_current() = 0;
+
+  // What is queued from here on begins when everything that training has queued so far is done.
+  virtual void follow_training() = 0;
+
+  // Forgets what sums were not finite.
+  virtual void begin_sums() = 0;
+  // Queued, and exactly the operations of add_in_order() of the memory communicator: the same bits.
+  virtual void add_in_order(const OrderedSum& sum) = 0;
+
+  // Behind all that is queued so far.
+  virtual void mark() = 0;
+  // Does not wait.
+  virtual bool has_passed_mark() = 0;
+  // Once the mark is passed: whether all sums since begin_sums() are finite.
+  virtual bool were_finite() const = 0;
+};
+
+}  // namespace holdfast

@@ -1,0 +1,163 @@
+#include <algorithm>
+#include <cstdint>
+
+#include "collective/nccl/cuda_collective_stream.h"
+#include "collective/nccl/ordered_sum_program.h"
+#include "compute/cuda/cuda_error.h"
+
+namespace holdfast {
+namespace {
+
+using compute::check_cuda;
+
+constexpr int kThreads = 256;
+constexpr int kBlocksPerProcessor = 8;
+constexpr int kWide = 4;  // floats that a thread loads at once: 16 bytes
+constexpr int kDeepest = 16;
+
+// Reads each leaf once and writes each sum once. Several threads may set *found, all to the same.
+template <int kDepth, int kWidth>
+__global__ void add_in_order_kernel(const __grid_constant__ OrderedSumProgram program, std::size_t packs, float* sum,
+                                    unsigned* found) {
+  const std::size_t stride = static_cast<std::size_t>(gridDim.x) * blockDim.x;
+  bool is_finite = true;
+  for (std::size_t i = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < packs; i += stride) {
+    const FloatPack<kWidth> pack = ordered_sum_at<kDepth, kWidth>(program, i);
+#pragma unroll
+    for (int k = 0; k < kWidth; ++k) is_finite = is_finite && is_finite_bits(__float_as_uint(pack.values[k]));
+    if (sum != nullptr) reinterpret_cast<FloatPack<kWidth>*>(sum)[i] = pack;
+  }
+  if (!is_finite) *found = 1;
+}
+
+struct Launch {
+  std::size_t packs = 0;
+  float* sum = nullptr;
+  unsigned* found = nullptr;
+  int most_blocks = 1;
+  cudaStream_t stream = nullptr;
+};
+
+template <int kDepth, int kWidth>
+void launch_as(const OrderedSumProgram& program, const Launch& launch) {
+  const std::size_t wanted = (launch.packs + kThreads - 1) / kThreads;
+  const auto blocks = static_cast<unsigned>(std::min(wanted, static_cast<std::size_t>(launch.most_blocks)));
+  add_in_order_kernel<kDepth, kWidth>
+      <<<blocks, kThreads, 0, launch.stream>>>(program, launch.packs, launch.sum, launch.found);
+}
+
+// The fewer places a stack has, the fewer registers are moved.
+template <int kWidth>
+void launch(const OrderedSumProgram& program, const Launch& launch) {
+  HOLDFAST_ASSERT(program.depth <= kDeepest);
+  if (program.depth <= 2) {
+    launch_as<2, kWidth>(program, launch);
+  } else if (program.depth <= 4) {
+    launch_as<4, kWidth>(program, launch);
+  } else {
+    launch_as<kDeepest, kWidth>(program, launch);
+  }
+  check_cuda(cudaGetLastError(), "kernel add_in_order over " + std::to_string(launch.packs * kWidth) + " floats");
+}
+
+bool is_wide(const void* pointer) {
+  return reinterpret_cast<std::uintptr_t>(pointer) % (kWide * sizeof(float)) == 0;
+}
+
+bool can_be_wide(const OrderedSum& sum) {
+  return is_wide(sum.sum) && std::all_of(sum.leaves.begin(), sum.leaves.end(), is_wide);
+}
+
+// The program for what is behind the first `floats` of each leaf.
+OrderedSumProgram behind(OrderedSumProgram program, std::size_t leaves, std::size_t floats) {
+  for (std::size_t leaf = 0; leaf < leaves; ++leaf) program.leaves[leaf] += floats;
+  return program;
+}
+
+}  // namespace
+
+CudaCollectiveStream::CudaCollectiveStream(int device, cudaStream_t training) : device_(device), training_(training) {
+  try {
+    create();
+  } catch (...) {
+    destroy();
+    throw;
+  }
+}
+
+CudaCollectiveStream::~CudaCollectiveStream() {
+  destroy();
+}
+
+void CudaCollectiveStream::create() {
+  make_current();
+  int least = 0;
+  int greatest = 0;
+  check_cuda(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cudaDeviceGetStreamPriorityRange");
+  check_cuda(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, greatest),
+             "cudaStreamCreateWithPriority for collectives of " + this->device());
+  check_cuda(cudaEventCreateWithFlags(&training_done_, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+  check_cuda(cudaEventCreateWithFlags(&mark_, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+  check_cuda(cudaMalloc(reinterpret_cast<void**>(&found_), sizeof *found_), "cudaMalloc of 4 bytes");
+  check_cuda(cudaMallocHost(reinterpret_cast<void**>(&found_on_host_), sizeof *found_on_host_),
+             "cudaMallocHost of 4 bytes");
+  *found_on_host_ = 0;
+  int processors = 0;
+  check_cuda(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device_), "cudaDeviceGetAttribute");
+  most_blocks_ = processors * kBlocksPerProcessor;
+  char place[32] = {};
+  check_cuda(cudaDeviceGetPCIBusId(place, sizeof place, device_), "cudaDeviceGetPCIBusId");
+  identity_ = place;
+  begin_sums();
+}
+
+// Results are ignored: a device that is lost gives nothing back, and the process that lost it ends.
+void CudaCollectiveStream::destroy() noexcept {
+  cudaSetDevice(device_);
+  if (found_on_host_ != nullptr) cudaFreeHost(found_on_host_);
+  if (found_ != nullptr) cudaFree(found_);
+  if (mark_ != nullptr) cudaEventDestroy(mark_);
+  if (training_done_ != nullptr) cudaEventDestroy(training_done_);
+  if (stream_ != nullptr) cudaStreamDestroy(stream_);
+}
+
+void CudaCollectiveStream::make_current() {
+  check_cuda(cudaSetDevice(device_), "cudaSetDevice(" + std::to_string(device_) + ")");
+}
+
+void CudaCollectiveStream::follow_training() {
+  check_cuda(cudaEventRecord(training_done_, training_), "cudaEventRecord behind training on " + device());
+  check_cuda(cudaStreamWaitEvent(stream_, training_done_, 0), "cudaStreamWaitEvent for training on " + device());
+}
+
+void CudaCollectiveStream::begin_sums() {
+  check_cuda(cudaMemsetAsync(found_, 0, sizeof *found_, stream_), "cudaMemsetAsync of 4 bytes on " + device());
+}
+
+void CudaCollectiveStream::add_in_order(const OrderedSum& sum) {
+  const OrderedSumProgram program = ordered_sum_program(sum.program, sum.leaves);
+  const std::size_t wide = can_be_wide(sum) ? sum.floats / kWide * kWide : 0;
+  if (wide > 0) launch<kWide>(program, {wide / kWide, sum.sum, found_, most_blocks_, stream_});
+  if (wide == sum.floats) return;
+  float* const rest = sum.sum == nullptr ? nullptr : sum.sum + wide;
+  launch<1>(behind(program, sum.leaves.size(), wide), {sum.floats - wide, rest, found_, most_blocks_, stream_});
+}
+
+void CudaCollectiveStream::mark() {
+  check_cuda(cudaMemcpyAsync(found_on_host_, found_, sizeof *found_, cudaMemcpyDeviceToHost, stream_),
+             "cudaMemcpyAsync of 4 bytes from " + device());
+  check_cuda(cudaEventRecord(mark_, stream_), "cudaEventRecord of collectives on " + device());
+}
+
+bool CudaCollectiveStream::has_passed_mark() {
+  const cudaError_t status = cudaEventQuery(mark_);
+  if (status == cudaErrorNotReady) {
+    // It would be taken for the next launch's.
+    (void)cudaGetLastError();
+    return false;
+  }
+  check_cuda(status, "cudaEventQuery of collectives on " + device());
+  return true;
+}
+
+}  // namespace holdfast

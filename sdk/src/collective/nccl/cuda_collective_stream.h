@@ -1,0 +1,50 @@
+#pragma once
+
+// Collectives' stream on a CUDA device: of high priority, so that what waits for peers is not queued behind what
+// computes.
+
+#include <cuda_runtime_api.h>
+
+#include <memory>
+#include <string>
+
+#include "collective/nccl/collective_stream.h"
+
+namespace holdfast {
+
+class CudaCollectiveStream final : public CollectiveStream {
+ public:
+  // `training` is the stream that training computes in; it must outlive this one.
+  CudaCollectiveStream(int device, cudaStream_t training);
+  ~CudaCollectiveStream() override;
+
+  CudaCollectiveStream(const CudaCollectiveStream&) = delete;
+  CudaCollectiveStream& operator=(const CudaCollectiveStream&) = delete;
+
+  std::string device() const override { return "cuda:" + std::to_string(device_); }
+  std::string identity() const override { return identity_; }
+  void* handle() override { return stream_; }
+  void make_current() override;
+  void follow_training() override;
+  void begin_sums() override;
+  void add_in_order(const OrderedSum& sum) override;
+  void mark() override;
+  bool has_passed_mark() override;
+  bool were_finite() const override { return *found_on_host_ == 0; }
+
+ private:
+  void create();
+  void destroy() noexcept;
+
+  const int device_;
+  const cudaStream_t training_;
+  std::string identity_;
+  cudaStream_t stream_ = nullptr;
+  cudaEvent_t training_done_ = nullptr;
+  cudaEvent_t mark_ = nullptr;
+  unsigned* found_ = nullptr;          // device: not 0 where a sum is not finite
+  unsigned* found_on_host_ = nullptr;  // pinned: as it was at the mark
+  int most_blocks_ = 1;
+};
+
+}  // namespace holdfast

@@ -1,0 +1,120 @@
+#include "collective/nccl/nccl_communicator.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "collective/nccl/nccl_environment.h"
+#include "holdfast/base/error.h"
+
+namespace holdfast {
+namespace {
+
+NcclExchangeShape exchange_shape(const Communicator& host, const DeviceCommunicatorShape& shape,
+                                 const NcclBounds& bounds) {
+  return {.rank = host.rank(),
+          .size = host.size(),
+          .deal = shape.deal,
+          .slots = shape.slots,
+          .float_count = shape.gradient_floats,
+          .in_the_librarys_order = shape.in_the_librarys_order,
+          .bounds = bounds};
+}
+
+// The part of the range that lies in [begin, end), counted from begin.
+FloatRange part_of(FloatRange range, std::size_t begin, std::size_t end) {
+  const std::size_t from = std::clamp(range.begin, begin, end) - begin;
+  return {from, std::max(from, std::clamp(range.end, begin, end) - begin)};
+}
+
+using DeviceName = std::array<char, 32>;
+
+// Whether two ranks are on one device.
+bool is_a_device_shared(Communicator& host, const CollectiveStream& stream, Deadline deadline) {
+  const std::string name = stream.identity();
+  DeviceName own{};
+  std::copy_n(name.begin(), std::min(name.size(), own.size()), own.begin());
+  std::vector<DeviceName> all(static_cast<std::size_t>(host.size()));
+  host.gather_all(std::as_bytes(std::span(own)), std::as_writable_bytes(std::span(all)), deadline);
+  std::sort(all.begin(), all.end());
+  return std::adjacent_find(all.begin(), all.end()) != all.end();
+}
+
+std::string process_name() {
+  std::array<char, 256> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  return std::string(host.data()) + "-" + std::to_string(::getpid());
+}
+
+}  // namespace
+
+NcclCommunicator::NcclCommunicator(std::unique_ptr<Communicator> host, MemorySpace& memory,
+                                   std::shared_ptr<CollectiveStream> stream, std::shared_ptr<NcclLibrary> library,
+                                   const DeviceCommunicatorShape& shape, const NcclBounds& bounds)
+    : shape_(shape),
+      host_(std::move(host)),
+      exchange_(exchange_shape(*host_, shape, bounds), std::move(library), std::move(stream), *host_,
+                memory.allocate(exchange_shape(*host_, shape, bounds).block_floats()),
+                Deadline::after(shape.connect_timeout)) {}
+
+std::vector<Slot> NcclCommunicator::slots() {
+  const std::vector<std::span<float>> gradients = exchange_.slots();
+  std::vector<Slot> slots = host_->slots();
+  HOLDFAST_ASSERT(slots.size() >= gradients.size());
+  slots.resize(gradients.size());
+  for (std::size_t i = 0; i < slots.size(); ++i) slots[i].gradients = gradients[i];
+  return slots;
+}
+
+Sums NcclCommunicator::reduce(std::span<const int> covering_slots, FloatRange range, Deadline deadline) {
+  const std::size_t gradients = shape_.gradient_floats;
+  HOLDFAST_ASSERT(range.begin <= range.end && range.end <= gradients + shape_.tail_floats);
+  const FloatRange on_device = part_of(range, 0, gradients);
+  const bool has_gradients = on_device.begin < on_device.end;
+  Sums sums;
+  if (has_gradients) sums.gradients = exchange_.reduce(covering_slots, on_device, deadline);
+  const FloatRange in_tail = part_of(range, gradients, gradients + shape_.tail_floats);
+  const std::span<const float> tail = host_->reduce(covering_slots, in_tail, deadline).tail;
+  // What follows is another call of the host's communicator.
+  tail_.assign(tail.begin(), tail.begin() + static_cast<std::ptrdiff_t>(shape_.tail_floats));
+  sums.tail = tail_;
+  was_finite_ = host_->was_finite();
+  if (has_gradients) was_finite_ = is_finite_everywhere(deadline) && was_finite_;
+  return sums;
+}
+
+// Each rank has looked at its own segment.
+bool NcclCommunicator::is_finite_everywhere(Deadline deadline) {
+  const auto own = static_cast<std::byte>(exchange_.was_finite());
+  std::vector<std::byte> all(static_cast<std::size_t>(size()));
+  host_->gather_all(std::span(&own, 1), all, deadline);
+  return std::find(all.begin(), all.end(), std::byte{0}) == all.end();
+}
+
+void NcclCommunicator::broadcast(std::span<const std::span<std::byte>> parts, int root, bool takes, Deadline deadline) {
+  host_->broadcast(parts, root, takes, deadline);
+}
+
+void NcclCommunicator::broadcast_arrays(std::span<const std::span<float>> arrays, int root, bool takes,
+                                        Deadline deadline) {
+  for (const std::span<float> array : arrays) exchange_.broadcast(array, root, takes, deadline);
+}
+
+void NcclCommunicator::gather_all(std::span<const std::byte> own, std::span<std::byte> all, Deadline deadline) {
+  host_->gather_all(own, all, deadline);
+}
+
+std::unique_ptr<Communicator> make_nccl_communicator(std::unique_ptr<Communicator> host, MemorySpace& memory,
+                                                     std::shared_ptr<CollectiveStream> stream,
+                                                     const DeviceCommunicatorShape& shape) {
+  const std::shared_ptr<NcclLibrary>& library = NcclLibrary::instance();
+  set_nccl_environment({.version = library->version(),
+                        .shares_device = is_a_device_shared(*host, *stream, Deadline::after(shape.connect_timeout)),
+                        .process_name = process_name()});
+  return std::make_unique<NcclCommunicator>(std::move(host), memory, std::move(stream), library, shape);
+}
+
+}  // namespace holdfast

@@ -1,0 +1,52 @@
+#pragma once
+
+// The ranks of a generation whose arrays lie on GPUs: gradients and arrays go by NCCL from device to device, everything
+// else by the host's own communicator. A reduction is over on every rank before it is on any: whoever applies the sum
+// knows that all ranks got it without an error.
+
+#include <memory>
+#include <vector>
+
+#include "collective/communicator.h"
+#include "collective/device_communicator.h"
+#include "collective/nccl/nccl_exchange.h"
+#include "holdfast/core/memory_space.h"
+
+namespace holdfast {
+
+class NcclCommunicator final : public Communicator {
+ public:
+  // `host` has blocks of the tail alone; `memory`, which must outlive the communicator, is that of the stream's device.
+  // Connects within shape.connect_timeout.
+  NcclCommunicator(std::unique_ptr<Communicator> host, MemorySpace& memory, std::shared_ptr<CollectiveStream> stream,
+                   std::shared_ptr<NcclLibrary> library, const DeviceCommunicatorShape& shape,
+                   const NcclBounds& bounds = {});
+
+  int rank() const override { return host_->rank(); }
+  int size() const override { return host_->size(); }
+  std::vector<Slot> slots() override;
+  Sums reduce(std::span<const int> covering_slots, FloatRange range, Deadline deadline) override;
+  bool was_finite() const override { return was_finite_; }
+  using Communicator::broadcast;
+  void broadcast(std::span<const std::span<std::byte>> parts, int root, bool takes, Deadline deadline) override;
+  void broadcast_arrays(std::span<const std::span<float>> arrays, int root, bool takes, Deadline deadline) override;
+  void gather_all(std::span<const std::byte> own, std::span<std::byte> all, Deadline deadline) override;
+  void barrier(Deadline deadline) override { host_->barrier(deadline); }
+  bool is_cancelled() const override { return host_->is_cancelled(); }
+
+ private:
+  bool is_finite_everywhere(Deadline deadline);
+
+  const DeviceCommunicatorShape shape_;
+  const std::unique_ptr<Communicator> host_;
+  NcclExchange exchange_;
+  std::vector<float> tail_;
+  bool was_finite_ = true;
+};
+
+// With the NCCL of this machine, whose environment is set up for the ranks' devices before its first use.
+std::unique_ptr<Communicator> make_nccl_communicator(std::unique_ptr<Communicator> host, MemorySpace& memory,
+                                                     std::shared_ptr<CollectiveStream> stream,
+                                                     const DeviceCommunicatorShape& shape);
+
+}  // namespace holdfast

@@ -1,0 +1,269 @@
+#include "collective/nccl/nccl_connection.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "collective/nccl/pause.h"
+#include "holdfast/base/error.h"
+
+namespace holdfast {
+namespace {
+
+using nccl::Result;
+
+bool is_failure(Result result) {
+  return result != Result::success && result != Result::in_progress;
+}
+
+// What a peer that is gone may look like.
+bool may_be_a_peer(Result result) {
+  return result == Result::remote_error || result == Result::system_error || result == Result::internal_error;
+}
+
+// Settings that a new process would meet again.
+bool is_setting(Result result) {
+  return result == Result::invalid_argument || result == Result::invalid_usage;
+}
+
+// Shared with the thread that calls NCCL, which may outlive everybody who waits for it.
+struct AbortProgress {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool is_over = false;       // guarded by mutex
+  bool is_succeeded = false;  // guarded by mutex
+};
+
+// Revoking stops what runs and frees nothing, so that no peer loses memory that it still reads. What it does not stop
+// in time an abort may.
+void revoke(NcclLibrary& library, nccl::Comm* comm, Deadline deadline) {
+  if (library.comm_revoke(comm, 0) != Result::in_progress) return;
+  Result state = Result::in_progress;
+  for (Pause pause; state == Result::in_progress && !deadline.has_passed(); pause()) {
+    if (library.comm_get_async_error(comm, &state) != Result::success) return;
+  }
+}
+
+bool abort_now(NcclLibrary& library, CollectiveStream& stream, nccl::Comm* comm, bool can_revoke,
+               Deadline revoked_by) noexcept {
+  try {
+    stream.make_current();
+    if (can_revoke) revoke(library, comm, revoked_by);
+    return !is_failure(library.comm_abort(comm));
+  } catch (...) {
+    return false;
+  }
+}
+
+}  // namespace
+
+NcclConnection::NcclConnection(std::shared_ptr<NcclLibrary> library, std::shared_ptr<CollectiveStream> stream,
+                               Communicator& control, std::shared_ptr<void> kept, const NcclBounds& bounds,
+                               Deadline deadline)
+    : library_(std::move(library)),
+      stream_(std::move(stream)),
+      control_(control),
+      kept_(std::move(kept)),
+      bounds_(bounds) {
+  if (library_->was_given_up()) {
+    throw Error(ErrorCode::deadline_exceeded, "NCCL " + library_->version_text() +
+                                                  " in this process did not recover from an earlier failure on " +
+                                                  stream_->device() + "; the process must be replaced");
+  }
+  connect(deadline);
+}
+
+NcclConnection::~NcclConnection() {
+  abort();
+}
+
+void NcclConnection::connect(Deadline deadline) {
+  const std::string what = "connecting";
+  stream_->make_current();
+  nccl::UniqueId id{};
+  if (control_.rank() == 0) {
+    const Result made = library_->get_unique_id(&id);
+    if (is_failure(made)) fail(made, "ncclGetUniqueId while " + what, deadline);
+  }
+  control_.broadcast(std::as_writable_bytes(std::span(&id, 1)), 0, true, deadline);
+  nccl::Config config;
+  config.blocking = 0;
+  const Result begun = library_->comm_init_rank_config(&comm_, control_.size(), id, control_.rank(), &config);
+  if (is_failure(begun)) fail(begun, "ncclCommInitRankConfig", deadline);
+  settle(what, deadline);
+  is_connected_ = true;
+}
+
+std::string NcclConnection::who() const {
+  return "rank " + std::to_string(control_.rank()) + " of " + std::to_string(control_.size()) + " on " +
+         stream_->device() + " (NCCL " + library_->version_text() + ")";
+}
+
+void NcclConnection::queue(const std::string& what, const std::function<void()>& calls, Deadline deadline) {
+  HOLDFAST_ASSERT(comm_ != nullptr);
+  failed_call_ = Result::success;
+  check(library_->group_start(), "ncclGroupStart");
+  calls();
+  // Also behind a call that failed: a group that is open would swallow everything that follows.
+  check(library_->group_end(), "ncclGroupEnd");
+  if (is_failure(failed_call_)) fail(failed_call_, failed_call_name_ + " of the " + what, deadline);
+  settle(what, deadline);
+}
+
+// The first failure of a group is the one that tells something.
+void NcclConnection::check(Result result, const char* call) {
+  if (!is_failure(result) || is_failure(failed_call_)) return;
+  failed_call_ = result;
+  failed_call_name_ = call;
+}
+
+void NcclConnection::send(const float* from, std::size_t floats, int peer) {
+  check(library_->send(from, floats, nccl::DataType::float32, peer, comm_, stream_->handle()), "ncclSend");
+}
+
+void NcclConnection::receive(float* to, std::size_t floats, int peer) {
+  check(library_->recv(to, floats, nccl::DataType::float32, peer, comm_, stream_->handle()), "ncclRecv");
+}
+
+void NcclConnection::all_gather(const float* from, float* to, std::size_t floats) {
+  check(library_->all_gather(from, to, floats, nccl::DataType::float32, comm_, stream_->handle()), "ncclAllGather");
+}
+
+void NcclConnection::all_reduce(const float* from, float* to, std::size_t floats) {
+  check(library_->all_reduce(from, to, floats, nccl::DataType::float32, nccl::Operation::sum, comm_, stream_->handle()),
+        "ncclAllReduce");
+}
+
+void NcclConnection::broadcast(float* array, std::size_t floats, int root) {
+  check(library_->broadcast(array, array, floats, nccl::DataType::float32, root, comm_, stream_->handle()),
+        "ncclBroadcast");
+}
+
+void NcclConnection::settle(const std::string& what, Deadline deadline) {
+  poll(what, deadline, [&] {
+    Result state = Result::success;
+    const Result asked = library_->comm_get_async_error(comm_, &state);
+    if (is_failure(asked)) fail(asked, "ncclCommGetAsyncError while " + what, deadline);
+    if (is_failure(state)) fail(state, what, deadline);
+    return state == Result::success;
+  });
+}
+
+void NcclConnection::wait(const std::string& what, Deadline deadline) {
+  HOLDFAST_ASSERT(comm_ != nullptr);
+  stream_->mark();
+  poll(what, deadline, [&] {
+    Result state = Result::success;
+    library_->comm_get_async_error(comm_, &state);
+    if (is_failure(state)) fail(state, what, deadline);
+    return has_passed_mark();
+  });
+}
+
+// After an error of the device NCCL can do nothing any more, and need not be waited for.
+bool NcclConnection::has_passed_mark() {
+  try {
+    return stream_->has_passed_mark();
+  } catch (...) {
+    give_up();
+    throw;
+  }
+}
+
+void NcclConnection::poll(const std::string& what, Deadline deadline, const std::function<bool()>& is_done) {
+  for (Pause pause; !is_done(); pause()) {
+    if (control_.is_cancelled()) end_generation(what);
+    if (deadline.has_passed()) fail_deadline(what);
+  }
+}
+
+void NcclConnection::fail(Result result, const std::string& what, Deadline deadline) {
+  const std::string why = what + " failed for " + who() + ": " + library_->describe(result, comm_) +
+                          "; NCCL_DEBUG=WARN makes NCCL tell more";
+  // At once, so that peers' connections break, too: they need not wait for the watchdog.
+  require_aborted(why);
+  if (may_be_a_peer(result) && is_verdict_passed(deadline)) {
+    throw GenerationEnded("the generation was ended when " + why);
+  }
+  throw Error(is_setting(result) && !is_connected_ ? ErrorCode::unavailable : ErrorCode::input_output, why);
+}
+
+bool NcclConnection::is_verdict_passed(Deadline deadline) const {
+  const Deadline verdict = Deadline::at(std::min(deadline.moment(), Deadline::after(bounds_.verdict).moment()));
+  for (Pause pause; !control_.is_cancelled(); pause()) {
+    if (verdict.has_passed()) return false;
+  }
+  return true;
+}
+
+void NcclConnection::fail_deadline(const std::string& what) {
+  const std::string why = who() + " waited in vain for the end of " + what +
+                          ", which every rank had begun; a device or a link between devices hangs";
+  require_aborted(why);
+  throw Error(ErrorCode::deadline_exceeded, why);
+}
+
+void NcclConnection::end_generation(const std::string& what) {
+  const std::string why = "the generation was ended during " + what + " of " + who();
+  require_aborted(why);
+  throw GenerationEnded(why);
+}
+
+void NcclConnection::require_aborted(const std::string& why) {
+  if (abort()) return;
+  const std::string how = library_->survives_abort()
+                              ? "NCCL did not let go within " + std::to_string(bounds_.abort.count()) + " ms"
+                              : "this version of NCCL cannot connect again in a process; use 2.28.9 or newer";
+  throw Error(ErrorCode::deadline_exceeded, why + "; " + how + ", so this process must be replaced");
+}
+
+bool NcclConnection::abort() noexcept {
+  if (comm_ == nullptr) return true;
+  const Deadline deadline = Deadline::after(bounds_.abort);
+  bool is_aborted = false;
+  try {
+    is_aborted = library_->survives_abort() && abort_by(deadline) && is_stream_empty_by(deadline);
+  } catch (...) {
+    // The device is lost: its memory goes with the process.
+  }
+  comm_ = nullptr;
+  if (!is_aborted) give_up();
+  return is_aborted;
+}
+
+// Freeing memory, or the stream, would wait for kernels that may never end.
+void NcclConnection::give_up() {
+  comm_ = nullptr;
+  using Kept = std::pair<std::shared_ptr<void>, std::shared_ptr<CollectiveStream>>;
+  library_->give_up(std::make_shared<Kept>(kept_, stream_));
+}
+
+// In another thread, for it may never come back.
+bool NcclConnection::abort_by(Deadline deadline) {
+  const auto progress = std::make_shared<AbortProgress>();
+  const bool can_revoke = is_connected_ && library_->comm_revoke != nullptr;
+  const Deadline revoked_by = Deadline::after(deadline.remaining() / 2);
+  std::thread([library = library_, stream = stream_, comm = comm_, can_revoke, revoked_by, progress] {
+    const bool is_succeeded = abort_now(*library, *stream, comm, can_revoke, revoked_by);
+    const std::lock_guard lock(progress->mutex);
+    progress->is_succeeded = is_succeeded;
+    progress->is_over = true;
+    progress->changed.notify_all();
+  }).detach();
+  std::unique_lock lock(progress->mutex);
+  const bool is_over = progress->changed.wait_until(lock, deadline.moment(), [&] { return progress->is_over; });
+  return is_over && progress->is_succeeded;
+}
+
+// An abort that came back may have left a kernel behind.
+bool NcclConnection::is_stream_empty_by(Deadline deadline) {
+  stream_->mark();
+  for (Pause pause; !stream_->has_passed_mark(); pause()) {
+    if (deadline.has_passed()) return false;
+  }
+  return true;
+}
+
+}  // namespace holdfast

@@ -1,0 +1,35 @@
+#include "collective/nccl/nccl_environment.h"
+
+#include <cstdlib>
+
+#include "collective/nccl/nccl_abi.h"
+
+namespace holdfast {
+namespace {
+
+constexpr int kFirstWithRanksOnOneGpu = nccl::version_code(2, 30, 3);
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> nccl_environment(const NcclSituation& situation) {
+  std::vector<std::pair<std::string, std::string>> settings = {{"NCCL_NVLS_ENABLE", "0"}};
+  // Nobody outside this host shall be able to connect.
+  if (situation.is_one_host) settings.emplace_back("NCCL_SOCKET_IFNAME", "=lo");
+  if (!situation.shares_device) return settings;
+  // All ranks' kernels must find room on the GPU.
+  settings.emplace_back("NCCL_MAX_CTAS", "4");
+  if (situation.version >= kFirstWithRanksOnOneGpu) {
+    settings.emplace_back("NCCL_MULTI_RANK_GPU_ENABLE", "1");
+  } else {
+    settings.emplace_back("NCCL_HOSTID", situation.process_name);
+    // Between such hosts a plugin or InfiniBand would be tried first.
+    settings.emplace_back("NCCL_NET", "Socket");
+  }
+  return settings;
+}
+
+void set_nccl_environment(const NcclSituation& situation) {
+  for (const auto& [name, value] : nccl_environment(situation)) ::setenv(name.c_str(), value.c_str(), 0);
+}
+
+}  // namespace holdfast

@@ -1,0 +1,27 @@
+#pragma once
+
+// What NCCL reads from the environment of its process before its first use, and never again.
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace holdfast {
+
+struct NcclSituation {
+  int version = 0;             // as NcclLibrary::version()
+  bool shares_device = false;  // some replicas of the run are on one GPU
+  bool is_one_host = true;     // all of them are on this host
+  std::string process_name{};  // different for each replica process of the run, those that replace others too
+};
+
+// Names and values. NVLS is turned off in every situation: a process that restarts its communicators in place may not
+// use it, and its sums depend on what was allocated before. Ranks on one GPU are let in by NCCL's own option from
+// 2.30.3 on; before that they pretend to be on different hosts, for NCCL refuses them otherwise, and talk by sockets.
+std::vector<std::pair<std::string, std::string>> nccl_environment(const NcclSituation& situation);
+
+// Sets them in this process, except where the user did. Before NCCL's first use, while no other thread reads the
+// environment.
+void set_nccl_environment(const NcclSituation& situation);
+
+}  // namespace holdfast

@@ -1,0 +1,272 @@
+#include "collective/nccl/nccl_exchange.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "collective/nccl/pause.h"
+#include "holdfast/base/error.h"
+
+namespace holdfast {
+namespace {
+
+constexpr std::size_t kLineFloats = 16;
+
+std::size_t round_up_to_line(std::size_t floats) {
+  return (floats + kLineFloats - 1) / kLineFloats * kLineFloats;
+}
+
+// What peers send of one reduction: no more leaves than shards, each of at most a segment.
+std::size_t room_for_received(const NcclExchangeShape& shape) {
+  const auto leaves = static_cast<std::size_t>(shape.deal.shards());
+  return std::max(std::min(leaves * shape.float_count, shape.most_received), leaves * kLineFloats);
+}
+
+// From left to right.
+std::vector<SumInstruction> chain_program(std::size_t leaves) {
+  std::vector<SumInstruction> program = {SumInstruction::push};
+  for (std::size_t leaf = 1; leaf < leaves; ++leaf) {
+    program.push_back(SumInstruction::push);
+    program.push_back(SumInstruction::add);
+  }
+  return program;
+}
+
+std::string describe(FloatRange range) {
+  return "floats " + std::to_string(range.begin) + " to " + std::to_string(range.end);
+}
+
+}  // namespace
+
+std::size_t NcclExchangeShape::block_floats() const {
+  return (static_cast<std::size_t>(slots) + 1) * float_count + room_for_received(*this);
+}
+
+NcclExchange::NcclExchange(const NcclExchangeShape& shape, std::shared_ptr<NcclLibrary> library,
+                           std::shared_ptr<CollectiveStream> stream, Communicator& control,
+                           std::shared_ptr<float[]> blocks, Deadline deadline)
+    : shape_(shape),
+      program_(sum_program(ShardTree(shape.deal.shards()), shape.deal.covering_nodes())),
+      stream_(std::move(stream)),
+      control_(control),
+      blocks_(std::move(blocks)) {
+  HOLDFAST_ASSERT(shape.float_count > 0 && shape.float_count % kLineFloats == 0 && shape.slots > 0);
+  HOLDFAST_ASSERT(shape.deal.ranks() == shape.size && control.size() == shape.size && control.rank() == shape.rank);
+  const ShardTree tree(shape.deal.shards());
+  for (int rank = 0; rank < shape.size; ++rank) {
+    leaf_ranks_.insert(leaf_ranks_.end(), tree.covering_nodes(shape.deal.of(rank)).size(), rank);
+  }
+  if (shape.size == 1) return;
+  HOLDFAST_ASSERT(library != nullptr);
+  connection_.emplace(std::move(library), stream_, control_, blocks_, shape.bounds, deadline);
+  warm_up(deadline);
+}
+
+float* NcclExchange::slot(int index) const {
+  HOLDFAST_ASSERT(index >= 0 && index < shape_.slots);
+  return blocks_.get() + static_cast<std::size_t>(index) * shape_.float_count;
+}
+
+float* NcclExchange::sum() const {
+  return blocks_.get() + static_cast<std::size_t>(shape_.slots) * shape_.float_count;
+}
+
+std::vector<std::span<float>> NcclExchange::slots() {
+  std::vector<std::span<float>> slots;
+  for (int index = 0; index < shape_.slots; ++index) slots.emplace_back(slot(index), shape_.float_count);
+  return slots;
+}
+
+// Lines of the piece are dealt to the ranks in order; the last ones may get none.
+FloatRange NcclExchange::segment_of(int rank, FloatRange piece) const {
+  const auto size = static_cast<std::size_t>(shape_.size);
+  const std::size_t floats = round_up_to_line((piece.end - piece.begin + size - 1) / size);
+  const auto boundary = [&](int at) {
+    return std::min(piece.end, piece.begin + static_cast<std::size_t>(at) * floats);
+  };
+  return {boundary(rank), boundary(rank + 1)};
+}
+
+// So many that each leaf's segment finds room, on every rank.
+std::size_t NcclExchange::piece_floats() const {
+  const std::size_t segment = room_for_received(shape_) / leaf_ranks_.size() / kLineFloats * kLineFloats;
+  return segment * static_cast<std::size_t>(shape_.size);
+}
+
+std::vector<const float*> NcclExchange::own_leaves(std::span<const int> covering_slots) const {
+  HOLDFAST_ASSERT(static_cast<std::ptrdiff_t>(covering_slots.size()) ==
+                  std::count(leaf_ranks_.begin(), leaf_ranks_.end(), shape_.rank));
+  std::vector<const float*> leaves;
+  for (const int index : covering_slots) leaves.push_back(slot(index));
+  return leaves;
+}
+
+// NCCL connects two ranks when they first exchange something, which takes as long as many a step.
+void NcclExchange::warm_up(Deadline deadline) {
+  stream_->follow_training();
+  stream_->begin_sums();
+  const auto leaves = std::count(leaf_ranks_.begin(), leaf_ranks_.end(), shape_.rank);
+  const std::vector<const float*> own(static_cast<std::size_t>(leaves), slot(0));
+  const std::size_t even = kLineFloats * static_cast<std::size_t>(shape_.size);
+  const FloatRange range{0, std::min(even, shape_.float_count)};
+  if (shape_.in_the_librarys_order) {
+    add_in_the_librarys_order(own, range, deadline);
+  } else {
+    add_in_shard_order(own, range, deadline);
+  }
+  connection_->wait("connecting", deadline);
+  control_.barrier(deadline);
+}
+
+std::span<const float> NcclExchange::reduce(std::span<const int> covering_slots, FloatRange range, Deadline deadline) {
+  HOLDFAST_ASSERT(range.begin <= range.end && range.end <= shape_.float_count);
+  const std::vector<const float*> own = own_leaves(covering_slots);
+  control_.barrier(deadline);
+  stream_->follow_training();
+  stream_->begin_sums();
+  if (range.begin == range.end) {
+    // Nothing to add; what follows is the same as for others.
+  } else if (shape_.size == 1) {
+    stream_->add_in_order({program_, std::vector{own[0] + range.begin}, range.end - range.begin, nullptr});
+  } else if (shape_.in_the_librarys_order) {
+    add_in_the_librarys_order(own, range, deadline);
+  } else {
+    add_in_shard_order(own, range, deadline);
+  }
+  wait("sum of " + describe(range), deadline);
+  was_finite_ = stream_->were_finite();
+  return {shape_.size == 1 ? own[0] : sum(), shape_.float_count};
+}
+
+void NcclExchange::wait(const std::string& what, Deadline deadline) {
+  if (connection_) return connection_->wait(what, deadline);
+  stream_->mark();
+  for (Pause pause; !stream_->has_passed_mark(); pause()) {
+    if (control_.is_cancelled()) throw GenerationEnded("the generation was ended during the " + what);
+    if (deadline.has_passed()) {
+      throw Error(ErrorCode::deadline_exceeded, "waited in vain for the end of the " + what + " on " +
+                                                    stream_->device() + "; a kernel hangs, or the device is lost");
+    }
+  }
+}
+
+void NcclExchange::add_in_shard_order(const std::vector<const float*>& own, FloatRange range, Deadline deadline) {
+  const std::size_t floats = piece_floats();
+  for (std::size_t begin = range.begin; begin < range.end; begin += floats) {
+    add_piece(own, {begin, std::min(range.end, begin + floats)}, deadline);
+  }
+}
+
+void NcclExchange::add_piece(const std::vector<const float*>& own, FloatRange piece, Deadline deadline) {
+  connection_->queue(
+      "exchange of " + describe(piece), [&] { exchange_partial_sums(own, piece); }, deadline);
+  add_segment(own, segment_of(shape_.rank, piece));
+  connection_->queue(
+      "gathering of " + describe(piece), [&] { share_segments(piece); }, deadline);
+}
+
+// Between two ranks, what is sent first arrives first.
+void NcclExchange::exchange_partial_sums(const std::vector<const float*>& own, FloatRange piece) {
+  const FloatRange mine = segment_of(shape_.rank, piece);
+  for (int peer = 0; peer < shape_.size; ++peer) {
+    const FloatRange segment = segment_of(peer, piece);
+    if (peer == shape_.rank || segment.begin == segment.end) continue;
+    for (const float* leaf : own) connection_->send(leaf + segment.begin, segment.end - segment.begin, peer);
+  }
+  if (mine.begin == mine.end) return;
+  for (std::size_t leaf = 0; leaf < leaf_ranks_.size(); ++leaf) {
+    if (leaf_ranks_[leaf] == shape_.rank) continue;
+    const std::size_t floats = mine.end - mine.begin;
+    connection_->receive(received_leaf(leaf, floats), floats, leaf_ranks_[leaf]);
+  }
+}
+
+// Each begins at a cache line, so that kernels can read several floats at once.
+float* NcclExchange::received_leaf(std::size_t leaf, std::size_t floats) const {
+  return sum() + shape_.float_count + leaf * round_up_to_line(floats);
+}
+
+void NcclExchange::add_segment(const std::vector<const float*>& own, FloatRange segment) {
+  const std::size_t floats = segment.end - segment.begin;
+  if (floats == 0) return;
+  std::vector<const float*> leaves;
+  std::size_t next_own = 0;
+  for (std::size_t leaf = 0; leaf < leaf_ranks_.size(); ++leaf) {
+    const bool is_own = leaf_ranks_[leaf] == shape_.rank;
+    leaves.push_back(is_own ? own[next_own++] + segment.begin : received_leaf(leaf, floats));
+  }
+  stream_->add_in_order({.program = program_, .leaves = leaves, .floats = floats, .sum = sum() + segment.begin});
+}
+
+void NcclExchange::share_segments(FloatRange piece) {
+  const FloatRange mine = segment_of(shape_.rank, piece);
+  const std::size_t floats = mine.end - mine.begin;
+  // The same answer on every rank.
+  const FloatRange first = segment_of(0, piece);
+  if ((first.end - first.begin) * static_cast<std::size_t>(shape_.size) == piece.end - piece.begin) {
+    return connection_->all_gather(sum() + mine.begin, sum() + piece.begin, floats);
+  }
+  for (int peer = 0; peer < shape_.size; ++peer) {
+    if (peer == shape_.rank) continue;
+    const FloatRange segment = segment_of(peer, piece);
+    if (floats > 0) connection_->send(sum() + mine.begin, floats, peer);
+    if (segment.begin < segment.end) {
+      connection_->receive(sum() + segment.begin, segment.end - segment.begin, peer);
+    }
+  }
+}
+
+void NcclExchange::add_in_the_librarys_order(const std::vector<const float*>& own, FloatRange range,
+                                             Deadline deadline) {
+  const std::size_t floats = range.end - range.begin;
+  const float* summand = own[0] + range.begin;
+  if (own.size() > 1) {
+    std::vector<const float*> leaves;
+    for (const float* leaf : own) leaves.push_back(leaf + range.begin);
+    stream_->add_in_order(
+        {.program = chain_program(own.size()), .leaves = leaves, .floats = floats, .sum = sum() + range.begin});
+    summand = sum() + range.begin;
+  }
+  connection_->queue(
+      "all-reduce of " + describe(range), [&] { connection_->all_reduce(summand, sum() + range.begin, floats); },
+      deadline);
+  const float* const all = sum() + range.begin;
+  stream_->add_in_order({.program = chain_program(1), .leaves = std::span(&all, 1), .floats = floats, .sum = nullptr});
+}
+
+// Who takes: those that do not need nothing sent.
+std::vector<int> NcclExchange::takers_of(int root, bool takes, Deadline deadline) {
+  const auto own = static_cast<std::byte>(takes);
+  std::vector<std::byte> all(static_cast<std::size_t>(shape_.size));
+  control_.gather_all(std::span(&own, 1), all, deadline);
+  std::vector<int> takers;
+  for (int rank = 0; rank < shape_.size; ++rank) {
+    if (rank != root && all[static_cast<std::size_t>(rank)] != std::byte{0}) takers.push_back(rank);
+  }
+  return takers;
+}
+
+void NcclExchange::broadcast(std::span<float> array, int root, bool takes, Deadline deadline) {
+  HOLDFAST_ASSERT(root >= 0 && root < shape_.size);
+  if (shape_.size == 1 || array.empty()) return;
+  const std::vector<int> takers = takers_of(root, takes, deadline);
+  const bool is_taker = std::find(takers.begin(), takers.end(), shape_.rank) != takers.end();
+  const std::string what = "broadcast of " + std::to_string(array.size()) + " floats from rank " + std::to_string(root);
+  stream_->follow_training();
+  if (static_cast<int>(takers.size()) == shape_.size - 1) {
+    connection_->queue(
+        what, [&] { connection_->broadcast(array.data(), array.size(), root); }, deadline);
+  } else if (shape_.rank == root && !takers.empty()) {
+    const auto send_to_all = [&] {
+      for (const int taker : takers) connection_->send(array.data(), array.size(), taker);
+    };
+    connection_->queue(what, send_to_all, deadline);
+  } else if (is_taker) {
+    connection_->queue(
+        what, [&] { connection_->receive(array.data(), array.size(), root); }, deadline);
+  }
+  connection_->wait(what, deadline);
+  // Nobody may abort while another still reads what it sent.
+  control_.barrier(deadline);
+}
+
+}  // namespace holdfast

@@ -1,0 +1,104 @@
+#include "collective/nccl/nccl_library.h"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <utility>
+
+#include "holdfast/base/error.h"
+
+namespace holdfast {
+namespace {
+
+constexpr int kFirstWithRevoke = nccl::version_code(2, 28, 7);
+
+void* open(const std::string& path) {
+  // Its symbols stay its own: PyTorch in the same process may have brought another version.
+  if (void* const handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return handle;
+  const char* const reason = ::dlerror();
+  throw Error(ErrorCode::unavailable,
+              "replicas on GPUs cannot meet, for NCCL cannot be loaded from " + path + ": " +
+                  (reason == nullptr ? "no reason given" : reason) +
+                  "; install NCCL 2.18 or newer, or set HOLDFAST_NCCL to the path of its libnccl.so.2");
+}
+
+}  // namespace
+
+std::string NcclLibrary::default_path() {
+  const char* const given = std::getenv("HOLDFAST_NCCL");
+  return given != nullptr && *given != '\0' ? given : "libnccl.so.2";
+}
+
+// Never destroyed: what was given up must not be freed when the process ends, either.
+const std::shared_ptr<NcclLibrary>& NcclLibrary::instance() {
+  static const auto& library = *new std::shared_ptr<NcclLibrary>(std::make_shared<NcclLibrary>(default_path()));
+  return library;
+}
+
+template <class Function>
+void NcclLibrary::find(const char* name, Function& function) {
+  function = reinterpret_cast<Function>(::dlsym(handle_, name));
+  if (function != nullptr) return;
+  throw Error(ErrorCode::unavailable, "NCCL at " + path_ + " has no function " + name +
+                                          "; install NCCL 2.18 or newer, or set HOLDFAST_NCCL to the path of its "
+                                          "libnccl.so.2");
+}
+
+NcclLibrary::NcclLibrary(const std::string& path) : path_(path), handle_(open(path)) {
+  nccl::GetVersion get_version = nullptr;
+  find("ncclGetVersion", get_version);
+  find("ncclGetErrorString", get_error_string);
+  find("ncclGetLastError", get_last_error);
+  const nccl::Result asked = get_version(&version_);
+  if (asked != nccl::Result::success) {
+    throw Error(ErrorCode::unavailable, "NCCL at " + path_ + " does not tell its version: " + describe(asked, nullptr));
+  }
+  if (version_ < nccl::kOldestVersion) {
+    throw Error(ErrorCode::unavailable, "NCCL at " + path_ + " is version " + version_text() +
+                                            ", and Holdfast needs 2.18 or newer; install one, or set HOLDFAST_NCCL to "
+                                            "the path of its libnccl.so.2");
+  }
+  find("ncclGetUniqueId", get_unique_id);
+  find("ncclCommInitRankConfig", comm_init_rank_config);
+  find("ncclCommGetAsyncError", comm_get_async_error);
+  find("ncclCommAbort", comm_abort);
+  if (version_ >= kFirstWithRevoke) find("ncclCommRevoke", comm_revoke);
+  find("ncclGroupStart", group_start);
+  find("ncclGroupEnd", group_end);
+  find("ncclSend", send);
+  find("ncclRecv", recv);
+  find("ncclAllGather", all_gather);
+  find("ncclAllReduce", all_reduce);
+  find("ncclBroadcast", broadcast);
+}
+
+std::string NcclLibrary::version_text() const {
+  // Before 2.9 a version was a multiple of 1000, 100 and 1.
+  if (version_ < 10'000) {
+    return std::to_string(version_ / 1000) + "." + std::to_string(version_ / 100 % 10) + "." +
+           std::to_string(version_ % 100);
+  }
+  return std::to_string(version_ / 10'000) + "." + std::to_string(version_ / 100 % 100) + "." +
+         std::to_string(version_ % 100);
+}
+
+bool NcclLibrary::survives_abort() const {
+  return version_ < nccl::version_code(2, 28, 3) || version_ >= nccl::version_code(2, 28, 9);
+}
+
+void NcclLibrary::give_up(std::shared_ptr<void> kept) {
+  const std::lock_guard lock(mutex_);
+  kept_.push_back(std::move(kept));
+  was_given_up_ = true;
+}
+
+std::string NcclLibrary::describe(nccl::Result result, nccl::Comm* comm) const {
+  const char* const text = get_error_string(result);
+  std::string sentence =
+      std::string(text == nullptr ? "unknown result" : text) + " (" + std::to_string(static_cast<int>(result)) + ")";
+  const char* const last = comm == nullptr ? nullptr : get_last_error(comm);
+  if (last != nullptr && *last != '\0') sentence += "; last error: " + std::string(last);
+  return sentence;
+}
+
+}  // namespace holdfast

@@ -1,0 +1,108 @@
+#include "fault_rules.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <sstream>
+#include <stdexcept>
+
+namespace holdfast::resilience {
+namespace {
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  std::istringstream stream(text);
+  for (std::string part; std::getline(stream, part, separator);) {
+    if (!part.empty()) parts.push_back(part);
+  }
+  return parts;
+}
+
+[[noreturn]] void refuse(const std::string& part, const std::string& expected) {
+  throw std::invalid_argument("\"" + part + "\" is no part of a fault rule: " + expected +
+                              "; an example is function=ncclAllGather,call=12,fault=hang");
+}
+
+int number(const std::string& part, const std::string& value, int least) {
+  int parsed = 0;
+  const auto [end, failure] = std::from_chars(value.data(), value.data() + value.size(), parsed);
+  if (failure != std::errc() || end != value.data() + value.size() || parsed < least) {
+    refuse(part, "expected a number that is at least " + std::to_string(least));
+  }
+  return parsed;
+}
+
+LibraryFault::Kind kind(const std::string& part, const std::string& value) {
+  if (value == "hang") return LibraryFault::Kind::hang;
+  if (value == "fail") return LibraryFault::Kind::fail;
+  if (value == "slow") return LibraryFault::Kind::slow;
+  if (value == "report") return LibraryFault::Kind::report;
+  if (value == "trap") return LibraryFault::Kind::trap;
+  if (value == "spin") return LibraryFault::Kind::spin;
+  refuse(part, "a fault is hang, fail, slow, report, trap or spin");
+}
+
+void read_part(const std::string& part, LibraryFault& fault) {
+  const std::size_t at = part.find('=');
+  const std::string key = part.substr(0, at);
+  const std::string value = at == std::string::npos ? "" : part.substr(at + 1);
+  if (key == "function") {
+    fault.function = value;
+  } else if (key == "rank") {
+    fault.rank = number(part, value, 0);
+  } else if (key == "call") {
+    fault.first_call = number(part, value, 1);
+    fault.last_call = fault.first_call;
+  } else if (key == "from") {
+    fault.first_call = number(part, value, 1);
+  } else if (key == "fault") {
+    fault.kind = kind(part, value);
+  } else if (key == "result") {
+    fault.result = number(part, value, 1);
+  } else if (key == "milliseconds") {
+    fault.delay = std::chrono::milliseconds(number(part, value, 1));
+  } else if (key == "once") {
+    fault.once = value;
+  } else {
+    refuse(part, "expected function, rank, call, from, fault, result, milliseconds or once");
+  }
+}
+
+// Whether nobody has had the fault yet. Files are the same for all processes.
+bool claim(const std::string& file) {
+  if (file.empty()) return true;
+  const int descriptor = ::open(file.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0644);
+  if (descriptor >= 0) ::close(descriptor);
+  return descriptor >= 0;
+}
+
+std::vector<LibraryFault> parse(const std::string& rules) {
+  std::vector<LibraryFault> faults;
+  for (const std::string& rule : split(rules, ';')) {
+    LibraryFault fault;
+    for (const std::string& part : split(rule, ',')) read_part(part, fault);
+    if (fault.function.empty()) refuse(rule, "a rule names its function");
+    if (rule.find("fault=") == std::string::npos) refuse(rule, "a rule names its fault");
+    faults.push_back(fault);
+  }
+  return faults;
+}
+
+}  // namespace
+
+LibraryFaults::LibraryFaults(const std::string& rules) : faults_(parse(rules)) {}
+
+std::optional<LibraryFault> LibraryFaults::enter(const std::string& function, int rank) {
+  const std::lock_guard lock(mutex_);
+  const int call = ++calls_[{function, rank}];
+  for (const LibraryFault& fault : faults_) {
+    if (fault.function != "*" && fault.function != function) continue;
+    if (fault.rank && *fault.rank != rank) continue;
+    if (call < fault.first_call || (fault.last_call && call > *fault.last_call)) continue;
+    if (claim(fault.once)) return fault;
+  }
+  return std::nullopt;
+}
+
+}  // namespace holdfast::resilience

@@ -1,0 +1,391 @@
+#include "support/fake_nccl/fake_nccl.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "collective/nccl/nccl_abi.h"
+#include "support/fake_nccl/fake_stream.h"
+
+using holdfast::FakeStream;
+using holdfast::nccl::Comm;
+using holdfast::nccl::Config;
+using holdfast::nccl::DataType;
+using holdfast::nccl::Operation;
+using holdfast::nccl::Result;
+using holdfast::nccl::UniqueId;
+
+namespace {
+
+constexpr int kNoRank = -1;
+
+// A clique's mail, and everything else that ranks see of each other; guarded by world().mutex.
+struct Clique {
+  int ranks = 0;
+  int joined = 0;
+  std::map<std::pair<int, int>, std::deque<std::vector<float>>> mail;  // by sender and receiver
+};
+
+struct Member {
+  std::shared_ptr<Clique> clique;
+  int rank = 0;
+  bool is_aborted = false;
+  bool is_revoked = false;
+  bool is_busy = false;
+  int looks_until_done = 0;  // at a call that is in progress
+  int running = 0;
+};
+
+struct World {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<std::string> rules;
+  std::map<std::pair<std::string, int>, int> calls;
+  std::map<std::string, std::shared_ptr<Clique>> cliques;  // by unique id
+  std::map<Comm*, std::shared_ptr<Member>> members;
+  std::uint64_t next_id = 1;
+  int running = 0;
+};
+
+std::vector<std::string> words(const char* text) {
+  std::istringstream stream(text == nullptr ? "" : text);
+  std::vector<std::string> all;
+  for (std::string word; stream >> word;) all.push_back(word);
+  return all;
+}
+
+// Never destroyed: calls that hang may outlive everything else.
+World& world() {
+  static World& only = *[] {
+    auto* const made = new World;
+    made->rules = words(std::getenv("HOLDFAST_FAKE_NCCL"));
+    return made;
+  }();
+  return only;
+}
+
+// The value of the rule, if one is there for this rank. With the mutex.
+bool find_rule(const std::string& key, int rank, std::string& value) {
+  for (std::string rule : world().rules) {
+    const std::size_t at = rule.find('@');
+    if (at != std::string::npos) {
+      if (std::stoi(rule.substr(at + 1)) != rank) continue;
+      rule.resize(at);
+    }
+    if (rule.rfind(key, 0) != 0) continue;
+    value = rule.substr(key.size());
+    return true;
+  }
+  return false;
+}
+
+bool has_rule(const std::string& rule, int rank) {
+  std::string rest;
+  return find_rule(rule, rank, rest) && rest.empty();
+}
+
+// What every call does first: counts, hangs, fails. With the mutex.
+Result enter(std::unique_lock<std::mutex>& lock, const std::string& function, int rank) {
+  World& all = world();
+  ++all.calls[{function, rank}];
+  if (rank != kNoRank) ++all.calls[{function, kNoRank}];
+  all.changed.wait(lock, [&] { return !has_rule("hang=" + function, rank); });
+  std::string result;
+  return find_rule("fail=" + function + ":", rank, result) ? static_cast<Result>(std::stoi(result)) : Result::success;
+}
+
+std::shared_ptr<Member> find(Comm* comm) {
+  const auto found = world().members.find(comm);
+  return found == world().members.end() ? nullptr : found->second;
+}
+
+int rank_of(Comm* comm) {
+  const std::shared_ptr<Member> member = find(comm);
+  return member ? member->rank : kNoRank;
+}
+
+// One operation of a group; runs on the stream, with the mutex.
+struct Work {
+  Comm* comm = nullptr;
+  FakeStream* stream = nullptr;
+  std::function<void(Member&)> send;
+  std::function<bool(Member&)> receive;  // false: what it needs is not there yet
+};
+
+thread_local int group_depth = 0;
+thread_local std::vector<Work> group;
+
+void post(Member& member, int to, const float* from, std::size_t count) {
+  member.clique->mail[{member.rank, to}].emplace_back(from, from + count);
+}
+
+bool take(Member& member, int from, float* to, std::size_t count) {
+  auto& mail = member.clique->mail[{from, member.rank}];
+  if (mail.empty()) return false;
+  std::memcpy(to, mail.front().data(), std::min(count, mail.front().size()) * sizeof(float));
+  mail.pop_front();
+  return true;
+}
+
+// As a kernel: it ends when all its parts are done, or when it is aborted.
+void run(const std::shared_ptr<Member>& member, const std::vector<Work>& works) {
+  World& all = world();
+  std::unique_lock lock(all.mutex);
+  for (const Work& work : works) {
+    if (work.send && !member->is_aborted) work.send(*member);
+  }
+  all.changed.notify_all();
+  for (const Work& work : works) {
+    all.changed.wait(lock, [&] {
+      if (has_rule("kernel=stuck", member->rank)) return false;
+      return member->is_aborted || !work.receive || work.receive(*member);
+    });
+  }
+  --member->running;
+  --all.running;
+  all.changed.notify_all();
+}
+
+// The works of one group are of one communicator, and one stream. With the mutex.
+Result launch(std::vector<Work> works) {
+  if (works.empty()) return Result::success;
+  const std::shared_ptr<Member> member = find(works.front().comm);
+  FakeStream* const stream = works.front().stream;
+  ++member->running;
+  ++world().running;
+  member->looks_until_done = 2;
+  member->is_busy = has_rule("busy=ncclGroupEnd", member->rank);
+  stream->enqueue([member, works = std::move(works)] { run(member, works); });
+  return Result::in_progress;
+}
+
+Result add(const char* function, Work work) {
+  std::unique_lock lock(world().mutex);
+  const Result entered = enter(lock, function, rank_of(work.comm));
+  if (entered != Result::success) return entered;
+  const std::shared_ptr<Member> member = find(work.comm);
+  if (!member) return Result::invalid_argument;
+  if (member->is_revoked || member->clique->joined < member->clique->ranks) return Result::invalid_usage;
+  if (group_depth == 0) return launch({std::move(work)});
+  group.push_back(std::move(work));
+  return Result::success;
+}
+
+FakeStream* stream_of(void* stream) {
+  return static_cast<FakeStream*>(stream);
+}
+
+void post_to_all(Member& member, const float* from, std::size_t count) {
+  for (int rank = 0; rank < member.clique->ranks; ++rank) {
+    if (rank != member.rank) post(member, rank, from, count);
+  }
+}
+
+bool have_all_sent(const Member& member) {
+  for (int rank = 0; rank < member.clique->ranks; ++rank) {
+    const auto& mail = member.clique->mail;
+    const auto found = mail.find({rank, member.rank});
+    if (rank != member.rank && (found == mail.end() || found->second.empty())) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+extern "C" {
+
+void fake_nccl_obey(const char* rules) {
+  World& all = world();
+  const std::lock_guard lock(all.mutex);
+  all.rules = words(rules);
+  all.calls.clear();
+  all.changed.notify_all();
+}
+
+int fake_nccl_calls(const char* function, int rank) {
+  const std::lock_guard lock(world().mutex);
+  return world().calls[{function, rank}];
+}
+
+int fake_nccl_running() {
+  const std::lock_guard lock(world().mutex);
+  return world().running;
+}
+
+Result ncclGetVersion(int* version) {
+  std::unique_lock lock(world().mutex);
+  std::string given = "22809";
+  find_rule("version=", kNoRank, given);
+  *version = std::stoi(given);
+  return enter(lock, "ncclGetVersion", kNoRank);
+}
+
+Result ncclGetUniqueId(UniqueId* id) {
+  std::unique_lock lock(world().mutex);
+  const std::string text = "fake " + std::to_string(world().next_id++);
+  std::memset(id->bytes, 0, sizeof id->bytes);
+  std::memcpy(id->bytes, text.data(), text.size());
+  return enter(lock, "ncclGetUniqueId", kNoRank);
+}
+
+Result ncclCommInitRankConfig(Comm** comm, int ranks, UniqueId id, int rank, Config* config) {
+  std::unique_lock lock(world().mutex);
+  const Result entered = enter(lock, "ncclCommInitRankConfig", rank);
+  if (entered != Result::success) return entered;
+  if (config->magic != 0xCAFE'BEEF || config->blocking != 0) return Result::invalid_argument;
+  std::shared_ptr<Clique>& clique = world().cliques[id.bytes];
+  if (!clique) clique = std::make_shared<Clique>();
+  clique->ranks = ranks;
+  ++clique->joined;
+  auto member = std::make_shared<Member>();
+  member->clique = clique;
+  member->rank = rank;
+  member->is_busy = has_rule("busy=ncclCommInitRankConfig", rank);
+  *comm = reinterpret_cast<Comm*>(member.get());
+  world().members[*comm] = member;
+  return Result::in_progress;
+}
+
+Result ncclCommGetAsyncError(Comm* comm, Result* error) {
+  std::unique_lock lock(world().mutex);
+  const Result entered = enter(lock, "ncclCommGetAsyncError", rank_of(comm));
+  if (entered != Result::success) return entered;
+  const std::shared_ptr<Member> member = find(comm);
+  if (!member) return Result::invalid_argument;
+  std::string reported;
+  *error = Result::success;
+  if (member->clique->joined < member->clique->ranks || member->is_busy || member->looks_until_done > 0) {
+    *error = Result::in_progress;
+    if (member->looks_until_done > 0) --member->looks_until_done;
+  } else if (find_rule("async=", member->rank, reported)) {
+    *error = static_cast<Result>(std::stoi(reported));
+  }
+  return Result::success;
+}
+
+// As NCCL's: stops what runs, waits for it, and frees.
+Result ncclCommAbort(Comm* comm) {
+  std::unique_lock lock(world().mutex);
+  const Result entered = enter(lock, "ncclCommAbort", rank_of(comm));
+  if (entered != Result::success) return entered;
+  const std::shared_ptr<Member> member = find(comm);
+  if (!member) return Result::invalid_argument;
+  member->is_aborted = true;
+  world().changed.notify_all();
+  world().changed.wait(lock, [&] { return member->running == 0; });
+  world().members.erase(comm);
+  return Result::success;
+}
+
+Result ncclCommRevoke(Comm* comm, int flags) {
+  std::unique_lock lock(world().mutex);
+  const Result entered = enter(lock, "ncclCommRevoke", rank_of(comm));
+  if (entered != Result::success) return entered;
+  const std::shared_ptr<Member> member = find(comm);
+  if (!member || flags != 0 || member->is_revoked) return Result::invalid_argument;
+  member->is_revoked = true;
+  member->is_aborted = true;
+  member->looks_until_done = 2;
+  world().changed.notify_all();
+  return Result::in_progress;
+}
+
+Result ncclGroupStart() {
+  ++group_depth;
+  return Result::success;
+}
+
+Result ncclGroupEnd() {
+  if (--group_depth > 0) return Result::success;
+  std::vector<Work> works = std::move(group);
+  group.clear();
+  std::unique_lock lock(world().mutex);
+  const int rank = works.empty() ? kNoRank : rank_of(works.front().comm);
+  const Result entered = enter(lock, "ncclGroupEnd", rank);
+  return entered == Result::success ? launch(std::move(works)) : entered;
+}
+
+Result ncclSend(const void* from, std::size_t count, DataType, int peer, Comm* comm, void* stream) {
+  const auto send = [=](Member& member) { post(member, peer, static_cast<const float*>(from), count); };
+  return add("ncclSend", {comm, stream_of(stream), send, nullptr});
+}
+
+Result ncclRecv(void* to, std::size_t count, DataType, int peer, Comm* comm, void* stream) {
+  const auto receive = [=](Member& member) { return take(member, peer, static_cast<float*>(to), count); };
+  return add("ncclRecv", {comm, stream_of(stream), nullptr, receive});
+}
+
+Result ncclAllGather(const void* from, void* to, std::size_t count, DataType, Comm* comm, void* stream) {
+  const auto send = [=](Member& member) { post_to_all(member, static_cast<const float*>(from), count); };
+  const auto receive = [=](Member& member) {
+    if (!have_all_sent(member)) return false;
+    for (int rank = 0; rank < member.clique->ranks; ++rank) {
+      float* const place = static_cast<float*>(to) + static_cast<std::size_t>(rank) * count;
+      if (rank == member.rank) {
+        std::memmove(place, from, count * sizeof(float));
+      } else {
+        take(member, rank, place, count);
+      }
+    }
+    return true;
+  };
+  return add("ncclAllGather", {comm, stream_of(stream), send, receive});
+}
+
+Result ncclAllReduce(const void* from, void* to, std::size_t count, DataType, Operation, Comm* comm, void* stream) {
+  const auto send = [=](Member& member) { post_to_all(member, static_cast<const float*>(from), count); };
+  const auto receive = [=](Member& member) {
+    if (!have_all_sent(member)) return false;
+    const auto* const own = static_cast<const float*>(from);
+    std::vector<float> sum(count, 0.0F);
+    std::vector<float> summand(count);
+    for (int rank = 0; rank < member.clique->ranks; ++rank) {
+      if (rank == member.rank) {
+        summand.assign(own, own + count);
+      } else {
+        take(member, rank, summand.data(), count);
+      }
+      for (std::size_t i = 0; i < count; ++i) sum[i] += summand[i];
+    }
+    std::memcpy(to, sum.data(), count * sizeof(float));
+    return true;
+  };
+  return add("ncclAllReduce", {comm, stream_of(stream), send, receive});
+}
+
+Result ncclBroadcast(const void* from, void* to, std::size_t count, DataType, int root, Comm* comm, void* stream) {
+  const auto send = [=](Member& member) {
+    if (member.rank == root) post_to_all(member, static_cast<const float*>(from), count);
+  };
+  const auto receive = [=](Member& member) {
+    return member.rank == root || take(member, root, static_cast<float*>(to), count);
+  };
+  return add("ncclBroadcast", {comm, stream_of(stream), send, receive});
+}
+
+const char* ncclGetErrorString(Result result) {
+  switch (result) {
+    case Result::success:
+      return "no error";
+    case Result::remote_error:
+      return "remote process exited or there was a network error";
+    case Result::invalid_usage:
+      return "invalid usage";
+    default:
+      return "some error";
+  }
+}
+
+const char* ncclGetLastError(Comm*) {
+  return "the fake's last error";
+}
+}

@@ -1,0 +1,192 @@
+#include "collective/nccl/nccl_communicator.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "collective/shard_accumulator.h"
+#include "holdfast/base/error.h"
+#include "holdfast/core/random.h"
+#include "unit/collective/nccl/support/nccl_test.h"
+
+namespace holdfast {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t kGradients = 128;
+constexpr std::size_t kTail = 16;
+
+void fill(std::span<float> values, int shard, std::uint64_t salt) {
+  Random random(salt, Purpose::user, 0, static_cast<std::uint64_t>(shard));
+  for (float& value : values) value = random.normal();
+}
+
+// What `communicator` makes of this rank's shards.
+std::vector<float> reduce_shards(Communicator& communicator, const ShardDeal& deal, FloatRange range) {
+  const ShardRange local = deal.of(communicator.rank());
+  ShardAccumulator accumulator(ShardTree(deal.shards()), local, communicator.slots());
+  for (int shard = local.begin; shard < local.end; ++shard) {
+    const Slot slot = accumulator.acquire(shard);
+    fill(slot.gradients, shard, 1);
+    fill(slot.tail, shard, 2);
+    accumulator.complete(shard, range);
+  }
+  const Sums sums = communicator.reduce(accumulator.covering_slots(), range, Deadline::after(std::chrono::seconds(30)));
+  std::vector<float> all(sums.gradients.begin(), sums.gradients.end());
+  all.insert(all.end(), sums.tail.begin(), sums.tail.end());
+  return all;
+}
+
+// By the host's communicator, on one rank.
+std::vector<float> expected_sums(int shards, FloatRange range) {
+  ThreadGroup group(1);
+  const ShardDeal deal = ShardDeal::even(shards, 1);
+  const auto communicator = group.connect(
+      {.rank = 0, .size = 1, .deal = deal, .slots = shards, .float_count = kGradients + kTail, .tail_floats = kTail});
+  return reduce_shards(*communicator, deal, range);
+}
+
+bool have_same_bits(const std::vector<float>& a, const std::vector<float>& b, FloatRange range) {
+  return std::memcmp(a.data() + range.begin, b.data() + range.begin, (range.end - range.begin) * sizeof(float)) == 0;
+}
+
+}  // namespace
+
+class NcclCommunicatorTest : public NcclTest {
+ protected:
+  std::unique_ptr<NcclCommunicator> connect(ThreadGroup& group, int rank, const ShardDeal& deal) {
+    auto host = group.connect({.rank = rank,
+                               .size = deal.ranks(),
+                               .deal = deal,
+                               .slots = deal.shards() + 1,
+                               .float_count = kTail,
+                               .tail_floats = kTail});
+    return std::make_unique<NcclCommunicator>(
+        std::move(host), host_memory(), std::make_shared<FakeCollectiveStream>(), library(),
+        DeviceCommunicatorShape{
+            .deal = deal, .slots = deal.shards(), .gradient_floats = kGradients, .tail_floats = kTail});
+  }
+
+  void run(const ShardDeal& deal, const std::function<void(NcclCommunicator&)>& body) {
+    library();
+    ThreadGroup group(deal.ranks());
+    run_ranks(deal.ranks(), group, [&](int rank) {
+      const auto communicator = connect(group, rank, deal);
+      body(*communicator);
+      communicator->barrier(soon());
+    });
+  }
+};
+
+TEST_F(NcclCommunicatorTest, AddsGradientsAndTailsInTheOrderOfTheHost) {
+  const ShardDeal deal({2, 1, 3});
+  const FloatRange whole{0, kGradients + kTail};
+  const std::vector<float> expected = expected_sums(6, whole);
+  std::atomic<int> wrong{0};
+
+  run(deal, [&](NcclCommunicator& communicator) {
+    for (int round = 0; round < 3; ++round) {
+      if (!have_same_bits(reduce_shards(communicator, deal, whole), expected, whole)) ++wrong;
+      if (!communicator.was_finite()) ++wrong;
+    }
+  });
+
+  EXPECT_EQ(wrong, 0);
+}
+
+// As an evaluation does.
+TEST_F(NcclCommunicatorTest, LeavesTheDeviceAloneForTheTail) {
+  const ShardDeal deal({1, 2});
+  const FloatRange tail{kGradients, kGradients + kTail};
+  const std::vector<float> expected = expected_sums(3, tail);
+  const std::vector<float> expected_tail(expected.begin() + kGradients, expected.end());
+  std::atomic<int> wrong{0};
+
+  run(deal, [&](NcclCommunicator& communicator) {
+    const int before = fake_nccl_calls("ncclGroupEnd", communicator.rank());
+    // Gradients are not part of what it returns.
+    if (reduce_shards(communicator, deal, tail) != expected_tail) ++wrong;
+    if (fake_nccl_calls("ncclGroupEnd", communicator.rank()) != before) ++wrong;
+  });
+
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST_F(NcclCommunicatorTest, TellsEveryRankWhetherAllSumsAreFinite) {
+  const ShardDeal deal = ShardDeal::even(3, 3);
+  for (const bool in_tail : {false, true}) {
+    std::atomic<int> wrong{0};
+    run(deal, [&](NcclCommunicator& communicator) {
+      const int slot = 0;
+      for (const bool is_wrong : {false, true, false}) {
+        const Slot own = communicator.slots()[0];
+        std::fill(own.gradients.begin(), own.gradients.end(), 1.0F);
+        std::fill(own.tail.begin(), own.tail.end(), 1.0F);
+        const std::span<float> part = in_tail ? own.tail : own.gradients;
+        if (is_wrong && communicator.rank() == 1) part[3] = std::numeric_limits<float>::quiet_NaN();
+        communicator.reduce(std::span(&slot, 1), {0, kGradients + kTail}, soon());
+        if (communicator.was_finite() == is_wrong) ++wrong;
+      }
+    });
+    EXPECT_EQ(wrong, 0) << (in_tail ? "in the tail" : "in the gradients");
+  }
+}
+
+TEST_F(NcclCommunicatorTest, BroadcastsArraysByNcclAndBytesByTheHost) {
+  const ShardDeal deal = ShardDeal::even(2, 2);
+  std::atomic<int> wrong{0};
+
+  run(deal, [&](NcclCommunicator& communicator) {
+    const auto value = static_cast<float>(communicator.rank() + 1);
+    std::vector<float> first(10, value);
+    std::vector<float> second(1000, value);
+    std::vector<std::byte> bytes(100, static_cast<std::byte>(communicator.rank() + 1));
+    const std::vector<std::span<float>> arrays = {first, {}, second};
+    communicator.broadcast_arrays(arrays, 1, true, soon());
+    communicator.broadcast(bytes, 0, true, soon());
+    if (first != std::vector<float>(10, 2.0F) || second != std::vector<float>(1000, 2.0F)) ++wrong;
+    if (bytes != std::vector<std::byte>(100, std::byte{1})) ++wrong;
+  });
+
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(fake_nccl_calls("ncclBroadcast", 0), 2);
+}
+
+// A rank that applies a sum knows that the others have got it.
+TEST_F(NcclCommunicatorTest, EndsAReductionForAllWhereOneRankDidNotGetIt) {
+  const ShardDeal deal = ShardDeal::even(2, 2);
+  library();
+  ThreadGroup group(2);
+  std::atomic<int> applied{0};
+  std::atomic<int> failed{0};
+
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&, rank] {
+      try {
+        const auto communicator = connect(group, rank, deal);
+        communicator->barrier(soon());
+        if (rank == 1) obey("async=1@1");
+        communicator->barrier(soon());
+        const int slot = 0;
+        communicator->reduce(std::span(&slot, 1), {0, kGradients + kTail}, soon());
+        ++applied;
+      } catch (const Error& failure) {
+        ++failed;
+        // The watchdog's part, when it sees that a rank has failed.
+        group.cancel_all();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+
+  EXPECT_EQ(applied, 0);
+  EXPECT_EQ(failed, 2);
+}
+
+}  // namespace holdfast

@@ -1,0 +1,342 @@
+#include "collective/nccl/nccl_connection.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <optional>
+#include <vector>
+
+#include "holdfast/base/error.h"
+#include "unit/collective/nccl/support/nccl_test.h"
+
+namespace holdfast {
+namespace {
+
+using namespace std::chrono_literals;
+
+bool says(const Error& error, const std::string& text) {
+  return std::string(error.what()).find(text) != std::string::npos;
+}
+
+bool is_generation_ended(const Error& error) {
+  return error.code() == ErrorCode::cancelled;
+}
+
+}  // namespace
+
+class NcclConnectionTest : public NcclTest {
+ protected:
+  // Rank 0 in the test's own thread, rank 1 in another, which leaves the group to itself when it is connected.
+  struct Pair {
+    explicit Pair(NcclConnectionTest& test) : group(2), control(connect_control(group, 0, 2)) {
+      peer_thread = std::thread([&] {
+        peer_control = connect_control(group, 1, 2);
+        peer.emplace(test.library(), std::make_shared<FakeCollectiveStream>(), *peer_control, nullptr, NcclBounds{},
+                     soon());
+      });
+      connection.emplace(test.library(), stream, *control, nullptr, test.bounds, soon());
+      peer_thread.join();
+    }
+
+    // What only a peer could bring to an end.
+    void queue_receive() {
+      connection->queue(
+          "reception", [&] { connection->receive(received.data(), received.size(), 1); }, soon());
+    }
+
+    ThreadGroup group;
+    std::unique_ptr<MemoryCommunicator> control;
+    std::unique_ptr<MemoryCommunicator> peer_control;
+    std::shared_ptr<FakeCollectiveStream> stream = std::make_shared<FakeCollectiveStream>();
+    std::thread peer_thread;
+    std::vector<float> received = std::vector<float>(8);
+    std::optional<NcclConnection> peer;
+    std::optional<NcclConnection> connection;
+  };
+
+  // An alone rank 0 of two: rank 1 hears of the unique id and does not come.
+  Error connect_alone(const std::function<void(ThreadGroup&)>& meanwhile, Deadline deadline) {
+    ThreadGroup group(2);
+    const auto control = connect_control(group, 0, 2);
+    std::thread peer([&] {
+      const auto peer_control = connect_control(group, 1, 2);
+      std::vector<std::byte> id(sizeof(nccl::UniqueId));
+      peer_control->broadcast(id, 0, true, soon());
+      meanwhile(group);
+    });
+    const Error error = error_of([&] {
+      const NcclConnection connection(library(), std::make_shared<FakeCollectiveStream>(), *control, nullptr, bounds,
+                                      deadline);
+    });
+    peer.join();
+    return error;
+  }
+
+  static void cancel_once_connecting(ThreadGroup& group) {
+    while (fake_nccl_calls("ncclCommInitRankConfig", 0) == 0) std::this_thread::yield();
+    group.cancel_all();
+  }
+
+  NcclBounds bounds{};
+};
+
+TEST_F(NcclConnectionTest, ConnectsRanksOfOneGeneration) {
+  Pair pair(*this);
+
+  EXPECT_EQ(fake_nccl_calls("ncclGetUniqueId", -1), 1);
+  EXPECT_EQ(fake_nccl_calls("ncclCommInitRankConfig", -1), 2);
+}
+
+TEST_F(NcclConnectionTest, EndsByItsDeadlineWhenAPeerDoesNotConnect) {
+  const Error error = connect_alone([](ThreadGroup&) {}, Deadline::after(50ms));
+
+  EXPECT_EQ(error.code(), ErrorCode::deadline_exceeded);
+  EXPECT_TRUE(says(error, "connecting") && says(error, "rank 0 of 2") && says(error, "fake:0")) << error.what();
+  EXPECT_EQ(fake_nccl_calls("ncclCommAbort", 0), 1);
+}
+
+TEST_F(NcclConnectionTest, EndsAtOnceWhenTheGenerationDoesWhileItConnects) {
+  const Error error = connect_alone(cancel_once_connecting, Deadline::after(10min));
+
+  EXPECT_TRUE(is_generation_ended(error)) << error.what();
+}
+
+// Behind a revoke, too: what does not end by that is aborted.
+TEST_F(NcclConnectionTest, EndsByItsDeadlineWhenNcclStaysInProgress) {
+  bounds.abort = 100ms;
+  Pair pair(*this);
+  obey("busy=ncclGroupEnd@0");
+
+  const Error error = error_of([&] {
+    pair.connection->queue(
+        "reception", [&] { pair.connection->receive(pair.received.data(), 8, 1); }, Deadline::after(50ms));
+  });
+
+  EXPECT_EQ(error.code(), ErrorCode::deadline_exceeded);
+  EXPECT_TRUE(says(error, "reception")) << error.what();
+  EXPECT_FALSE(library()->was_given_up());
+}
+
+// NCCL says nothing of a peer of this host that died.
+TEST_F(NcclConnectionTest, EndsAtOnceWhenAPeerDiedAndNcclSaysNothing) {
+  Pair pair(*this);
+  pair.queue_receive();
+  pair.group.cancel_all();
+
+  const Error error = error_of([&] { pair.connection->wait("reception", Deadline::after(10min)); });
+
+  EXPECT_TRUE(is_generation_ended(error)) << error.what();
+  EXPECT_FALSE(library()->was_given_up());
+}
+
+TEST_F(NcclConnectionTest, EndsByItsDeadlineWhenNothingIsSent) {
+  Pair pair(*this);
+  pair.queue_receive();
+
+  const Error error = error_of([&] { pair.connection->wait("reception", Deadline::after(50ms)); });
+
+  EXPECT_EQ(error.code(), ErrorCode::deadline_exceeded);
+  EXPECT_TRUE(says(error, "reception") && says(error, "rank 0 of 2")) << error.what();
+}
+
+TEST_F(NcclConnectionTest, ConnectsAgainBehindAnAbort) {
+  {
+    Pair pair(*this);
+    pair.queue_receive();
+    pair.group.cancel_all();
+    EXPECT_THROW(pair.connection->wait("reception", soon()), GenerationEnded);
+  }
+
+  EXPECT_NO_THROW(Pair again(*this));
+}
+
+TEST_F(NcclConnectionTest, GivesTheProcessUpWhenAnAbortHangs) {
+  bounds.abort = 50ms;
+  Pair pair(*this);
+  pair.queue_receive();
+  obey("hang=ncclCommAbort@0");
+  pair.group.cancel_all();
+
+  const Error error = error_of([&] { pair.connection->wait("reception", soon()); });
+
+  EXPECT_FALSE(is_generation_ended(error));
+  EXPECT_TRUE(says(error, "must be replaced")) << error.what();
+  EXPECT_TRUE(library()->was_given_up());
+}
+
+TEST_F(NcclConnectionTest, GivesTheProcessUpWhenARevokeHangs) {
+  bounds.abort = 50ms;
+  Pair pair(*this);
+  pair.queue_receive();
+  obey("hang=ncclCommRevoke@0");
+  pair.group.cancel_all();
+
+  const Error error = error_of([&] { pair.connection->wait("reception", soon()); });
+
+  EXPECT_TRUE(says(error, "must be replaced")) << error.what();
+}
+
+// A kernel that does not see that it was aborted.
+TEST_F(NcclConnectionTest, GivesTheProcessUpWhenAKernelDoesNotEnd) {
+  bounds.abort = 50ms;
+  Pair pair(*this);
+  obey("kernel=stuck@0");
+  pair.queue_receive();
+  pair.group.cancel_all();
+
+  const Error error = error_of([&] { pair.connection->wait("reception", soon()); });
+
+  EXPECT_TRUE(says(error, "must be replaced")) << error.what();
+  EXPECT_TRUE(library()->was_given_up());
+}
+
+TEST_F(NcclConnectionTest, GivesTheProcessUpWhenAnAbortFails) {
+  Pair pair(*this);
+  pair.queue_receive();
+  obey("fail=ncclCommAbort:1@0");
+  pair.group.cancel_all();
+
+  const Error error = error_of([&] { pair.connection->wait("reception", soon()); });
+  obey("");
+
+  EXPECT_TRUE(says(error, "must be replaced")) << error.what();
+}
+
+// Freeing memory that a kernel still writes would wait for it, or worse.
+TEST_F(NcclConnectionTest, KeepsWhatADeviceMayStillUse) {
+  bounds.abort = 50ms;
+  ThreadGroup group(2);
+  const auto memory = std::make_shared<int>(7);
+  const std::weak_ptr<int> seen = memory;
+  std::unique_ptr<MemoryCommunicator> controls[] = {connect_control(group, 0, 2), connect_control(group, 1, 2)};
+  run_ranks(2, group, [&](int rank) {
+    const NcclConnection connection(library(), std::make_shared<FakeCollectiveStream>(), *controls[rank],
+                                    rank == 0 ? std::shared_ptr<void>(memory) : nullptr, bounds, soon());
+    controls[rank]->barrier(soon());
+    obey("hang=ncclCommAbort@0");
+    controls[rank]->barrier(soon());
+  });
+  EXPECT_EQ(memory.use_count(), 2);
+
+  obey("");
+
+  EXPECT_EQ(memory.use_count(), 2);
+}
+
+TEST_F(NcclConnectionTest, IsDestroyedInBoundedTime) {
+  bounds.abort = 50ms;
+  Pair pair(*this);
+  obey("hang=ncclCommAbort@0");
+
+  pair.connection.reset();
+
+  EXPECT_TRUE(library()->was_given_up());
+}
+
+TEST_F(NcclConnectionTest, ConnectsNoMoreWhereTheProcessWasGivenUp) {
+  library()->give_up(nullptr);
+  ThreadGroup group(2);
+  const auto control = connect_control(group, 0, 2);
+
+  const Error error = error_of([&] {
+    const NcclConnection connection(library(), std::make_shared<FakeCollectiveStream>(), *control, nullptr, bounds,
+                                    soon());
+  });
+
+  EXPECT_TRUE(says(error, "must be replaced")) << error.what();
+}
+
+// Versions that crash when a process connects again.
+TEST_F(NcclConnectionTest, AsksForAnotherProcessWhereTheVersionDoesNotSurviveAnAbort) {
+  obey("version=22805");
+
+  const Error error = connect_alone(cancel_once_connecting, soon());
+
+  EXPECT_FALSE(is_generation_ended(error));
+  EXPECT_TRUE(says(error, "must be replaced") && says(error, "2.28.9 or newer")) << error.what();
+  EXPECT_EQ(fake_nccl_calls("ncclCommAbort", 0), 0);
+}
+
+TEST_F(NcclConnectionTest, RevokesBeforeItAbortsWhereTheVersionCan) {
+  { const Pair pair(*this); }
+
+  EXPECT_EQ(fake_nccl_calls("ncclCommRevoke", -1), 2);
+  EXPECT_EQ(fake_nccl_calls("ncclCommAbort", -1), 2);
+}
+
+TEST_F(NcclConnectionTest, AbortsAloneWhereTheVersionCannotRevoke) {
+  obey("version=21805");
+  { const Pair pair(*this); }
+
+  EXPECT_EQ(fake_nccl_calls("ncclCommRevoke", -1), 0);
+  EXPECT_EQ(fake_nccl_calls("ncclCommAbort", -1), 2);
+}
+
+// The socket to a peer breaks before the watchdog has said that the peer died.
+TEST_F(NcclConnectionTest, LetsTheWatchdogJudgeABrokenConnection) {
+  Pair pair(*this);
+  pair.queue_receive();
+  obey("async=6@0");
+  std::thread watchdog([&] {
+    // Seen by who waits for the verdict alone: by then it has aborted.
+    while (fake_nccl_calls("ncclCommAbort", 0) == 0) std::this_thread::yield();
+    pair.group.cancel_all();
+  });
+
+  const Error error = error_of([&] { pair.connection->wait("reception", soon()); });
+  watchdog.join();
+
+  EXPECT_TRUE(is_generation_ended(error)) << error.what();
+}
+
+TEST_F(NcclConnectionTest, FailsWhenNobodyElseSaysThatAPeerIsGone) {
+  bounds.verdict = 10ms;
+  Pair pair(*this);
+  pair.queue_receive();
+  obey("async=6@0");
+
+  const Error error = error_of([&] { pair.connection->wait("reception", soon()); });
+
+  EXPECT_EQ(error.code(), ErrorCode::input_output);
+  EXPECT_TRUE(says(error, "remote process exited") && says(error, "the fake's last error")) << error.what();
+}
+
+TEST_F(NcclConnectionTest, NamesTheCallThatFailed) {
+  Pair pair(*this);
+  obey("fail=ncclRecv:1@0");
+
+  const Error error = error_of([&] { pair.queue_receive(); });
+
+  EXPECT_EQ(error.code(), ErrorCode::input_output);
+  EXPECT_TRUE(says(error, "ncclRecv of the reception failed for rank 0 of 2 on fake:0")) << error.what();
+}
+
+// Two ranks on one GPU, where NCCL refuses that: a new process would be refused, too.
+TEST_F(NcclConnectionTest, TellsARefusalToConnectFromAFailure) {
+  obey("fail=ncclCommInitRankConfig:5@0");
+
+  const Error error = connect_alone([](ThreadGroup&) {}, soon());
+
+  EXPECT_EQ(error.code(), ErrorCode::unavailable);
+  EXPECT_TRUE(says(error, "invalid usage")) << error.what();
+}
+
+TEST_F(NcclConnectionTest, DoesNotWaitForNcclWhenTheDeviceIsLost) {
+  Pair pair(*this);
+  pair.queue_receive();
+  obey("hang=ncclCommAbort@0");
+  pair.stream->lose();
+
+  const Error error = error_of([&] { pair.connection->wait("reception", soon()); });
+
+  EXPECT_EQ(error.code(), ErrorCode::unavailable);
+  EXPECT_TRUE(says(error, "illegal memory access")) << error.what();
+  EXPECT_EQ(fake_nccl_calls("ncclCommAbort", 0), 0);
+  // The peer sends what is missing, so that the fake's kernel ends.
+  const std::vector<float> sent(8);
+  pair.peer->queue(
+      "sending", [&] { pair.peer->send(sent.data(), sent.size(), 0); }, soon());
+  while (fake_nccl_running() > 0) std::this_thread::yield();
+}
+
+}  // namespace holdfast

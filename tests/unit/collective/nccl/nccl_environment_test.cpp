@@ -1,0 +1,59 @@
+#include "collective/nccl/nccl_environment.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+namespace holdfast {
+namespace {
+
+using testing::Contains;
+using testing::Key;
+using testing::Not;
+using testing::Pair;
+
+}  // namespace
+
+TEST(NcclEnvironment, KeepsCollectivesOfOneHostOnLoopback) {
+  EXPECT_THAT(nccl_environment({.version = 22809}), Contains(Pair("NCCL_SOCKET_IFNAME", "=lo")));
+  EXPECT_THAT(nccl_environment({.version = 22809, .is_one_host = false}), Not(Contains(Key("NCCL_SOCKET_IFNAME"))));
+}
+
+TEST(NcclEnvironment, TurnsNvlsOffForItDoesNotSurviveARestart) {
+  EXPECT_THAT(nccl_environment({.version = 22809}), Contains(Pair("NCCL_NVLS_ENABLE", "0")));
+}
+
+TEST(NcclEnvironment, PretendsThatRanksOnOneGpuAreOnDifferentHosts) {
+  const auto settings = nccl_environment({.version = 23002, .shares_device = true, .process_name = "replica-17"});
+
+  EXPECT_THAT(settings, Contains(Pair("NCCL_HOSTID", "replica-17")));
+  EXPECT_THAT(settings, Contains(Pair("NCCL_NET", "Socket")));
+  EXPECT_THAT(settings, Not(Contains(Key("NCCL_MULTI_RANK_GPU_ENABLE"))));
+}
+
+TEST(NcclEnvironment, AsksForRanksOnOneGpuWhereTheVersionCan) {
+  const auto settings = nccl_environment({.version = 23003, .shares_device = true, .process_name = "replica-17"});
+
+  EXPECT_THAT(settings, Contains(Pair("NCCL_MULTI_RANK_GPU_ENABLE", "1")));
+  EXPECT_THAT(settings, Not(Contains(Key("NCCL_HOSTID"))));
+}
+
+TEST(NcclEnvironment, LeavesRanksOnTheirOwnGpusAlone) {
+  const auto settings = nccl_environment({.version = 22809});
+
+  EXPECT_THAT(settings, Not(Contains(Key("NCCL_HOSTID"))));
+  EXPECT_THAT(settings, Not(Contains(Key("NCCL_MAX_CTAS"))));
+}
+
+TEST(NcclEnvironment, LeavesWhatTheUserHasSet) {
+  ::setenv("NCCL_NVLS_ENABLE", "1", 1);
+  ::unsetenv("NCCL_SOCKET_IFNAME");
+
+  set_nccl_environment({.version = 22809});
+
+  EXPECT_STREQ(std::getenv("NCCL_NVLS_ENABLE"), "1");
+  EXPECT_STREQ(std::getenv("NCCL_SOCKET_IFNAME"), "=lo");
+}
+
+}  // namespace holdfast

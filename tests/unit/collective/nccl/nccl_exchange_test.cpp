@@ -1,0 +1,334 @@
+#include "collective/nccl/nccl_exchange.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "collective/shard_accumulator.h"
+#include "holdfast/base/error.h"
+#include "holdfast/core/random.h"
+#include "unit/collective/nccl/support/nccl_test.h"
+
+namespace holdfast {
+namespace {
+
+using namespace std::chrono_literals;
+
+using Bits = std::vector<std::uint32_t>;
+
+void fill_shard(int round, int shard, std::span<float> values) {
+  Random random(static_cast<std::uint64_t>(round), Purpose::user, 0, static_cast<std::uint64_t>(shard));
+  for (float& value : values) value = random.normal() * std::exp2(static_cast<float>(random.below(24)));
+}
+
+Bits bits(std::span<const float> values) {
+  Bits bits(values.size());
+  std::memcpy(bits.data(), values.data(), values.size_bytes());
+  return bits;
+}
+
+NcclExchangeShape shape_of(int rank, const ShardDeal& deal, std::size_t floats) {
+  return {.rank = rank, .size = deal.ranks(), .deal = deal, .slots = deal.shards(), .float_count = floats};
+}
+
+// Any that there is of `shards`, drawn.
+ShardDeal drawn_deal(int shards, Random& random) {
+  std::vector<int> counts(1 + random.below(static_cast<std::uint64_t>(std::min(shards, 4))), 1);
+  for (int shard = static_cast<int>(counts.size()); shard < shards; ++shard) ++counts[random.below(counts.size())];
+  return ShardDeal(counts);
+}
+
+// Adds this rank's shards of a round into its slots.
+template <class Rank>
+std::vector<int> compute(Rank& rank, int round, const ShardDeal& deal, int number, FloatRange range) {
+  const ShardRange local = deal.of(number);
+  ShardAccumulator accumulator(ShardTree(deal.shards()), local, rank.slots());
+  for (int shard = local.begin; shard < local.end; ++shard) {
+    fill_shard(round, shard, accumulator.acquire(shard).gradients);
+    accumulator.complete(shard, range);
+  }
+  return accumulator.covering_slots();
+}
+
+// By the host's communicator, on one rank.
+Bits expected_bits(int shards, std::size_t floats, FloatRange range, int round) {
+  ThreadGroup group(1);
+  const ShardDeal deal = ShardDeal::even(shards, 1);
+  const auto communicator = group.connect({.rank = 0, .size = 1, .deal = deal, .slots = shards, .float_count = floats});
+  const std::vector<int> slots = compute(*communicator, round, deal, 0, range);
+  const auto sum = communicator->reduce(slots, range, Deadline::after(30s)).gradients;
+  return bits(sum.subspan(range.begin, range.end - range.begin));
+}
+
+}  // namespace
+
+class NcclExchangeTest : public NcclTest {
+ protected:
+  // One rank with everything that it needs.
+  struct Rank {
+    Rank(NcclExchangeTest& test, ThreadGroup& group, const NcclExchangeShape& shape)
+        : control(connect_control(group, shape.rank, shape.size)),
+          exchange(shape, shape.size > 1 ? test.library() : nullptr, stream, *control,
+                   std::make_shared<float[]>(shape.block_floats()), soon()) {}
+
+    std::vector<Slot> slots() {
+      std::vector<Slot> slots;
+      for (const std::span<float> slot : exchange.slots()) slots.push_back({.gradients = slot, .tail = {}});
+      return slots;
+    }
+
+    std::unique_ptr<MemoryCommunicator> control;
+    std::shared_ptr<FakeCollectiveStream> stream = std::make_shared<FakeCollectiveStream>();
+    NcclExchange exchange;
+  };
+
+  using Body = std::function<void(Rank& rank, int number)>;
+  void run(const std::function<NcclExchangeShape(int)>& shape, const Body& body) {
+    const int ranks = shape(0).size;
+    library();
+    ThreadGroup group(ranks);
+    run_ranks(ranks, group, [&](int number) {
+      Rank rank(*this, group, shape(number));
+      body(rank, number);
+      rank.control->barrier(soon());
+    });
+  }
+
+  // Every rank's sum of each round.
+  std::vector<std::vector<Bits>> reduce_on(const std::function<NcclExchangeShape(int)>& shape, FloatRange range,
+                                           int rounds) {
+    std::vector<std::vector<Bits>> results(static_cast<std::size_t>(shape(0).size));
+    run(shape, [&](Rank& rank, int number) {
+      for (int round = 0; round < rounds; ++round) {
+        const std::vector<int> slots = compute(rank, round, shape(number).deal, number, range);
+        const auto sum = rank.exchange.reduce(slots, range, soon());
+        results[static_cast<std::size_t>(number)].push_back(bits(sum.subspan(range.begin, range.end - range.begin)));
+        rank.control->barrier(soon());
+      }
+    });
+    return results;
+  }
+
+  void expect_the_hosts_bits(const std::function<NcclExchangeShape(int)>& shape, FloatRange range) {
+    const ShardDeal deal = shape(0).deal;
+    const auto results = reduce_on(shape, range, 2);
+    for (int round = 0; round < 2; ++round) {
+      const Bits expected = expected_bits(deal.shards(), shape(0).float_count, range, round);
+      for (const std::vector<Bits>& of_rank : results) {
+        EXPECT_EQ(of_rank[static_cast<std::size_t>(round)] == expected, true)
+            << deal.shards() << " shards on " << deal.ranks() << " ranks, floats " << range.begin << " to "
+            << range.end;
+      }
+    }
+  }
+};
+
+TEST_F(NcclExchangeTest, GivesTheHostsBitsHoweverShardsAreDealt) {
+  constexpr std::size_t kFloats = 208;
+  Random random(5, Purpose::user, 0, 0);
+  for (int trial = 0; trial < 25; ++trial) {
+    const ShardDeal deal = drawn_deal(1 + static_cast<int>(random.below(16)), random);
+    expect_the_hosts_bits([&](int rank) { return shape_of(rank, deal, kFloats); }, {0, kFloats});
+  }
+}
+
+// Evenly dealt, unevenly, with fewer lines than ranks, and nothing at all.
+TEST_F(NcclExchangeTest, GivesTheHostsBitsForAnyRange) {
+  const ShardDeal deal = ShardDeal::even(5, 3);
+  for (const FloatRange range : {FloatRange{0, 96}, {16, 128}, {32, 37}, {3, 100}, {64, 64}}) {
+    expect_the_hosts_bits([&](int rank) { return shape_of(rank, deal, 128); }, range);
+  }
+}
+
+TEST_F(NcclExchangeTest, GivesTheHostsBitsPieceByPiece) {
+  const ShardDeal deal({1, 3});
+  const auto shape = [&](int rank) {
+    NcclExchangeShape made = shape_of(rank, deal, 1024);
+    made.most_received = 96;
+    return made;
+  };
+
+  expect_the_hosts_bits(shape, {0, 1024});
+
+  // Room for 32 floats of each of three leaves makes pieces of 64: 16 a reduction, and one when ranks connect.
+  EXPECT_EQ(fake_nccl_calls("ncclAllGather", 0), 2 * 16 + 1);
+}
+
+TEST_F(NcclExchangeTest, NeedsRoomForItsSlotsAndTheSumAndWhatIsReceived) {
+  NcclExchangeShape shape = shape_of(0, ShardDeal::even(4, 2), 1024);
+  shape.slots = 3;
+
+  EXPECT_EQ(shape.block_floats(), (3 + 1) * 1024 + 4 * 1024);
+  shape.most_received = 160;
+  EXPECT_EQ(shape.block_floats(), (3 + 1) * 1024 + 160);
+  shape.most_received = 16;
+  EXPECT_EQ(shape.block_floats(), (3 + 1) * 1024 + 4 * 16);
+}
+
+TEST_F(NcclExchangeTest, AddsInTheLibrarysOrderWhereThatIsAskedFor) {
+  constexpr std::size_t kFloats = 64;
+  const ShardDeal deal({3, 2});
+  const auto shape = [&](int rank) {
+    NcclExchangeShape made = shape_of(rank, deal, kFloats);
+    made.in_the_librarys_order = true;
+    return made;
+  };
+  std::atomic<int> wrong{0};
+
+  run(shape, [&](Rank& rank, int) {
+    for (const std::span<float> slot : rank.exchange.slots()) std::fill(slot.begin(), slot.end(), 1.0F);
+    // Of five shards, the first three have two covering nodes, and so have the last two.
+    const std::vector<int> slots = {0, 1};
+    const auto sum = rank.exchange.reduce(slots, {16, 48}, soon());
+    for (const float value : sum.subspan(16, 32)) wrong += value == 4.0F ? 0 : 1;
+  });
+
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(fake_nccl_calls("ncclAllReduce", 0), 2);
+  EXPECT_EQ(fake_nccl_calls("ncclSend", -1), 0);
+}
+
+// Wherever it is: the rank that adds it knows.
+TEST_F(NcclExchangeTest, FindsWhatIsNotFinite) {
+  constexpr std::size_t kFloats = 96;
+  for (const int ranks : {1, 2, 3}) {
+    for (const bool in_the_librarys_order : {false, true}) {
+      for (const std::size_t place : {std::size_t{0}, kFloats / 2, kFloats - 1}) {
+        const ShardDeal deal = ShardDeal::even(ranks, ranks);
+        const auto shape = [&](int rank) {
+          NcclExchangeShape made = shape_of(rank, deal, kFloats);
+          made.in_the_librarys_order = in_the_librarys_order;
+          return made;
+        };
+        std::vector<std::atomic<int>> found(3);
+        run(shape, [&](Rank& rank, int number) {
+          const std::span<float> own = rank.exchange.slots()[0];
+          const int slot = 0;
+          for (const int round : {0, 1, 2}) {
+            std::fill(own.begin(), own.end(), 1.0F);
+            if (round == 1 && number == ranks - 1) own[place] = std::numeric_limits<float>::infinity();
+            rank.exchange.reduce(std::span(&slot, 1), {0, kFloats}, soon());
+            if (!rank.exchange.was_finite()) ++found[static_cast<std::size_t>(round)];
+            rank.control->barrier(soon());
+          }
+        });
+        EXPECT_EQ(found[0], 0);
+        EXPECT_GE(found[1], 1) << ranks << " ranks, at " << place;
+        EXPECT_EQ(found[2], 0);
+      }
+    }
+  }
+}
+
+TEST_F(NcclExchangeTest, NeedsNoNcclForASingleRank) {
+  const ShardDeal deal = ShardDeal::even(3, 1);
+
+  expect_the_hosts_bits([&](int rank) { return shape_of(rank, deal, 64); }, {0, 64});
+
+  EXPECT_EQ(fake_nccl_calls("ncclGetUniqueId", -1), 0);
+}
+
+TEST_F(NcclExchangeTest, WaitsForWhatTrainingHasQueued) {
+  const ShardDeal deal = ShardDeal::even(2, 2);
+  std::atomic<int> missing{0};
+
+  run([&](int rank) { return shape_of(rank, deal, 64); },
+      [&](Rank& rank, int) {
+        const int slot = 0;
+        const int before = rank.stream->followed();
+        rank.exchange.reduce(std::span(&slot, 1), {0, 64}, soon());
+        if (rank.stream->followed() != before + 1) ++missing;
+        rank.control->barrier(soon());
+        rank.exchange.broadcast(rank.exchange.slots()[0], 0, true, soon());
+        if (rank.stream->followed() != before + 2) ++missing;
+      });
+
+  EXPECT_EQ(missing, 0);
+}
+
+TEST_F(NcclExchangeTest, BroadcastsToThoseWhoTake) {
+  const ShardDeal deal = ShardDeal::even(3, 3);
+  const std::vector<std::vector<bool>> takers = {{true, true, true}, {true, false, false}, {false, true, false}};
+  for (const std::vector<bool>& takes : takers) {
+    std::atomic<int> wrong{0};
+    run([&](int rank) { return shape_of(rank, deal, 64); },
+        [&](Rank& rank, int number) {
+          std::vector<float> array(100, static_cast<float>(number));
+          const bool own_takes = takes[static_cast<std::size_t>(number)];
+          rank.exchange.broadcast(array, 1, own_takes, soon());
+          const float expected = own_takes ? 1.0F : static_cast<float>(number);
+          if (array != std::vector<float>(100, expected)) ++wrong;
+        });
+    EXPECT_EQ(wrong, 0);
+  }
+}
+
+// On the host: a kernel that waits for a slow peer would take the device from others, and could not tell for whom.
+TEST_F(NcclExchangeTest, NamesTheRankThatDoesNotCome) {
+  const ShardDeal deal = ShardDeal::even(2, 2);
+  ThreadGroup group(2);
+  library();
+  std::unique_ptr<Rank> ranks[2];
+  run_ranks(2, group,
+            [&](int number) { ranks[number] = std::make_unique<Rank>(*this, group, shape_of(number, deal, 64)); });
+
+  const int slot = 0;
+  const Error error = error_of([&] { ranks[0]->exchange.reduce(std::span(&slot, 1), {0, 64}, Deadline::after(20ms)); });
+
+  EXPECT_EQ(error.code(), ErrorCode::deadline_exceeded);
+  EXPECT_NE(std::string(error.what()).find("rank 1"), std::string::npos) << error.what();
+}
+
+// A peer that dies in a reduction: it has come, and sends nothing.
+TEST_F(NcclExchangeTest, EndsWithTheGenerationWhenAPeerDiesInAReduction) {
+  const ShardDeal deal = ShardDeal::even(2, 2);
+  ThreadGroup group(2);
+  library();
+  std::unique_ptr<Rank> ranks[2];
+  run_ranks(2, group,
+            [&](int number) { ranks[number] = std::make_unique<Rank>(*this, group, shape_of(number, deal, 64)); });
+  std::thread peer([&] {
+    ranks[1]->control->barrier(soon());
+    group.cancel_all();
+  });
+
+  const int slot = 0;
+  const Error error = error_of([&] { ranks[0]->exchange.reduce(std::span(&slot, 1), {0, 64}, soon()); });
+  peer.join();
+
+  EXPECT_EQ(error.code(), ErrorCode::cancelled) << error.what();
+  EXPECT_FALSE(library()->was_given_up());
+}
+
+// The next generation of the same processes, on the memory of the last one.
+TEST_F(NcclExchangeTest, GoesOnInTheNextGenerationWithTheSameMemory) {
+  const ShardDeal deal = ShardDeal::even(2, 2);
+  std::vector<std::shared_ptr<float[]>> blocks;
+  for (int rank = 0; rank < 2; ++rank) {
+    blocks.push_back(std::make_shared<float[]>(shape_of(rank, deal, 64).block_floats()));
+  }
+  library();
+  for (int generation = 1; generation <= 3; ++generation) {
+    ThreadGroup group(2);
+    std::atomic<int> wrong{0};
+    run_ranks(2, group, [&](int number) {
+      const auto control = connect_control(group, number, 2);
+      NcclExchange exchange(shape_of(number, deal, 64), library(), std::make_shared<FakeCollectiveStream>(), *control,
+                            blocks[static_cast<std::size_t>(number)], soon());
+      const std::span<float> own = exchange.slots()[0];
+      std::fill(own.begin(), own.end(), static_cast<float>(generation));
+      const int slot = 0;
+      const auto sum = exchange.reduce(std::span(&slot, 1), {0, 64}, soon());
+      for (const float value : sum) wrong += value == 2.0F * static_cast<float>(generation) ? 0 : 1;
+      control->barrier(soon());
+    });
+    EXPECT_EQ(wrong, 0) << "generation " << generation;
+  }
+}
+
+}  // namespace holdfast

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <atomic>
+#include <cstring>
+#include <string>
+
+#include "collective/nccl/collective_stream.h"
+#include "collective/nccl/ordered_sum_program.h"
+#include "holdfast/base/error.h"
+#include "support/fake_nccl/thread_stream.h"
+
+namespace holdfast {
+
+// A device whose memory is the host's, and whose kernels are those of a device, run by a thread.
+class FakeCollectiveStream final : public CollectiveStream {
+ public:
+  std::string device() const override { return "fake:0"; }
+  std::string identity() const override { return "fake"; }
+  void* handle() override { return static_cast<FakeStream*>(&stream_); }
+  void make_current() override {}
+  void follow_training() override { ++followed_; }
+
+  void begin_sums() override {
+    stream_.enqueue([this] { were_finite_ = true; });
+  }
+  void add_in_order(const OrderedSum& sum) override {
+    stream_.enqueue([this, program = ordered_sum_program(sum.program, sum.leaves), floats = sum.floats, to = sum.sum] {
+      for (std::size_t i = 0; i < floats; ++i) {
+        const float value = ordered_sum_at<16, 1>(program, i).values[0];
+        std::uint32_t bits = 0;
+        std::memcpy(&bits, &value, sizeof bits);
+        if (!is_finite_bits(bits)) were_finite_ = false;
+        if (to != nullptr) to[i] = value;
+      }
+    });
+  }
+
+  void mark() override {
+    const int number = ++marks_;
+    stream_.enqueue([this, number] { passed_ = number; });
+  }
+  bool has_passed_mark() override {
+    if (is_lost_) throw Error(ErrorCode::unavailable, "cudaEventQuery failed: an illegal memory access");
+    return passed_ == marks_;
+  }
+  bool were_finite() const override { return were_finite_; }
+
+  // Every look at the device fails from here on.
+  void lose() { is_lost_ = true; }
+  int followed() const { return followed_; }
+
+ private:
+  std::atomic<bool> is_lost_ = false;
+  std::atomic<bool> were_finite_ = true;
+  std::atomic<int> passed_ = 0;
+  std::atomic<int> marks_ = 0;
+  std::atomic<int> followed_ = 0;
+  ThreadStream stream_;  // last, for its work uses the others
+};
+
+}  // namespace holdfast

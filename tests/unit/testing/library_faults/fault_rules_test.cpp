@@ -1,0 +1,85 @@
+#include "fault_rules.h"
+
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+#include <string>
+
+#include "support/temporary_folder.h"
+
+namespace holdfast::resilience {
+namespace {
+
+std::string refusal_of(const std::string& rules) {
+  try {
+    const LibraryFaults faults(rules);
+  } catch (const std::invalid_argument& failure) {
+    return failure.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST(LibraryFaults, AreDueInTheCallThatTheRuleNames) {
+  LibraryFaults faults("function=ncclAllGather,call=2,fault=hang");
+
+  EXPECT_FALSE(faults.enter("ncclAllGather", 0));
+  EXPECT_FALSE(faults.enter("ncclSend", 0));
+  ASSERT_TRUE(faults.enter("ncclAllGather", 0));
+  EXPECT_FALSE(faults.enter("ncclAllGather", 0));
+}
+
+TEST(LibraryFaults, CountTheCallsOfEachRank) {
+  LibraryFaults faults("function=ncclSend,rank=1,call=2,fault=hang");
+
+  EXPECT_FALSE(faults.enter("ncclSend", 1));
+  EXPECT_FALSE(faults.enter("ncclSend", 0));
+  EXPECT_FALSE(faults.enter("ncclSend", 0));
+  EXPECT_TRUE(faults.enter("ncclSend", 1));
+}
+
+TEST(LibraryFaults, AreDueFromACallOn) {
+  LibraryFaults faults("function=*,from=2,fault=slow,milliseconds=7");
+
+  EXPECT_FALSE(faults.enter("ncclSend", 0));
+  const auto second = faults.enter("ncclSend", 0);
+  ASSERT_TRUE(second);
+  EXPECT_EQ(second->kind, LibraryFault::Kind::slow);
+  EXPECT_EQ(second->delay, std::chrono::milliseconds(7));
+  EXPECT_TRUE(faults.enter("ncclSend", 0));
+}
+
+TEST(LibraryFaults, FollowTheFirstRuleThatIsDue) {
+  LibraryFaults faults("function=ncclSend,fault=fail,result=6;function=*,fault=report,result=1");
+
+  EXPECT_EQ(faults.enter("ncclSend", 0)->result, 6);
+  EXPECT_EQ(faults.enter("ncclRecv", 0)->kind, LibraryFault::Kind::report);
+}
+
+// The process that replaces one that had a fault begins to count anew, and must not have it, too.
+TEST(LibraryFaults, AreHadByOneProcessWhereTheRuleSaysSo) {
+  const TemporaryFolder folder;
+  const std::string rules = "function=cudaMalloc,call=2,fault=fail,once=" + folder / "had";
+  LibraryFaults first(rules);
+  LibraryFaults second(rules);
+
+  EXPECT_FALSE(first.enter("cudaMalloc", 0));
+  EXPECT_TRUE(first.enter("cudaMalloc", 0));
+  EXPECT_FALSE(second.enter("cudaMalloc", 0));
+  EXPECT_FALSE(second.enter("cudaMalloc", 0));
+}
+
+TEST(LibraryFaults, AreNoneWithoutRules) {
+  EXPECT_FALSE(LibraryFaults("").enter("ncclSend", 0));
+}
+
+TEST(LibraryFaults, NameThePartThatIsWrong) {
+  for (const std::string part : {"rank=one", "call=0", "fault=explode", "colour=red", "milliseconds="}) {
+    EXPECT_NE(refusal_of("function=ncclSend,fault=hang," + part).find(part), std::string::npos) << part;
+  }
+  EXPECT_NE(refusal_of("fault=hang").find("function"), std::string::npos);
+  EXPECT_NE(refusal_of("function=ncclSend").find("fault"), std::string::npos);
+}
+
+}  // namespace holdfast::resilience

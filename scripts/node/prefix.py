@@ -62,9 +62,13 @@ def make(bundle, prefix):
     prefix.mkdir(parents=True)
     # Marked as ours first: what breaks off half way is unpacked anew and not taken for somebody's folder.
     stamp.write_text("begun\n")
+    # Packages of Debian 12 have some files in /lib, which is /usr/lib there.
+    (prefix / "usr/lib").mkdir(parents=True)
+    (prefix / "lib").symlink_to("usr/lib")
     for file in told["files"]:
         if file["name"].endswith(".deb"):
             debian.unpack(Path(bundle) / file["name"], prefix)
+    rewrite_links(prefix)
     rewrite_package_files(prefix)
     write_pkg_config(prefix)
     cache.write_text(initial_cache(prefix))
@@ -72,11 +76,27 @@ def make(bundle, prefix):
     return cache
 
 
+def rewrite_links(prefix):
+    """Makes links to the system's files links to those below `prefix`."""
+    for path in prefix.rglob("*"):
+        if path.is_symlink() and os.readlink(path).startswith("/"):
+            target = f"{prefix}{os.readlink(path)}"
+            path.unlink()
+            path.symlink_to(target)
+
+
 def rewrite_package_files(prefix):
     """Makes pkg-config's files name the folders below `prefix` where they named the system's."""
-    for path in [*prefix.rglob("*.pc")]:
-        text = path.read_text()
-        path.write_text(re.sub(r"(=\s*|-[IL])/usr\b", rf"\g<1>{prefix}/usr", text))
+    # A link that Debian's alternatives make when the package is installed.
+    serial = prefix / f"usr/lib/{TRIPLET}/pkgconfig/hdf5-serial.pc"
+    if serial.is_file():
+        shutil.copyfile(serial, serial.with_name("hdf5.pc"))
+    for path in prefix.rglob("*.pc"):
+        text = re.sub(r"(=\s*|-[IL])/usr\b", rf"\g<1>{prefix}/usr", path.read_text())
+        if path.parent.parent.name == TRIPLET:
+            # Enough where the linker looks into /usr/lib/<triplet> by itself.
+            text = re.sub(r"^(libdir=.*/lib)$", rf"\g<1>/{TRIPLET}", text, flags=re.MULTILINE)
+        path.write_text(text)
 
 
 def write_pkg_config(prefix):

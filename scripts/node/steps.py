@@ -38,7 +38,8 @@ def run(command, limit, log, environment=None, folder=None):
     Returns its exit code, None when it was cut off, its output and the seconds. What it started ends with it.
     """
     begun = time.monotonic()
-    place = log.tell()
+    log.flush()
+    place = os.path.getsize(log.name)
     try:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=folder, start_new_session=True,
                                    env={**os.environ, **(environment or {})})

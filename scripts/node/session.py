@@ -4,6 +4,7 @@ import argparse
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -59,8 +60,21 @@ def begin(name, arguments):
     return Session(name, arguments, steps.Clock(arguments.minutes * 60), out, architecture)
 
 
+def extend_path(python):
+    """Lets CMake and Ninja of pip be found beside their interpreter, and nvcc where CUDA is installed by default; what is in PATH goes before."""
+    behind = [str(Path(python).parent), str(Path(sys.executable).parent), "/usr/local/cuda/bin"]
+    os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), *behind])
+
+
+def missing_tools():
+    return [tool for tool in ("cmake", "ctest", "ninja", "g++", "nvcc") if shutil.which(tool) is None]
+
+
 def build(session, targets, benchmarks=False):
-    """Configures and builds `targets`, as far as they exist; ends the program where that fails."""
+    """Configures and builds `targets`; ends the program where that fails."""
+    extend_path(session.arguments.python)
+    if missing_tools():
+        steps.fail(session.name, f"these are not in PATH: {', '.join(missing_tools())}; docs/gpu.md says what a machine must have", NOT_BUILT)
     caches = []
     if session.arguments.bundle:
         steps.say(f"{session.name}: unpacking {session.arguments.bundle}")

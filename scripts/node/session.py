@@ -48,6 +48,7 @@ class Session:
 
 def begin(name, arguments):
     """Looks for GPUs; ends the program where there is none and one is needed."""
+    steps.end_with_what_runs()
     arguments.build = arguments.build.absolute()
     out = Path(os.environ.get("OUT") or arguments.build / "logs").absolute()
     out.mkdir(parents=True, exist_ok=True)

@@ -56,6 +56,12 @@ def run(command, limit, log, environment=None, folder=None):
     return code, output_since(log, place), time.monotonic() - begun
 
 
+def end_with_what_runs():
+    """Makes the program, when it is told to end, end what it started first: that runs in sessions of its own."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda received, frame: sys.exit(128 + received))
+
+
 def end(process):
     """Ends the process's session: asked first, then killed, so that a program can write what it has."""
     for how, seconds in ((signal.SIGTERM, 5), (signal.SIGKILL, 10)):

@@ -3,10 +3,12 @@
 import io
 import lzma
 import os
+import signal
 import subprocess
 import sys
 import tarfile
 import tempfile
+import time
 import unittest
 from pathlib import Path
 from unittest import mock
@@ -236,6 +238,23 @@ class Steps(InFolder):
         self.assertIsNone(code)
         child = int(told.split()[1])
         self.assertFalse(Path(f"/proc/{child}").exists() and "sleep" in Path(f"/proc/{child}/cmdline").read_text())
+
+    def test_a_script_that_is_told_to_end_ends_what_it_runs(self):
+        program = (f"import sys; sys.path.insert(0, {str(ROOT / 'scripts')!r})\n"
+                   "from node import steps\n"
+                   "steps.end_with_what_runs()\n"
+                   "steps.run(['sh', '-c', 'echo $$; exec sleep 600'], 600, open(sys.argv[1], 'wb', buffering=0))\n")
+        script = subprocess.Popen([sys.executable, "-c", program, self.folder / "log"])
+        until = time.monotonic() + 30
+        while not (self.folder / "log").is_file() or not (self.folder / "log").read_text().endswith("\n"):
+            self.assertLess(time.monotonic(), until)
+            time.sleep(0.01)
+        child = int((self.folder / "log").read_text())
+
+        script.terminate()
+
+        self.assertEqual(script.wait(30), 128 + signal.SIGTERM)
+        self.assertFalse(Path(f"/proc/{child}").exists())
 
     def test_a_program_that_is_not_there_fails_and_the_others_run(self):
         with open(self.folder / "log", "wb", buffering=0) as log:

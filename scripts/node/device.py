@@ -22,6 +22,16 @@ def devices(timeout=60):
     return told["devices"], told["reason"]
 
 
+def driver():
+    """What nvidia-smi says of driver and devices, in a line; empty where it says nothing."""
+    try:
+        told = subprocess.run(["nvidia-smi", "--query-gpu=driver_version,name,memory.total", "--format=csv,noheader"], capture_output=True,
+                              text=True, timeout=60, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return "; ".join(told.stdout.strip().splitlines())
+
+
 def ask():
     try:
         cuda = ctypes.CDLL("libcuda.so.1")
@@ -37,13 +47,15 @@ def ask():
 
 
 def described(cuda, index):
+    handle = ctypes.c_int()
+    cuda.cuDeviceGet(ctypes.byref(handle), index)
     name = ctypes.create_string_buffer(256)
-    cuda.cuDeviceGetName(name, 256, index)
+    cuda.cuDeviceGetName(name, 256, handle)
     # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR.
     digits = []
     for attribute in (75, 76):
         value = ctypes.c_int()
-        cuda.cuDeviceGetAttribute(ctypes.byref(value), attribute, index)
+        cuda.cuDeviceGetAttribute(ctypes.byref(value), attribute, handle)
         digits.append(str(value.value))
     return {"name": name.value.decode(errors="replace"), "architecture": "".join(digits)}
 

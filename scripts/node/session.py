@@ -57,7 +57,9 @@ def begin(name, arguments):
         steps.say(f"{name}: cuda:{index} is {one['name']}, compute capability {one['architecture'][:-1]}.{one['architecture'][-1]}")
     if not found and not (arguments.build_only and arguments.architecture):
         steps.fail(name, f"no GPU here: {reason}", NO_GPU)
-    architecture = arguments.architecture or f"{found[0]['architecture']}-real"
+    if device.driver():
+        steps.say(f"{name}: nvidia-smi says {device.driver()}")
+    architecture = arguments.architecture or ";".join(sorted({f"{one['architecture']}-real" for one in found}))
     return Session(name, arguments, steps.Clock(arguments.minutes * 60), out, architecture)
 
 
@@ -164,6 +166,9 @@ def run_listed(session, listed, log, environment=None):
         log.write(f"\n== {command.name}: {shlex.join(command.words)}\n".encode())
         code, told, seconds = steps.run(command.words, limit, log, environment, ROOT)
         rows.append(row(command.name, code, told, seconds))
+        if rows[-1].result != steps.PASSED:
+            # The log may be out of reach of whoever looks at the screen.
+            steps.say(f"{told[-2000:]}\n{session.name}: {command.name}: {rows[-1].result}")
     return rows
 
 

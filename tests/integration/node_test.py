@@ -16,7 +16,7 @@ from unittest import mock
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from node import cuda_libraries, debian, elf, manifest, prefix, session, steps  # noqa: E402
+from node import cuda_libraries, debian, device, elf, manifest, prefix, session, steps  # noqa: E402
 
 
 class InFolder(unittest.TestCase):
@@ -320,6 +320,37 @@ class Commands(InFolder):
         places = {"bin": "b", "work": "w", "out": "o", "python": "p"}
         self.assertTrue(session.commands(ROOT / "tests/gpu/commands.txt", places))
         session.commands(ROOT / "bench/gpu/commands.txt", places)
+
+
+class Device(InFolder):
+    DRIVER = b"""
+#include <string.h>
+int cuInit(unsigned flags) { return flags; }
+int cuDeviceGetCount(int* count) { *count = 2; return 0; }
+int cuDeviceGet(int* device, int index) { *device = 10 + index; return 0; }
+int cuDeviceGetName(char* name, int length, int device) { strncpy(name, device == 10 ? "first" : "second", length); return 0; }
+int cuDeviceGetAttribute(int* value, int attribute, int device) { *value = attribute == 75 ? 9 : attribute == 76 ? device - 10 : -1; return 0; }
+"""
+
+    def test_the_driver_says_which_are_there(self):
+        source = self.file("driver.c", self.DRIVER)
+        subprocess.run(["gcc", "-shared", "-fPIC", "-o", self.folder / "libcuda.so.1", source], check=True, timeout=60)
+
+        with mock.patch.dict(os.environ, {"LD_LIBRARY_PATH": str(self.folder)}):
+            found, reason = device.devices()
+
+        self.assertEqual(found, [{"name": "first", "architecture": "90"}, {"name": "second", "architecture": "91"}])
+        self.assertEqual(reason, "")
+
+    def test_a_driver_that_crashes_is_a_reason_and_no_crash(self):
+        source = self.file("driver.c", b"#include <stdlib.h>\nint cuInit(unsigned flags) { abort(); }\n")
+        subprocess.run(["gcc", "-shared", "-fPIC", "-o", self.folder / "libcuda.so.1", source], check=True, timeout=60)
+
+        with mock.patch.dict(os.environ, {"LD_LIBRARY_PATH": str(self.folder)}):
+            found, reason = device.devices()
+
+        self.assertEqual(found, [])
+        self.assertIn("ended with code -6", reason)
 
 
 class WithoutGpu(InFolder):

@@ -1,4 +1,4 @@
-"""cuDNN, NCCL and cuBLASLt as pip packages bring them: headers, libraries with a version behind their name, and no links without it."""
+"""cuDNN, NCCL and cuBLASLt as pip packages bring them: headers, and libraries with a version in their name."""
 
 import json
 import re
@@ -10,6 +10,7 @@ from pathlib import Path
 @dataclass(frozen=True)
 class Package:
     """What is looked for in <site-packages>/nvidia, and the names of the CMake variables for it."""
+
     name: str
     folders: tuple  # below nvidia/, the first that has it
     header: str
@@ -21,12 +22,36 @@ class Package:
 
 
 PACKAGES = (
-    Package("cuDNN", ("cudnn",), "cudnn.h", "libcudnn.so", "cudnn_version.h", ("CUDNN_MAJOR", "CUDNN_MINOR", "CUDNN_PATCHLEVEL"),
-            "HOLDFAST_CUDNN_INCLUDE", "HOLDFAST_CUDNN_LIBRARY"),
-    Package("NCCL", ("nccl",), "nccl.h", "libnccl.so", "nccl.h", ("NCCL_MAJOR", "NCCL_MINOR", "NCCL_PATCH"),
-            "HOLDFAST_NCCL_INCLUDE", "HOLDFAST_NCCL_LIBRARY"),
-    Package("cuBLASLt", ("cu13", "cublas"), "cublasLt.h", "libcublasLt.so", "cublas_api.h",
-            ("CUBLAS_VER_MAJOR", "CUBLAS_VER_MINOR", "CUBLAS_VER_PATCH"), "HOLDFAST_CUBLAS_INCLUDE", "HOLDFAST_CUBLASLT_LIBRARY"),
+    Package(
+        "cuDNN",
+        ("cudnn",),
+        "cudnn.h",
+        "libcudnn.so",
+        "cudnn_version.h",
+        ("CUDNN_MAJOR", "CUDNN_MINOR", "CUDNN_PATCHLEVEL"),
+        "HOLDFAST_CUDNN_INCLUDE",
+        "HOLDFAST_CUDNN_LIBRARY",
+    ),
+    Package(
+        "NCCL",
+        ("nccl",),
+        "nccl.h",
+        "libnccl.so",
+        "nccl.h",
+        ("NCCL_MAJOR", "NCCL_MINOR", "NCCL_PATCH"),
+        "HOLDFAST_NCCL_INCLUDE",
+        "HOLDFAST_NCCL_LIBRARY",
+    ),
+    Package(
+        "cuBLASLt",
+        ("cu13", "cublas"),
+        "cublasLt.h",
+        "libcublasLt.so",
+        "cublas_api.h",
+        ("CUBLAS_VER_MAJOR", "CUBLAS_VER_MINOR", "CUBLAS_VER_PATCH"),
+        "HOLDFAST_CUBLAS_INCLUDE",
+        "HOLDFAST_CUBLASLT_LIBRARY",
+    ),
 )
 
 
@@ -40,8 +65,13 @@ class Found:
 
 def search_path(python):
     """Where `python` looks for packages."""
-    told = subprocess.run([python, "-c", "import json, sys; print(json.dumps(sys.path))"], capture_output=True, text=True, timeout=60,
-                          check=True)
+    told = subprocess.run(
+        [python, "-c", "import json, sys; print(json.dumps(sys.path))"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
     return [Path(folder) for folder in json.loads(told.stdout) if folder]
 
 
@@ -74,6 +104,8 @@ def initial_cache(found):
     """What CMake must know to build against them."""
     lines = []
     for one in found:
-        lines += [f"set({one.package.include_variable} \"{one.include}\" CACHE PATH \"\")",
-                  f"set({one.package.library_variable} \"{one.library}\" CACHE FILEPATH \"\")"]
+        lines += [
+            f'set({one.package.include_variable} "{one.include}" CACHE PATH "")',
+            f'set({one.package.library_variable} "{one.library}" CACHE FILEPATH "")',
+        ]
     return "".join(line + "\n" for line in lines)

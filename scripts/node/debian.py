@@ -1,4 +1,4 @@
-"""Debian packages: which ones others need, fetched as files, and unpacked where no package manager is to know of them."""
+"""Debian packages: which others they need, fetched as files, unpacked where no package manager is to know of them."""
 
 import io
 import lzma
@@ -13,7 +13,8 @@ from node.manifest import BundleError
 # What a machine with a compiler has itself, and what packages name but Holdfast does not use.
 LEFT_OUT = re.compile(
     r"^(libc6|libc6-dev|libc-dev|libgcc-.*|gcc-.*|libstdc\+\+.*|libgomp1|debconf|perl.*|python3?.*"
-    r"|libhdf5-(fortran|hl|cpp)-.*|hdf5-helpers|lib(jpeg|aec|ssl|curl4-openssl)-dev|googletest|catch2)$")
+    r"|libhdf5-(fortran|hl|cpp)-.*|hdf5-helpers|lib(jpeg|aec|ssl|curl4-openssl)-dev|googletest|catch2)$"
+)
 
 
 def first_alternatives(depends):
@@ -22,22 +23,30 @@ def first_alternatives(depends):
 
 
 def closure(roots, describe, left_out=LEFT_OUT):
-    """All packages that `roots` need, sorted by name, with the fields that `describe` gives of each of a list of names."""
+    """All packages that `roots` need, sorted by name, with their fields, which `describe` gives for a list of names."""
     found = {}
     wanted = sorted(roots)
     while wanted:
         described = describe(wanted)
         found.update(described)
-        needed = {name for of in described.values() for field in ("Pre-Depends", "Depends")
-                  for name in first_alternatives(of.get(field, ""))}
+        needed = {
+            name
+            for of in described.values()
+            for field in ("Pre-Depends", "Depends")
+            for name in first_alternatives(of.get(field, ""))
+        }
         wanted = sorted(name for name in needed if name not in found and not left_out.match(name))
     return dict(sorted(found.items()))
 
 
 def described_by_apt(names):
     """The fields of the versions that apt would install, by name."""
-    shown = subprocess.run(["apt-cache", "show", "--no-all-versions", *names], capture_output=True, text=True, check=False)
-    found = {described["Package"]: described for described in map(fields, shown.stdout.strip().split("\n\n")) if described}
+    shown = subprocess.run(
+        ["apt-cache", "show", "--no-all-versions", *names], capture_output=True, text=True, check=False
+    )
+    found = {
+        described["Package"]: described for described in map(fields, shown.stdout.strip().split("\n\n")) if described
+    }
     missing = [name for name in names if name not in found]
     if missing:
         raise BundleError(f"apt knows no package {', '.join(missing)}; run apt-get update first, on Debian 12")
@@ -50,15 +59,22 @@ def fields(paragraph):
 
 
 def fetch(packages, cache):
-    """Has the files of `packages` (name to fields) in `cache`; returns their paths. What is there already, whole, stays."""
+    """Has the files of `packages` (name to fields) in `cache`, and returns their paths. What is there, whole, stays."""
     cache.mkdir(parents=True, exist_ok=True)
     paths = {name: cache / Path(described["Filename"]).name for name, described in packages.items()}
-    missing = [name for name, path in paths.items()
-               if not path.is_file() or path.stat().st_size != int(packages[name]["Size"])]
+    missing = [
+        name for name, path in paths.items() if not path.is_file() or path.stat().st_size != int(packages[name]["Size"])
+    ]
     if missing:
         pinned = [f"{name}={packages[name]['Version']}" for name in missing]
-        fetched = subprocess.run(["apt-get", "-o", "APT::Sandbox::User=root", "-qq", "download", *pinned], cwd=cache,
-                                 capture_output=True, text=True, timeout=1200, check=False)
+        fetched = subprocess.run(
+            ["apt-get", "-o", "APT::Sandbox::User=root", "-qq", "download", *pinned],
+            cwd=cache,
+            capture_output=True,
+            text=True,
+            timeout=1200,
+            check=False,
+        )
         if fetched.returncode != 0:
             raise BundleError(f"apt-get could not download {', '.join(pinned)}: {fetched.stderr.strip()}")
         for name in missing:
@@ -79,7 +95,9 @@ def unpack(package, folder):
     """Unpacks the files of a .deb below `folder`; its scripts do not run."""
     folder.mkdir(parents=True, exist_ok=True)
     if shutil.which("dpkg-deb"):
-        opened = subprocess.run(["dpkg-deb", "--fsys-tarfile", str(package)], capture_output=True, timeout=300, check=False)
+        opened = subprocess.run(
+            ["dpkg-deb", "--fsys-tarfile", str(package)], capture_output=True, timeout=300, check=False
+        )
         if opened.returncode != 0:
             raise BundleError(f"dpkg-deb cannot open {package}: {opened.stderr.decode(errors='replace').strip()}")
         archive = opened.stdout
@@ -109,8 +127,8 @@ def ar_members(content, name):
     members = {}
     at = 8
     while at + 60 <= len(content):
-        header = content[at:at + 60]
+        header = content[at : at + 60]
         size = int(header[48:58])
-        members[header[:16].decode().strip().rstrip("/")] = content[at + 60:at + 60 + size]
+        members[header[:16].decode().strip().rstrip("/")] = content[at + 60 : at + 60 + size]
         at += 60 + size + size % 2
     return members

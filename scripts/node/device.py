@@ -25,8 +25,13 @@ def devices(timeout=60):
 def driver():
     """What nvidia-smi says of driver and devices, in a line; empty where it says nothing."""
     try:
-        told = subprocess.run(["nvidia-smi", "--query-gpu=driver_version,name,memory.total", "--format=csv,noheader"], capture_output=True,
-                              text=True, timeout=60, check=True)
+        told = subprocess.run(
+            ["nvidia-smi", "--query-gpu=driver_version,name,memory.total", "--format=csv,noheader"],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
     except (OSError, subprocess.SubprocessError):
         return ""
     return "; ".join(told.stdout.strip().splitlines())

@@ -10,7 +10,9 @@ COUNTED = ("GLIBC", "GLIBCXX", "CXXABI", "GOMP")
 
 def shared_libraries(folder):
     """Files below `folder` that are shared libraries, not links to them."""
-    return sorted(path for path in Path(folder).rglob("*.so*") if path.is_file() and not path.is_symlink() and is_elf(path))
+    return sorted(
+        path for path in Path(folder).rglob("*.so*") if path.is_file() and not path.is_symlink() and is_elf(path)
+    )
 
 
 def is_elf(path):
@@ -19,13 +21,18 @@ def is_elf(path):
 
 
 def needs(libraries):
-    """Names of libraries that `libraries` need and are not among them or their links, and the newest symbol versions."""
+    """What `libraries` need and is not among them or beside them, and the newest versions of symbols that they need."""
     brought = {name.name for library in libraries for name in library.parent.iterdir()}
     wanted = set()
     versions = {}
     for library in libraries:
-        told = subprocess.run(["readelf", "--wide", "--dynamic", "--version-info", str(library)], capture_output=True, text=True,
-                              env={"LC_ALL": "C", "PATH": "/usr/bin:/bin"}, check=True).stdout
+        told = subprocess.run(
+            ["readelf", "--wide", "--dynamic", "--version-info", str(library)],
+            capture_output=True,
+            text=True,
+            env={"LC_ALL": "C", "PATH": "/usr/bin:/bin"},
+            check=True,
+        ).stdout
         wanted |= set(re.findall(r"\(NEEDED\).*\[(.+)\]", told))
         for name, version in re.findall(r"Name: ([A-Z]+)_([0-9.]+)\s+Flags", told):
             if name in COUNTED:

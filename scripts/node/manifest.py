@@ -19,7 +19,9 @@ def sha256(path):
 def entries(folder):
     """One entry for each file below `folder`, by name; the manifest itself is none of them."""
     paths = sorted(path for path in Path(folder).rglob("*") if path.is_file() and path.name != NAME)
-    return [{"name": str(path.relative_to(folder)), "bytes": path.stat().st_size, "sha256": sha256(path)} for path in paths]
+    return [
+        {"name": str(path.relative_to(folder)), "bytes": path.stat().st_size, "sha256": sha256(path)} for path in paths
+    ]
 
 
 def check_size(files, limit=LIMIT_BYTES):
@@ -29,7 +31,9 @@ def check_size(files, limit=LIMIT_BYTES):
         return total
     largest = sorted(files, key=lambda file: (-file["bytes"], file["name"]))[:5]
     named = ", ".join(f"{file['name']} ({file['bytes'] / 2**20:.1f} MiB)" for file in largest)
-    raise BundleError(f"the bundle has {total / 2**20:.1f} MiB, and {limit / 2**20:.0f} MiB are allowed; the largest are {named}")
+    raise BundleError(
+        f"the bundle has {total / 2**20:.1f} MiB, and {limit / 2**20:.0f} MiB are allowed; the largest are {named}"
+    )
 
 
 def write(folder, facts, limit=LIMIT_BYTES):
@@ -51,14 +55,16 @@ def read(folder):
 
 
 def verify(folder):
-    """Reads the manifest of `folder` and compares each file with it. Raises BundleError naming the first that differs."""
+    """The manifest of `folder`, after comparing each file with it. Raises BundleError naming the first that differs."""
     manifest = read(folder)
     for file in manifest["files"]:
         path = Path(folder) / file["name"]
         if not path.is_file():
             raise BundleError(f"{path} is missing from the bundle; copy it again")
         if path.stat().st_size != file["bytes"]:
-            raise BundleError(f"{path} has {path.stat().st_size} bytes and should have {file['bytes']}; copy the bundle again")
+            raise BundleError(
+                f"{path} has {path.stat().st_size} bytes and should have {file['bytes']}; copy the bundle again"
+            )
         if sha256(path) != file["sha256"]:
             raise BundleError(f"{path} is damaged: its SHA-256 is not the manifest's; copy the bundle again")
     return manifest

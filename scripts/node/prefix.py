@@ -1,4 +1,4 @@
-"""The packages of a bundle, unpacked below one folder and made to be found there, with nothing of the system touched."""
+"""The packages of a bundle, unpacked below one folder and made to be found there; nothing of the system is touched."""
 
 import os
 import platform
@@ -19,12 +19,16 @@ def check_machine(needs):
     """Raises BundleError when this machine is older than what the bundle's libraries need of it."""
     machine = platform.machine()
     if machine not in ("x86_64", "AMD64"):
-        raise BundleError(f"the bundle's packages are for x86-64, and this machine is {machine}; make them there with scripts/setup")
+        raise BundleError(
+            f"the bundle's packages are for x86-64, and this machine is {machine}; make them there with scripts/setup"
+        )
     for name, have in (("GLIBC", glibc_version()), ("GLIBCXX", glibcxx_version())):
         need = needs["versions"].get(name)
         if need and have and as_numbers(have) < as_numbers(need):
-            raise BundleError(f"the bundle's libraries need {name} {need}, and this machine has {have}; use a newer system, or install "
-                              "what scripts/setup names from its own packages and leave --bundle out")
+            raise BundleError(
+                f"the bundle's libraries need {name} {need}, and this machine has {have}; use a newer system, or "
+                "install what scripts/setup names from its own packages and leave --bundle out"
+            )
 
 
 def as_numbers(version):
@@ -40,7 +44,9 @@ def glibcxx_version():
     compiler = shutil.which("g++")
     if compiler is None:
         return None
-    library = subprocess.run([compiler, "-print-file-name=libstdc++.so.6"], capture_output=True, text=True, check=False).stdout.strip()
+    library = subprocess.run(
+        [compiler, "-print-file-name=libstdc++.so.6"], capture_output=True, text=True, check=False
+    ).stdout.strip()
     if not os.path.isfile(library):
         return None
     found = re.findall(rb"GLIBCXX_([0-9]+\.[0-9]+\.[0-9]+)\0", Path(library).read_bytes())
@@ -48,7 +54,10 @@ def glibcxx_version():
 
 
 def make(bundle, prefix):
-    """Unpacks the bundle's packages into `prefix`, unless they are there from the same bundle. Returns the CMake cache file to start with."""
+    """Unpacks the bundle's packages into `prefix`, unless they are there from this bundle.
+
+    Returns the file to start CMake with.
+    """
     told = manifest.verify(bundle)
     check_machine(told["needs"])
     cache = prefix / CACHE
@@ -115,14 +124,17 @@ exec "{prefix}/usr/bin/pkgconf" "$@"
 def initial_cache(prefix):
     """What CMake must know to find libraries below `prefix`, and programs to find them when they run."""
     libraries = f"{prefix}/usr/lib/{TRIPLET}"
-    # DT_RPATH, which serves the libraries of libraries too: HDF5 needs libcurl, and DT_RUNPATH of a program is for its own needs alone.
+    # DT_RPATH, which serves the libraries of libraries too: HDF5 needs libcurl, and a program's DT_RUNPATH is for what
+    # it needs itself.
     flags = f"-Wl,--disable-new-dtags -Wl,-rpath-link,{libraries}"
-    lines = [f"set(CMAKE_PREFIX_PATH \"{prefix}/usr\" CACHE PATH \"\")",
-             # Elsewhere than on Debian CMake would not look into lib/<this>.
-             f"set(CMAKE_LIBRARY_ARCHITECTURE {TRIPLET} CACHE STRING \"\")",
-             f"set(PKG_CONFIG_EXECUTABLE \"{prefix}/bin/pkg-config\" CACHE FILEPATH \"\")",
-             f"set(CMAKE_BUILD_RPATH \"{libraries}\" CACHE PATH \"\")",
-             # Configuration files of 2022 name CMake versions that CMake 4 no longer knows.
-             "set(CMAKE_POLICY_VERSION_MINIMUM 3.5 CACHE STRING \"\")"]
-    lines += [f"set(CMAKE_{kind}_LINKER_FLAGS \"{flags}\" CACHE STRING \"\")" for kind in ("EXE", "SHARED", "MODULE")]
+    lines = [
+        f'set(CMAKE_PREFIX_PATH "{prefix}/usr" CACHE PATH "")',
+        # Elsewhere than on Debian CMake would not look into lib/<this>.
+        f'set(CMAKE_LIBRARY_ARCHITECTURE {TRIPLET} CACHE STRING "")',
+        f'set(PKG_CONFIG_EXECUTABLE "{prefix}/bin/pkg-config" CACHE FILEPATH "")',
+        f'set(CMAKE_BUILD_RPATH "{libraries}" CACHE PATH "")',
+        # Configuration files of 2022 name CMake versions that CMake 4 no longer knows.
+        'set(CMAKE_POLICY_VERSION_MINIMUM 3.5 CACHE STRING "")',
+    ]
+    lines += [f'set(CMAKE_{kind}_LINKER_FLAGS "{flags}" CACHE STRING "")' for kind in ("EXE", "SHARED", "MODULE")]
     return "\n".join(lines) + "\n"

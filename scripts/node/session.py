@@ -19,12 +19,18 @@ NOT_BUILT = 2
 
 def parser(name, text):
     made = argparse.ArgumentParser(prog=name, description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
-    made.add_argument("--bundle", type=Path, help="what scripts/offline-bundle made; without it the system's packages are used")
+    made.add_argument(
+        "--bundle", type=Path, help="what scripts/offline-bundle made; without it the system's packages are used"
+    )
     made.add_argument("--build", type=Path, default=ROOT / "build/gpu", help="folder to build in (default: build/gpu)")
-    made.add_argument("--python", default=sys.executable, help="the interpreter whose packages may hold cuDNN, NCCL and PyTorch")
+    made.add_argument(
+        "--python", default=sys.executable, help="the interpreter whose packages may hold cuDNN, NCCL and PyTorch"
+    )
     made.add_argument("--minutes", type=float, default=9, help="for all of it, the build too (default: 9)")
     made.add_argument("--only", default="", metavar="REGEX", help="only what has a name like this")
-    made.add_argument("--build-only", action="store_true", help="build and stop; needs no GPU where --architecture is given")
+    made.add_argument(
+        "--build-only", action="store_true", help="build and stop; needs no GPU where --architecture is given"
+    )
     made.add_argument("--architecture", help="of the GPU, as CMake names it (default: that of the first GPU)")
     return made
 
@@ -54,7 +60,7 @@ def begin(name, arguments):
     out.mkdir(parents=True, exist_ok=True)
     found, reason = device.devices()
     for index, one in enumerate(found):
-        steps.say(f"{name}: cuda:{index} is {one['name']}, compute capability {one['architecture'][:-1]}.{one['architecture'][-1]}")
+        steps.say(f"{name}: cuda:{index} is {one['name']}, sm_{one['architecture']}")
     if not found and not (arguments.build_only and arguments.architecture):
         steps.fail(name, f"no GPU here: {reason}", NO_GPU)
     if device.driver():
@@ -64,7 +70,7 @@ def begin(name, arguments):
 
 
 def extend_path(python):
-    """Lets CMake and Ninja of pip be found beside their interpreter, and nvcc where CUDA is installed by default; what is in PATH goes before."""
+    """Lets CMake and Ninja of pip be found beside their interpreter, and nvcc where CUDA is by default; PATH goes before."""
     behind = [str(Path(python).parent), str(Path(sys.executable).parent), "/usr/local/cuda/bin"]
     os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), *behind])
 
@@ -77,7 +83,11 @@ def build(session, targets, benchmarks=False):
     """Configures and builds `targets`; ends the program where that fails."""
     extend_path(session.arguments.python)
     if missing_tools():
-        steps.fail(session.name, f"these are not in PATH: {', '.join(missing_tools())}; docs/gpu.md says what a machine must have", NOT_BUILT)
+        steps.fail(
+            session.name,
+            f"these are not in PATH: {', '.join(missing_tools())}; docs/gpu.md says what a machine must have",
+            NOT_BUILT,
+        )
     caches = []
     if session.arguments.bundle:
         steps.say(f"{session.name}: unpacking {session.arguments.bundle}")
@@ -88,15 +98,33 @@ def build(session, targets, benchmarks=False):
         take_test_data(session.arguments.bundle)
     caches.append(from_pip(session))
     with session.log("build.log") as log:
-        configure = ["cmake", "-S", str(ROOT), "-B", str(session.arguments.build), "-G", "Ninja",
-                     *[word for cache in caches for word in ("-C", str(cache))], "-DCMAKE_BUILD_TYPE=Release", "-DHOLDFAST_CUDA=ON",
-                     f"-DCMAKE_CUDA_ARCHITECTURES={session.architecture}", "-DHOLDFAST_WARNINGS_AS_ERRORS=OFF", "-DHOLDFAST_BUILD_TESTS=ON",
-                     "-DHOLDFAST_BUILD_EXAMPLES=ON", f"-DHOLDFAST_BUILD_BENCHMARKS={'ON' if benchmarks else 'OFF'}"]
+        configure = [
+            "cmake",
+            "-S",
+            str(ROOT),
+            "-B",
+            str(session.arguments.build),
+            "-G",
+            "Ninja",
+            *[word for cache in caches for word in ("-C", str(cache))],
+            "-DCMAKE_BUILD_TYPE=Release",
+            "-DHOLDFAST_CUDA=ON",
+            f"-DCMAKE_CUDA_ARCHITECTURES={session.architecture}",
+            "-DHOLDFAST_WARNINGS_AS_ERRORS=OFF",
+            "-DHOLDFAST_BUILD_TESTS=ON",
+            "-DHOLDFAST_BUILD_EXAMPLES=ON",
+            f"-DHOLDFAST_BUILD_BENCHMARKS={'ON' if benchmarks else 'OFF'}",
+        ]
         told = must(session, "configure", configure, 120, log)
         for line in re.findall(r".*Holdfast: .*", told):
             steps.say(f"{session.name}: {line.strip()}")
-        must(session, "build", ["cmake", "--build", str(session.arguments.build), "--parallel", str(os.cpu_count()), "--target", *targets],
-             session.clock.left(), log)
+        must(
+            session,
+            "build",
+            ["cmake", "--build", str(session.arguments.build), "--parallel", str(os.cpu_count()), "--target", *targets],
+            session.clock.left(),
+            log,
+        )
 
 
 def must(session, step, command, limit, log):
@@ -105,7 +133,11 @@ def must(session, step, command, limit, log):
     code, told, seconds = steps.run(command, min(limit, session.clock.left()), log)
     if code != 0:
         steps.say(told[-6000:])
-        how = f"was cut off after {seconds:.0f} s; the same command goes on where it stopped" if code is None else f"failed with code {code}"
+        how = (
+            f"was cut off after {seconds:.0f} s; the same command goes on where it stopped"
+            if code is None
+            else f"failed with code {code}"
+        )
         steps.fail(session.name, f"{step} {how}; the whole log: {log.name}", NOT_BUILT)
     steps.say(f"{session.name}: {step} took {seconds:.0f} s")
     return told
@@ -140,7 +172,7 @@ class Command:
 
 
 def commands(path, places):
-    """The commands of a file with lines `NAME | SECONDS | COMMAND`; {bin}, {work}, {out} and {python} in them are `places`."""
+    """The commands of a file with lines `NAME | SECONDS | COMMAND`, in which {bin} and the like are `places`."""
     if not path.is_file():
         return []
     listed = []
@@ -180,7 +212,9 @@ def row(name, code, told, seconds):
     skipped = re.search(r"\[  SKIPPED \] (\d+) tests?, listed below", told)
     if code != 0:
         failed = re.findall(r"^\[  FAILED  \] (\S+?),? \(\d+ ms\)", told, re.MULTILINE)
-        return steps.Row(name, steps.FAILED, seconds, "; ".join(failed[:3]) if failed else f"code {code}: {last_words(told)}")
+        return steps.Row(
+            name, steps.FAILED, seconds, "; ".join(failed[:3]) if failed else f"code {code}: {last_words(told)}"
+        )
     if tests and skipped:
         everything = tests.group(1) == skipped.group(1)
         detail = f"{skipped.group(1)} of {tests.group(1)} tests were skipped"

@@ -21,6 +21,7 @@ class Row:
 @dataclass
 class Clock:
     """The time that is left of a budget."""
+
     seconds: float
     now: callable = time.monotonic
     begun: float = field(init=False)
@@ -41,8 +42,15 @@ def run(command, limit, log, environment=None, folder=None):
     log.flush()
     place = os.path.getsize(log.name)
     try:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=folder, start_new_session=True,
-                                   env={**os.environ, **(environment or {})})
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            cwd=folder,
+            start_new_session=True,
+            env={**os.environ, **(environment or {})},
+        )
     except OSError as failure:
         log.write(f"{failure}\n".encode())
         log.flush()

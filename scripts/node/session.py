@@ -70,7 +70,7 @@ def begin(name, arguments):
 
 
 def extend_path(python):
-    """Lets CMake and Ninja of pip be found beside their interpreter, and nvcc where CUDA is by default; PATH goes before."""
+    """Lets CMake and Ninja of pip be found beside their interpreter, and nvcc where CUDA is by default, behind PATH."""
     behind = [str(Path(python).parent), str(Path(sys.executable).parent), "/usr/local/cuda/bin"]
     os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), *behind])
 

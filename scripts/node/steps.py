@@ -56,18 +56,33 @@ def run(command, limit, log, environment=None, folder=None):
         log.flush()
         return 127, output_since(log, place), time.monotonic() - begun
     try:
-        code = process.wait(limit)
-    except subprocess.TimeoutExpired:
-        code = None
+        code = wait(process, limit)
     finally:
         end(process)
+    if received:
+        sys.exit(128 + received[0])
     return code, output_since(log, place), time.monotonic() - begun
+
+
+# Signals that told this program to end. Not an exception: that could hit the moment in which a process is started.
+received = []
 
 
 def end_with_what_runs():
     """Makes the program, when it is told to end, end what it started first: that runs in sessions of its own."""
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda received, frame: sys.exit(128 + received))
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, lambda told, frame: received.append(told))
+
+
+def wait(process, limit):
+    """Its exit code; None when the limit is over or this program was told to end before."""
+    until = time.monotonic() + limit
+    while not received and time.monotonic() < until:
+        try:
+            return process.wait(min(0.2, max(0, until - time.monotonic())))
+        except subprocess.TimeoutExpired:
+            pass
+    return process.poll()
 
 
 def end(process):

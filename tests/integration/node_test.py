@@ -1,4 +1,4 @@
-"""The scripts for machines without internet: bundles, their unpacking, how steps end, and what there is without a GPU."""
+"""The scripts for machines without internet: bundles, their unpacking, how steps end, what there is without a GPU."""
 
 import io
 import lzma

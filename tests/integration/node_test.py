@@ -1,6 +1,7 @@
 """The scripts for machines without internet: bundles, their unpacking, how steps end, what there is without a GPU."""
 
 import io
+import json
 import lzma
 import os
 import signal
@@ -388,6 +389,93 @@ int cuDeviceGetAttribute(int* value, int attribute, int device) {
 
         self.assertEqual(found, [])
         self.assertIn("ended with code -6", reason)
+
+
+class WithGpu(InFolder):
+    """The whole of gpu-test, with a driver that knows a device and with tools that do as if they built."""
+
+    TESTS = ("gpu_good", "gpu_bad", "gpu_slow")
+
+    def setUp(self):
+        super().setUp()
+        source = self.file("driver.c", Device.DRIVER)
+        subprocess.run(["gcc", "-shared", "-fPIC", "-o", self.folder / "libcuda.so.1", source], check=True, timeout=60)
+        for name, ends in zip(self.TESTS, ("exit 0", "echo broken; exit 1", "echo begun; sleep 600")):
+            self.program(name, ends)
+        listed = [
+            {"name": name, "command": [str(self.folder / name)], "properties": [{"name": "TIMEOUT", "value": limit}]}
+            for name, limit in zip(self.TESTS, (60, 60, 1))
+        ]
+        self.program(
+            "cmake", 'echo "$@" >>' + str(self.folder / "cmake.log") + "; echo '-- Holdfast: CUDA back end: yes'"
+        )
+        self.program("ctest", f"echo '{json.dumps({'tests': listed})}'")
+        self.program("compute-sanitizer", 'while [ "${1#-}" != "$1" ]; do shift 2; done; exec "$@"')
+        for tool in ("ninja", "nvcc"):
+            self.program(tool, "exit 0")
+
+    def program(self, name, body):
+        self.file(name, f"#!/bin/sh\n{body}\n".encode()).chmod(0o755)
+
+    def gpu_test(self, *options):
+        environment = {
+            **os.environ,
+            "LD_LIBRARY_PATH": str(self.folder),
+            "PATH": f"{self.folder}:{os.environ['PATH']}",
+            "OUT": str(self.folder / "out"),
+        }
+        command = [ROOT / "scripts/gpu-test", "--build", self.folder / "build", *options]
+        return subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment, check=False)
+
+    def test_builds_for_the_devices_that_are_there(self):
+        ended = self.gpu_test("--only", "gpu_good")
+
+        self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
+        self.assertIn("-DCMAKE_CUDA_ARCHITECTURES=90-real;91-real", (self.folder / "cmake.log").read_text())
+        self.assertRegex(ended.stdout, r"gpu_good +passed")
+
+    def test_each_program_has_its_row_and_the_worst_decides(self):
+        ended = self.gpu_test("--only", "gpu_")
+
+        self.assertEqual(ended.returncode, 1)
+        self.assertRegex(ended.stdout, r"gpu_good +passed")
+        self.assertRegex(ended.stdout, r"gpu_bad +FAILED .* code 1: broken")
+        self.assertRegex(ended.stdout, r"gpu_slow +CUT OFF .* begun")
+        self.assertIn("gpu_slow", (self.folder / "out/gpu-test.txt").read_text())
+        self.assertIn("broken", (self.folder / "out/tests.log").read_text())
+
+    def test_each_tool_of_the_sanitizer_gets_each_program(self):
+        ended = self.gpu_test("--sanitize", "memcheck,racecheck", "--only", "good|bad")
+
+        self.assertEqual(ended.returncode, 1)
+        self.assertRegex(ended.stdout, r"gpu_good memcheck +passed")
+        self.assertRegex(ended.stdout, r"gpu_good racecheck +passed")
+        self.assertRegex(ended.stdout, r"gpu_bad racecheck +FAILED")
+
+    def test_what_cannot_be_built_shows_why_with_a_code_of_its_own(self):
+        self.program("cmake", "echo 'Could NOT find HDF5'; exit 1")
+
+        ended = self.gpu_test()
+
+        self.assertEqual(ended.returncode, session.NOT_BUILT)
+        self.assertIn("Could NOT find HDF5", ended.stdout)
+        self.assertIn("configure failed with code 1", ended.stderr)
+
+    def test_a_damaged_bundle_is_not_built_from(self):
+        self.file("bundle/packages/p.deb", b"x")
+        manifest.write(self.folder / "bundle", {"needs": {"versions": {}}})
+        self.file("bundle/packages/p.deb", b"y")
+
+        ended = self.gpu_test("--bundle", self.folder / "bundle")
+
+        self.assertEqual(ended.returncode, session.NOT_BUILT)
+        self.assertIn("p.deb is damaged", ended.stderr)
+
+    def test_nothing_to_run_is_no_success(self):
+        ended = self.gpu_test("--only", "no such test")
+
+        self.assertEqual(ended.returncode, 1)
+        self.assertIn("nothing to run", ended.stderr)
 
 
 class WithoutGpu(InFolder):

@@ -8,7 +8,7 @@ import subprocess
 import tarfile
 from pathlib import Path
 
-from node.manifest import BundleError
+from node.manifest import BundleError, sha256
 
 # What a machine with a compiler has itself, and what packages name but Holdfast does not use.
 LEFT_OUT = re.compile(
@@ -82,8 +82,9 @@ def fetch(packages, cache):
             for path in cache.glob(f"{name}_*%3a*.deb"):
                 path.rename(paths[name])
     for name, path in paths.items():
-        if not path.is_file():
-            raise BundleError(f"apt-get downloaded no {path.name}")
+        if not path.is_file() or sha256(path) != packages[name]["SHA256"]:
+            path.unlink(missing_ok=True)
+            raise BundleError(f"{path.name} is not what apt says of it; run apt-get update and try again")
     return list(paths.values())
 
 

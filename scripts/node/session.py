@@ -190,6 +190,9 @@ def run_listed(session, listed, log, environment=None):
     """One row for each command, in order; what has no time left is not run, and said to be."""
     rows = []
     for command in listed:
+        if not command.words:
+            rows.append(steps.Row(command.name, steps.NOT_RUN, 0, "it was not built"))
+            continue
         limit = min(command.seconds, session.clock.left())
         if limit < 1:
             rows.append(steps.Row(command.name, steps.NOT_RUN, 0, "no time was left"))

@@ -444,6 +444,14 @@ class WithGpu(InFolder):
         self.assertIn("gpu_slow", (self.folder / "out/gpu-test.txt").read_text())
         self.assertIn("broken", (self.folder / "out/tests.log").read_text())
 
+    def test_a_program_that_was_not_built_is_told(self):
+        self.program("ctest", f"echo '{json.dumps({'tests': [{'name': 'gpu_unbuilt'}]})}'")
+
+        ended = self.gpu_test("--only", "gpu_")
+
+        self.assertEqual(ended.returncode, 1)
+        self.assertRegex(ended.stdout, r"gpu_unbuilt +NOT RUN .* it was not built")
+
     def test_each_tool_of_the_sanitizer_gets_each_program(self):
         ended = self.gpu_test("--sanitize", "memcheck,racecheck", "--only", "good|bad")
 

@@ -12,7 +12,7 @@ from node.manifest import BundleError
 
 TRIPLET = "x86_64-linux-gnu"
 CACHE = "holdfast-prefix.cmake"
-STAMP = "bundle.sha256"
+STAMP = "packages.sha256"
 
 
 def check_machine(needs):
@@ -62,7 +62,9 @@ def make(bundle, prefix):
     check_machine(told["needs"])
     cache = prefix / CACHE
     stamp = prefix / STAMP
-    mark = manifest.sha256(Path(bundle) / manifest.NAME) + " " + str(prefix) + "\n"
+    packages = [file for file in told["files"] if file["name"].endswith(".deb")]
+    # Where it lies is part of it: the files below name the folder.
+    mark = "".join(f"{file['sha256']}  {file['name']}\n" for file in packages) + f"{prefix}\n"
     if stamp.is_file() and stamp.read_text() == mark:
         return cache
     if prefix.exists() and not stamp.is_file() and any(prefix.iterdir()):
@@ -74,9 +76,8 @@ def make(bundle, prefix):
     # Packages of Debian 12 have some files in /lib, which is /usr/lib there.
     (prefix / "usr/lib").mkdir(parents=True)
     (prefix / "lib").symlink_to("usr/lib")
-    for file in told["files"]:
-        if file["name"].endswith(".deb"):
-            debian.unpack(Path(bundle) / file["name"], prefix)
+    for file in packages:
+        debian.unpack(Path(bundle) / file["name"], prefix)
     rewrite_links(prefix)
     rewrite_package_files(prefix)
     write_pkg_config(prefix)

@@ -166,18 +166,32 @@ class Packages(InFolder):
         )
         self.assertIn(f'set(CMAKE_PREFIX_PATH "{made}/usr"', cache.read_text())
 
-    def test_what_is_unpacked_is_left_until_the_bundle_changes(self):
+    def test_what_is_unpacked_is_left_until_a_package_changes(self):
         bundle = self.bundle()
         made = self.folder / "prefix"
         prefix.make(bundle, made)
         (made / "mine").touch()
 
+        self.file("bundle/holdfast.tar.gz", b"other sources")
+        manifest.write(bundle, {"needs": {"versions": {}}})
         prefix.make(bundle, made)
         self.assertTrue((made / "mine").exists())
 
+        self.file("bundle/packages/p.deb", self.deb({"./usr/include/x.h": b"x"}))
         manifest.write(bundle, {"needs": {"versions": {}}})
         prefix.make(bundle, made)
         self.assertFalse((made / "mine").exists())
+        self.assertTrue((made / "usr/include/x.h").exists())
+
+    def test_what_broke_off_half_way_is_unpacked_anew(self):
+        bundle = self.bundle()
+        made = self.folder / "prefix"
+        with mock.patch.object(debian, "unpack", side_effect=manifest.BundleError("broke off")):
+            self.assertRaises(manifest.BundleError, prefix.make, bundle, made)
+
+        prefix.make(bundle, made)
+
+        self.assertTrue((made / "usr/lib/x86_64-linux-gnu/libz.so.1").exists())
 
     def test_a_folder_of_somebody_else_is_not_overwritten(self):
         self.file("prefix/thesis.tex", b"x")

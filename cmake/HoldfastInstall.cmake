@@ -2,6 +2,10 @@ include(CMakePackageConfigHelpers)
 install(TARGETS holdfast_base holdfast_format holdfast_recovery holdfast_resilience_testing holdfast_sdk EXPORT HoldfastTargets
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS holdfast_worker EXPORT HoldfastTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(HOLDFAST_BUILDS_CUDA)
+  # Names no folder of this machine: cuDNN is where the loader looks, or CMAKE_INSTALL_RPATH says where.
+  install(TARGETS holdfast_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
 install(TARGETS holdfast RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS holdfast-hdf5-reader RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/holdfast)
 foreach(part base format recovery testing sdk)

@@ -69,7 +69,11 @@ StepRunner::StepRunner(Replica::Place& place, Trainable& trainable)
     const int slots = ShardAccumulator::slots_needed(shape.deal.most(), workers_of(place));
     communicator_ = make_device_communicator(
         std::move(communicator_), memory(),
-        {.deal = shape.deal, .slots = slots, .gradient_floats = gradient_floats_, .tail_floats = shape.tail_floats});
+        {.deal = shape.deal,
+         .slots = slots,
+         .gradient_floats = gradient_floats_,
+         .tail_floats = shape.tail_floats,
+         .connect_timeout = std::chrono::duration_cast<std::chrono::milliseconds>(place.collective_timeout)});
   }
   accumulator_ = std::make_unique<ShardAccumulator>(ShardTree(place.shards), local_, communicator_->slots(), memory());
 }

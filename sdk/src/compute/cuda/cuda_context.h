@@ -52,6 +52,7 @@ class CudaContext {
   };
   [[nodiscard]] Turn take_turn() { return Turn(*this); }
 
+  int device_number() const { return device_; }
   std::string device() const { return "cuda:" + std::to_string(device_); }
   const std::string& device_model() const { return device_model_; }  // "NVIDIA H200"
   int multiprocessors() const { return multiprocessors_; }

@@ -31,6 +31,7 @@ bool ends_use_of_device(cudaError_t status) {
 }
 
 static ErrorCode code_of(cudaError_t status) {
+  if (ends_use_of_device(status)) return ErrorCode::device_failed;
   switch (status) {
     case cudaErrorMemoryAllocation:
       return ErrorCode::out_of_memory;
@@ -74,7 +75,7 @@ void check_cublas(cublasStatus_t status, const std::string& call) {
   if (status == CUBLAS_STATUS_ALLOC_FAILED) throw Error(ErrorCode::out_of_memory, sentence);
   const bool can_never_work = status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE ||
                               status == CUBLAS_STATUS_ARCH_MISMATCH;
-  throw Error(can_never_work ? ErrorCode::unsupported : ErrorCode::unavailable, sentence);
+  throw Error(can_never_work ? ErrorCode::unsupported : ErrorCode::device_failed, sentence);
 }
 
 static ErrorCode code_of(cudnnStatus_t status) {
@@ -84,7 +85,7 @@ static ErrorCode code_of(cudnnStatus_t status) {
   }
   const int category = CUDNN_STATUS_CATEGORY(static_cast<int>(status));
   const bool can_never_work = category == CUDNN_STATUS_NOT_SUPPORTED || category == CUDNN_STATUS_BAD_PARAM;
-  return can_never_work ? ErrorCode::unsupported : ErrorCode::unavailable;
+  return can_never_work ? ErrorCode::unsupported : ErrorCode::device_failed;
 }
 
 void check_cudnn(cudnnStatus_t status, const std::string& call) {

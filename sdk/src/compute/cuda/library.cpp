@@ -5,8 +5,11 @@
 #include <cstring>
 
 #include "collective/device_communicator.h"
+#include "collective/nccl/cuda_collective_stream.h"
+#include "collective/nccl/nccl_communicator.h"
 #include "compute/cuda/cuda_backend.h"
 #include "compute/cuda/cuda_error.h"
+#include "compute/cuda/cuda_memory_space.h"
 #include "compute/cuda_library.h"
 
 namespace holdfast::compute {
@@ -26,9 +29,15 @@ class LoadedLibrary final : public CudaLibrary {
     return devices;
   }
 
-  std::unique_ptr<Communicator> make_communicator(std::unique_ptr<Communicator>, MemorySpace&,
-                                                  const DeviceCommunicatorShape&) override {
-    throw Error(ErrorCode::unavailable, "this version of Holdfast has no collectives for CUDA devices yet");
+  std::unique_ptr<Communicator> make_communicator(std::unique_ptr<Communicator> host, MemorySpace& memory,
+                                                  const DeviceCommunicatorShape& shape) override {
+    auto* const space = dynamic_cast<CudaMemorySpace*>(&memory);
+    HOLDFAST_ASSERT(space != nullptr);
+    CudaContext& context = space->context();
+    const CudaContext::Turn turn = context.take_turn();
+    return make_nccl_communicator(std::move(host), memory,
+                                  std::make_shared<CudaCollectiveStream>(context.device_number(), context.stream()),
+                                  shape);
   }
 
   std::unique_ptr<Backend> make_backend(int device) override { return make_cuda_backend(device, MatrixPrecision::f32); }

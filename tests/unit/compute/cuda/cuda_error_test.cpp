@@ -39,7 +39,7 @@ TEST(CudaError, TellsWhatEndsTheUseOfTheDevice) {
     EXPECT_TRUE(ends_use_of_device(sticky)) << cudaGetErrorName(sticky);
     const auto error = thrown_by([&] { check_cuda(sticky, "call"); });
     ASSERT_TRUE(error);
-    EXPECT_EQ(error->code(), ErrorCode::unavailable);
+    EXPECT_EQ(error->code(), ErrorCode::device_failed);
     EXPECT_THAT(error->what(), testing::HasSubstr("a new one must go on"));
   }
   for (const cudaError_t passing : {cudaErrorMemoryAllocation, cudaErrorInvalidValue, cudaErrorNotReady}) {

@@ -1,16 +1,25 @@
-// The one symbol of the shared library.
+// The one symbol of the shared library: here, for it hands out collectives, too, and compute/ knows nothing of those.
 
 #include <cuda_runtime_api.h>
 
 #include <cstring>
 
 #include "collective/device_communicator.h"
+#include "collective/nccl/cuda_collective_stream.h"
+#include "collective/nccl/nccl_communicator.h"
 #include "compute/cuda/cuda_backend.h"
 #include "compute/cuda/cuda_error.h"
+#include "compute/cuda/cuda_memory_space.h"
 #include "compute/cuda_library.h"
 
 namespace holdfast::compute {
 namespace {
+
+std::shared_ptr<CudaCollectiveStream> make_stream(CudaMemorySpace& memory) {
+  CudaContext& context = memory.context();
+  const CudaContext::Turn turn = context.take_turn();
+  return std::make_shared<CudaCollectiveStream>(context.device_index(), context.stream());
+}
 
 class LoadedLibrary final : public CudaLibrary {
  public:
@@ -26,9 +35,9 @@ class LoadedLibrary final : public CudaLibrary {
     return devices;
   }
 
-  std::unique_ptr<Communicator> make_communicator(std::unique_ptr<Communicator>, MemorySpace&,
-                                                  const DeviceCommunicatorShape&) override {
-    throw Error(ErrorCode::unavailable, "this version of Holdfast has no collectives for CUDA devices yet");
+  std::unique_ptr<Communicator> make_communicator(std::unique_ptr<Communicator> host, MemorySpace& memory,
+                                                  const DeviceCommunicatorShape& shape) override {
+    return make_nccl_communicator(std::move(host), memory, make_stream(dynamic_cast<CudaMemorySpace&>(memory)), shape);
   }
 
   std::unique_ptr<Backend> make_backend(int device) override { return make_cuda_backend(device, MatrixPrecision::f32); }

@@ -68,9 +68,9 @@ NcclConnection::NcclConnection(std::shared_ptr<NcclLibrary> library, std::shared
       kept_(std::move(kept)),
       bounds_(bounds) {
   if (library_->was_given_up()) {
-    throw Error(ErrorCode::deadline_exceeded, "NCCL " + library_->version_text() +
-                                                  " in this process did not recover from an earlier failure on " +
-                                                  stream_->device() + "; the process must be replaced");
+    throw Error(ErrorCode::device_failed, "NCCL " + library_->version_text() +
+                                              " in this process did not recover from an earlier failure on " +
+                                              stream_->device() + "; the process must be replaced");
   }
   connect(deadline);
 }
@@ -187,7 +187,7 @@ void NcclConnection::fail(Result result, const std::string& what, Deadline deadl
   if (may_be_a_peer(result) && is_verdict_passed(deadline)) {
     throw GenerationEnded("the generation was ended when " + why);
   }
-  throw Error(is_setting(result) && !is_connected_ ? ErrorCode::unavailable : ErrorCode::input_output, why);
+  throw Error(is_setting(result) && !is_connected_ ? ErrorCode::unavailable : ErrorCode::device_failed, why);
 }
 
 bool NcclConnection::is_verdict_passed(Deadline deadline) const {
@@ -216,7 +216,7 @@ void NcclConnection::require_aborted(const std::string& why) {
   const std::string how = library_->survives_abort()
                               ? "NCCL did not let go within " + std::to_string(bounds_.abort.count()) + " ms"
                               : "this version of NCCL cannot connect again in a process; use 2.28.9 or newer";
-  throw Error(ErrorCode::deadline_exceeded, why + "; " + how + ", so this process must be replaced");
+  throw Error(ErrorCode::device_failed, why + "; " + how + ", so this process must be replaced");
 }
 
 bool NcclConnection::abort() noexcept {

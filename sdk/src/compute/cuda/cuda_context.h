@@ -52,8 +52,8 @@ class CudaContext {
   };
   [[nodiscard]] Turn take_turn() { return Turn(*this); }
 
-  int device_number() const { return device_; }
   std::string device() const { return "cuda:" + std::to_string(device_); }
+  int device_index() const { return device_; }
   const std::string& device_model() const { return device_model_; }  // "NVIDIA H200"
   int multiprocessors() const { return multiprocessors_; }
   int compute_capability() const { return compute_capability_; }  // 90 for 9.0

@@ -159,7 +159,7 @@ TEST_F(NcclConnectionTest, GivesTheProcessUpWhenAnAbortHangs) {
 
   const Error error = error_of([&] { pair.connection->wait("reception", soon()); });
 
-  EXPECT_FALSE(is_generation_ended(error));
+  EXPECT_EQ(error.code(), ErrorCode::device_failed);
   EXPECT_TRUE(says(error, "must be replaced")) << error.what();
   EXPECT_TRUE(library()->was_given_up());
 }
@@ -243,6 +243,7 @@ TEST_F(NcclConnectionTest, ConnectsNoMoreWhereTheProcessWasGivenUp) {
                                     soon());
   });
 
+  EXPECT_EQ(error.code(), ErrorCode::device_failed);
   EXPECT_TRUE(says(error, "must be replaced")) << error.what();
 }
 
@@ -252,7 +253,7 @@ TEST_F(NcclConnectionTest, AsksForAnotherProcessWhereTheVersionDoesNotSurviveAnA
 
   const Error error = connect_alone(cancel_once_connecting, soon());
 
-  EXPECT_FALSE(is_generation_ended(error));
+  EXPECT_EQ(error.code(), ErrorCode::device_failed);
   EXPECT_TRUE(says(error, "must be replaced") && says(error, "2.28.9 or newer")) << error.what();
   EXPECT_EQ(fake_nccl_calls("ncclCommAbort", 0), 0);
 }
@@ -297,7 +298,7 @@ TEST_F(NcclConnectionTest, FailsWhenNobodyElseSaysThatAPeerIsGone) {
 
   const Error error = error_of([&] { pair.connection->wait("reception", soon()); });
 
-  EXPECT_EQ(error.code(), ErrorCode::input_output);
+  EXPECT_EQ(error.code(), ErrorCode::device_failed);
   EXPECT_TRUE(says(error, "remote process exited") && says(error, "the fake's last error")) << error.what();
 }
 
@@ -307,7 +308,7 @@ TEST_F(NcclConnectionTest, NamesTheCallThatFailed) {
 
   const Error error = error_of([&] { pair.queue_receive(); });
 
-  EXPECT_EQ(error.code(), ErrorCode::input_output);
+  EXPECT_EQ(error.code(), ErrorCode::device_failed);
   EXPECT_TRUE(says(error, "ncclRecv of the reception failed for rank 0 of 2 on fake:0")) << error.what();
 }
 

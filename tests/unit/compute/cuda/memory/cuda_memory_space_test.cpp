@@ -164,7 +164,7 @@ TEST_F(CudaMemory, ThrowsWhatWentWrongOnTheDeviceBefore) {
     content_of(a);
     FAIL() << "nothing was thrown";
   } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::unavailable);
+    EXPECT_EQ(error.code(), ErrorCode::device_failed);
     EXPECT_THAT(error.what(), testing::HasSubstr("cudaErrorIllegalAddress"));
     EXPECT_THAT(error.what(), testing::HasSubstr("a new one must go on"));
   }

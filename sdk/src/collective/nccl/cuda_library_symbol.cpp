@@ -1,4 +1,4 @@
-// The one symbol of the shared library.
+// The one symbol of the shared library: here, for it hands out collectives, too, and compute/ knows nothing of those.
 
 #include <cuda_runtime_api.h>
 
@@ -14,6 +14,12 @@
 
 namespace holdfast::compute {
 namespace {
+
+std::shared_ptr<CudaCollectiveStream> make_stream(CudaMemorySpace& memory) {
+  CudaContext& context = memory.context();
+  const CudaContext::Turn turn = context.take_turn();
+  return std::make_shared<CudaCollectiveStream>(context.device_index(), context.stream());
+}
 
 class LoadedLibrary final : public CudaLibrary {
  public:
@@ -31,13 +37,7 @@ class LoadedLibrary final : public CudaLibrary {
 
   std::unique_ptr<Communicator> make_communicator(std::unique_ptr<Communicator> host, MemorySpace& memory,
                                                   const DeviceCommunicatorShape& shape) override {
-    auto* const space = dynamic_cast<CudaMemorySpace*>(&memory);
-    HOLDFAST_ASSERT(space != nullptr);
-    CudaContext& context = space->context();
-    const CudaContext::Turn turn = context.take_turn();
-    return make_nccl_communicator(std::move(host), memory,
-                                  std::make_shared<CudaCollectiveStream>(context.device_number(), context.stream()),
-                                  shape);
+    return make_nccl_communicator(std::move(host), memory, make_stream(dynamic_cast<CudaMemorySpace&>(memory)), shape);
   }
 
   std::unique_ptr<Backend> make_backend(int device) override { return make_cuda_backend(device, MatrixPrecision::f32); }

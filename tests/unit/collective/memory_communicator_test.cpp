@@ -167,7 +167,8 @@ TEST(MemoryCommunicator, ReducesInMemoryThatWasUsedBefore) {
   run_ranks(2, group, [&](int rank) {
     for (int generation = 1; generation <= 3; ++generation) {
       const auto communicator = group.connect(shape_of(rank, 2, 2, kFloats));
-      std::fill(communicator->slots()[0].gradients.begin(), communicator->slots()[0].gradients.end(), static_cast<float>(generation));
+      std::fill(communicator->slots()[0].gradients.begin(), communicator->slots()[0].gradients.end(),
+                static_cast<float>(generation));
       const int slot = 0;
       const std::span<const float> sum = communicator->reduce(std::span(&slot, 1), {0, kFloats}, soon()).gradients;
       for (const float value : sum) wrong += value == 2.0F * static_cast<float>(generation) ? 0 : 1;
@@ -280,7 +281,8 @@ TEST(MemoryCommunicator, KeepsReductionAndBroadcastApart) {
   run_ranks(kRanks, group, [&](int rank) {
     const auto communicator = group.connect(shape_of(rank, kRanks, kRanks, kFloats));
     for (int round = 0; round < 200; ++round) {
-      std::fill(communicator->slots()[0].gradients.begin(), communicator->slots()[0].gradients.end(), static_cast<float>(round));
+      std::fill(communicator->slots()[0].gradients.begin(), communicator->slots()[0].gradients.end(),
+                static_cast<float>(round));
       const int slot = 0;
       const std::span<const float> sum = communicator->reduce(std::span(&slot, 1), {0, kFloats}, soon()).gradients;
       if (std::any_of(sum.begin(), sum.end(), [&](float value) { return value != 3.0F * static_cast<float>(round); }))

@@ -5,7 +5,6 @@
 
 #include "compute/cuda_library.h"
 #include "holdfast/base/error.h"
-#include "holdfast/recovery/launch.h"
 
 namespace holdfast {
 namespace {
@@ -63,7 +62,7 @@ ReplicaDevices devices_of(const SuperviseOptions& options) {
     check_listed(options.devices);
     return {static_cast<int>(options.devices.size()), options.devices};
   }
-  if (options.kind == DeviceKind::cpu) return {options.replicas == 0 ? recovery::core_count() : options.replicas};
+  if (options.kind == DeviceKind::cpu) return {options.replicas};
   const int count = cuda_device_count();
   const int replicas = options.replicas == 0 ? count : options.replicas;
   if (replicas > count) {

@@ -10,7 +10,7 @@
 namespace holdfast {
 
 struct ReplicaDevices {
-  int replicas = 0;                  // as asked for, whether or not so many are possible
+  int replicas = 0;                  // as asked for, whether or not so many are possible; 0: one for each core
   std::vector<std::string> names{};  // one for each replica; empty: whatever cores are free
 };
 

@@ -164,7 +164,7 @@ std::vector<std::string> all_faults(const SuperviseOptions& options, int ranks) 
 
 recovery::RunOutcome watch(int argc, char** argv, const SuperviseOptions& options) {
   const ReplicaDevices devices = devices_of(options);
-  const int replicas = devices.replicas;
+  const int replicas = devices.replicas == 0 ? recovery::core_count() : devices.replicas;
   const RunChoices choices = settle_choices(options, replicas);
   check_numbers(choices, replicas);
   const std::vector<std::string> faults = all_faults(options, replicas + options.spares);

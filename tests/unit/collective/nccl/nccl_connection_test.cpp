@@ -29,6 +29,7 @@ class NcclConnectionTest : public NcclTest {
   // Rank 0 in the test's own thread, rank 1 in another, which leaves the group to itself when it is connected.
   struct Pair {
     explicit Pair(NcclConnectionTest& test) : group(2), control(connect_control(group, 0, 2)) {
+      test.library();
       peer_thread = std::thread([&] {
         peer_control = connect_control(group, 1, 2);
         peer.emplace(test.library(), std::make_shared<FakeCollectiveStream>(), *peer_control, nullptr, NcclBounds{},
@@ -207,7 +208,7 @@ TEST_F(NcclConnectionTest, KeepsWhatADeviceMayStillUse) {
   bounds.abort = 50ms;
   ThreadGroup group(2);
   const auto memory = std::make_shared<int>(7);
-  const std::weak_ptr<int> seen = memory;
+  library();
   std::unique_ptr<MemoryCommunicator> controls[] = {connect_control(group, 0, 2), connect_control(group, 1, 2)};
   run_ranks(2, group, [&](int rank) {
     const NcclConnection connection(library(), std::make_shared<FakeCollectiveStream>(), *controls[rank],

@@ -54,7 +54,7 @@ TEST_F(DeviceArrays, HaveTheDigestOfTheHostForEachLength) {
 }
 
 TEST_F(DeviceArrays, HaveTheDigestOfTheHostAroundLeaves) {
-  for (const std::size_t leaves : {1, 2, 9, 1000}) {
+  for (const std::size_t leaves : {1, 2, 40}) {
     for (const std::size_t padding : {0, 1}) {
       expect_host_digest({leaves * kLeafFloats - 1}, padding);
       expect_host_digest({leaves * kLeafFloats}, padding);

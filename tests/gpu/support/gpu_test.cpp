@@ -1,7 +1,6 @@
 #include "gpu/support/gpu_test.h"
 
 #include <bit>
-#include <filesystem>
 
 #include "holdfast/core/random.h"
 
@@ -19,8 +18,8 @@ std::vector<float> DeviceArray::values() const {
 }
 
 void GpuTest::SetUp() {
-  if (!std::filesystem::exists("/dev/nvidiactl")) GTEST_SKIP() << "this machine has no CUDA device (no /dev/nvidiactl)";
-  backend_ = compute::make_cuda_backend("cuda:0");
+  backend_ = backend_under_test();
+  if (backend_ == nullptr) GTEST_SKIP() << "this machine has no CUDA device (no /dev/nvidiactl)";
   ASSERT_NE(backend_->device_kernels(), nullptr);
 }
 

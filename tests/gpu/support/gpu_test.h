@@ -15,6 +15,9 @@
 
 namespace holdfast {
 
+// Null on a machine without a device.
+std::unique_ptr<compute::Backend> backend_under_test();
+
 // Floats on the device, from `padding` floats behind a place that is aligned on.
 class DeviceArray {
  public:

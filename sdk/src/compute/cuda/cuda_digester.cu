@@ -3,7 +3,7 @@
 
 #include "compute/cuda/cuda_digester.h"
 #include "compute/cuda/cuda_error.h"
-#include "compute/cuda/cuda_launch.h"
+#include "compute/cuda/cuda_launch.cuh"
 
 namespace holdfast::compute {
 namespace {
@@ -168,7 +168,7 @@ void CudaDigester::queue(std::span<const std::span<const float>> arrays, cudaStr
   check_cuda(cudaMemcpyAsync(memory.pieces, memory.host_pieces, pieces * sizeof(Piece), cudaMemcpyHostToDevice, stream),
              "cudaMemcpyAsync of the list of arrays of a digest");
   const unsigned blocks = block_count(static_cast<std::int64_t>(leaves * xxh3::kLanes), kThreads);
-  digest_kernel<<<blocks, kThreads, 0, stream>>>(memory.pieces, pieces, bytes, memory.leaves);
+  launch(digest_kernel, blocks, kThreads, stream, memory.pieces, pieces, bytes, memory.leaves);
   check_launch("digest", {{"arrays", pieces}, {"bytes", static_cast<std::int64_t>(bytes)}});
   check_cuda(
       cudaMemcpyAsync(memory.host_leaves, memory.leaves, leaves * sizeof(Hash128), cudaMemcpyDeviceToHost, stream),

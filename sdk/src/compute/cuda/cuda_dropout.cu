@@ -89,9 +89,9 @@ class CudaDropout final : public DropoutOperation {
     const std::int64_t pieces = (shape_.elements + kWarpElements - 1) / kWarpElements;
     const unsigned blocks = block_count(shape_.samples * pieces, kThreads / kWarp);
     if (shape_.elements % kVectorFloats == 0 && is_aligned_for_vectors({from, to})) {
-      dropout_kernel<true><<<blocks, kThreads, 0, stream_>>>(pass, pieces);
+      launch(dropout_kernel<true>, blocks, kThreads, stream_, pass, pieces);
     } else {
-      dropout_kernel<false><<<blocks, kThreads, 0, stream_>>>(pass, pieces);
+      launch(dropout_kernel<false>, blocks, kThreads, stream_, pass, pieces);
     }
     check_launch("dropout", {{"samples", shape_.samples}, {"elements of a sample", shape_.elements}});
   }
@@ -110,7 +110,7 @@ CudaDraws::CudaDraws(MemorySpace& memory, cudaStream_t stream)
 
 // A launch takes its arguments along: there is no host memory that must stay as it is until the device has read it.
 void CudaDraws::set(const Draws& draws) {
-  set_draws_kernel<<<1, 1, 0, stream_>>>(reinterpret_cast<Draws*>(memory_.get()), draws);
+  launch(set_draws_kernel, 1, 1, stream_, reinterpret_cast<Draws*>(memory_.get()), draws);
   check_launch("set_draws", {{"step", draws.step}});
 }
 

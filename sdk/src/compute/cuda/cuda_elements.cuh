@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "compute/cuda/cuda_launch.h"
+#include "compute/cuda/cuda_launch.cuh"
 
 namespace holdfast::compute {
 
@@ -54,9 +54,9 @@ void run_pass(const char* name, const Pass& pass, std::size_t floats, std::initi
   const auto count = static_cast<std::int64_t>(floats);
   if (is_aligned_for_vectors(arrays)) {
     const unsigned blocks = block_count(count, kElementThreads * kVectorFloats);
-    elements_kernel<kVectorFloats><<<blocks, kElementThreads, 0, stream>>>(pass, floats);
+    launch(elements_kernel<kVectorFloats, Pass>, blocks, kElementThreads, stream, pass, floats);
   } else {
-    elements_kernel<1><<<block_count(count, kElementThreads), kElementThreads, 0, stream>>>(pass, floats);
+    launch(elements_kernel<1, Pass>, block_count(count, kElementThreads), kElementThreads, stream, pass, floats);
   }
   check_launch(name, {{"floats", count}});
 }

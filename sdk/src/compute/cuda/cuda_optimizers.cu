@@ -125,7 +125,7 @@ void queue_clear(std::span<const DeviceKernels::Gap> gaps, float* arena, cudaStr
     const std::size_t count = std::min<std::size_t>(gaps.size(), Gaps::kMost);
     Gaps batch{};
     std::copy_n(gaps.begin(), count, batch.at);
-    clear_kernel<<<static_cast<unsigned>(count), kGapThreads, 0, stream>>>(batch, arena);
+    launch(clear_kernel, static_cast<unsigned>(count), kGapThreads, stream, batch, arena);
     check_launch("clear", {{"gaps", static_cast<std::int64_t>(count)}});
     gaps = gaps.subspan(count);
   }

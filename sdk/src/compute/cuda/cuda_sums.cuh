@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "compute/cuda/cuda_launch.h"
+#include "compute/cuda/cuda_launch.cuh"
 #include "compute/cuda/cuda_sum_workspace.h"
 
 namespace holdfast::compute {
@@ -156,10 +156,10 @@ void sum_rows(const char* name, const Value& value_of, std::int64_t rows, std::i
               SumWorkspace* workspace, float* result, cudaStream_t stream) {
   if (row_length <= kWarpRow) {
     const unsigned blocks = sum_blocks(rows, kSumThreads / kWarp);
-    sum_rows_kernel<WarpOfRow><<<blocks, kSumThreads, 0, stream>>>(value_of, rows, workspace, result);
+    launch(sum_rows_kernel<WarpOfRow, Value>, blocks, kSumThreads, stream, value_of, rows, workspace, result);
   } else {
     const unsigned blocks = sum_blocks(rows, 1);
-    sum_rows_kernel<BlockOfRow><<<blocks, kSumThreads, 0, stream>>>(value_of, rows, workspace, result);
+    launch(sum_rows_kernel<BlockOfRow, Value>, blocks, kSumThreads, stream, value_of, rows, workspace, result);
   }
   check_launch(name, {{"samples", rows}, {"outputs", row_length}});
 }
@@ -170,7 +170,7 @@ void sum_elements(const char* name, const Value& value_of, std::int64_t elements
                   SumWorkspace* workspace, float* result, cudaStream_t stream) {
   constexpr std::int64_t kElementsOfThread = 4;
   const unsigned blocks = sum_blocks(elements, kSumThreads * kElementsOfThread);
-  sum_elements_kernel<<<blocks, kSumThreads, 0, stream>>>(value_of, elements, divisor, workspace, result);
+  launch(sum_elements_kernel<Value>, blocks, kSumThreads, stream, value_of, elements, divisor, workspace, result);
   check_launch(name, {{"elements", elements}});
 }
 

@@ -1,0 +1,69 @@
+#pragma once
+
+// What kernels use of CUDA's language, for a host's compiler and one thread at a time.
+
+#include <cuda_runtime_api.h>
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+#include "emulation/grid.h"
+
+#undef __global__
+#undef __device__
+#undef __shared__
+#undef __launch_bounds__
+#undef __grid_constant__
+#define __global__
+#define __device__
+#define __shared__ static
+#define __launch_bounds__(threads)
+#define __grid_constant__
+#define threadIdx holdfast::emulation::thread_index
+#define blockIdx holdfast::emulation::block_index
+#define blockDim holdfast::emulation::block_size
+#define gridDim holdfast::emulation::grid_size
+
+inline void __syncthreads() {
+  holdfast::emulation::wait_for_block();
+}
+
+inline void __threadfence() {}
+
+template <class Value>
+Value __ldcg(const Value* place) {
+  return *place;
+}
+
+template <class Value>
+Value __shfl_xor_sync(unsigned mask, Value value, int partner, int = 32) {
+  const unsigned lane = threadIdx.x % holdfast::emulation::kWarp;
+  return holdfast::emulation::exchange(mask, value, lane ^ static_cast<unsigned>(partner));
+}
+
+template <class Value>
+Value __shfl_sync(unsigned mask, Value value, int lane, int width = 32) {
+  const unsigned own = threadIdx.x % holdfast::emulation::kWarp;
+  const auto size = static_cast<unsigned>(width);
+  return holdfast::emulation::exchange(mask, value, own / size * size + static_cast<unsigned>(lane) % size);
+}
+
+inline unsigned atomicInc(unsigned* place, unsigned largest) {
+  const unsigned before = *place;
+  *place = before >= largest ? 0 : before + 1;
+  return before;
+}
+
+inline unsigned long long atomicMin(unsigned long long* place, unsigned long long value) {
+  const unsigned long long before = *place;
+  if (value < before) *place = value;
+  return before;
+}
+
+inline unsigned __float_as_uint(float value) {
+  return std::bit_cast<unsigned>(value);
+}
+
+using std::isfinite;
+using std::isnan;

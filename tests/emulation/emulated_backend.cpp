@@ -1,0 +1,87 @@
+// What gpu/kernels tests, with the kernels of a CUDA device run by the host.
+
+#include "compute/cuda/cuda_arrays.h"
+#include "compute/cuda/cuda_digester.h"
+#include "compute/cuda/cuda_dropout.h"
+#include "compute/cuda/cuda_kernels.h"
+#include "gpu/support/gpu_test.h"
+
+namespace holdfast {
+namespace {
+
+class EmulatedMemory final : public MemorySpace {
+ public:
+  std::string device() const override { return "cuda:0"; }
+  std::shared_ptr<float[]> allocate(std::size_t floats) override { return host_memory().allocate(floats); }
+
+  void copy_to_host(std::span<const float> from, std::span<float> to) override { copy(from, to); }
+  void copy_from_host(std::span<const float> from, std::span<float> to) override { copy(from, to); }
+  void copy(std::span<const float> from, std::span<float> to) override { host_memory().copy(from, to); }
+  void fill_zero(std::span<float> array) override { host_memory().fill_zero(array); }
+
+  void add(std::span<const float> summand, std::span<float> sum) override {
+    compute::add_arrays(summand.data(), sum.data(), sum.size(), nullptr);
+  }
+  bool is_finite(std::span<const float> array) override {
+    std::uint32_t flag = 0;
+    compute::flag_not_finite(array.data(), array.size(), &flag, nullptr);
+    return flag == 0;
+  }
+  Digest digest_of(std::span<const std::span<const float>> arrays) override {
+    digester_.queue(arrays, nullptr);
+    return digester_.result();
+  }
+
+  void wait() override {}
+  void set_time_limit(std::chrono::milliseconds) override {}
+  void pin(std::span<std::byte>) override {}
+  void unpin(std::span<std::byte>) override {}
+
+ private:
+  compute::CudaDigester digester_;
+};
+
+// Layers are those of the host.
+class EmulatedBackend final : public compute::Backend {
+ public:
+  std::unique_ptr<compute::DenseOperation> dense(const compute::DenseShape& shape, compute::Use use) override {
+    return host_->dense(shape, use);
+  }
+  std::unique_ptr<compute::ConvolutionOperation> convolution(const compute::ConvolutionShape& shape,
+                                                             compute::Use use) override {
+    return host_->convolution(shape, use);
+  }
+  std::unique_ptr<compute::PoolingOperation> pooling(const compute::PoolingShape& shape, compute::Use use) override {
+    return host_->pooling(shape, use);
+  }
+  std::unique_ptr<compute::ActivationOperation> activation(const compute::ActivationShape& shape,
+                                                           compute::Use use) override {
+    return host_->activation(shape, use);
+  }
+  std::unique_ptr<compute::BatchNormalizationOperation> batch_normalization(
+      const compute::BatchNormalizationShape& shape, compute::Use use) override {
+    return host_->batch_normalization(shape, use);
+  }
+  std::unique_ptr<compute::DropoutOperation> dropout(const compute::DropoutShape& shape) override {
+    return compute::make_cuda_dropout(shape, draws_, nullptr);
+  }
+
+  void set_draws(const compute::Draws& draws) override { draws_.set(draws); }
+  MemorySpace& memory() override { return memory_; }
+  compute::DeviceKernels* device_kernels() override { return &kernels_; }
+  std::string description() const override { return "kernels of a CUDA device on the host"; }
+
+ private:
+  std::unique_ptr<compute::Backend> host_ = compute::make_cpu_backend(1);
+  EmulatedMemory memory_;
+  compute::CudaKernels kernels_{memory_, nullptr};
+  compute::CudaDraws draws_{memory_, nullptr};
+};
+
+}  // namespace
+
+std::unique_ptr<compute::Backend> backend_under_test() {
+  return std::make_unique<EmulatedBackend>();
+}
+
+}  // namespace holdfast

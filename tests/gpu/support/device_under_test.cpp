@@ -1,0 +1,12 @@
+#include <filesystem>
+
+#include "gpu/support/gpu_test.h"
+
+namespace holdfast {
+
+std::unique_ptr<compute::Backend> backend_under_test() {
+  if (!std::filesystem::exists("/dev/nvidiactl")) return nullptr;
+  return compute::make_cuda_backend("cuda:0");
+}
+
+}  // namespace holdfast

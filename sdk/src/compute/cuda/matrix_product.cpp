@@ -72,12 +72,17 @@ static Value config_of(const cublasLtMatmulAlgo_t& algorithm, cublasLtMatmulAlgo
   return value;
 }
 
+// Where the heuristic should take the first mask to ask for sums in parts, the second leaves those in one.
 bool MatrixProduct::choose_algorithm() {
+  return choose_algorithm(kOrderedReductions) || choose_algorithm(CUBLASLT_REDUCTION_SCHEME_NONE);
+}
+
+bool MatrixProduct::choose_algorithm(std::uint32_t reduction_schemes) {
   cublasLtMatmulPreference_t made = nullptr;
   check_cublas(cublasLtMatmulPreferenceCreate(&made), "cublasLtMatmulPreferenceCreate");
   const std::unique_ptr<cublasLtMatmulPreferenceOpaque_t, Release> preference(made);
   prefer(made, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{kMaximumWorkspaceBytes});
-  prefer(made, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, kOrderedReductions);
+  prefer(made, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, reduction_schemes);
   prefer(made, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, static_cast<std::uint32_t>(right_.alignment));
   prefer(made, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, static_cast<std::uint32_t>(left_.alignment));
   prefer(made, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, static_cast<std::uint32_t>(result_.alignment));

@@ -64,6 +64,7 @@ class MatrixProduct {
   template <class Value>
   void set(cublasLtMatmulDescAttributes_t attribute, const Value& value);
   bool choose_algorithm();
+  bool choose_algorithm(std::uint32_t reduction_schemes);
   void describe_algorithm();
   void check_alignment(const void* array, std::size_t alignment, const char* name) const;
 

@@ -10,6 +10,7 @@
 #include "chaos.h"
 #include "convert.h"
 #include "diff.h"
+#include "doctor.h"
 #include "exit_code.h"
 #include "inspect.h"
 #include "live_run.h"
@@ -47,6 +48,7 @@ class Parser {
     add_snapshot();
     add_report();
     add_chaos();
+    add_doctor();
   }
 
   // None when all is said already, as by --help; `exit_code` then.
@@ -319,6 +321,16 @@ class Parser {
     command->callback([this] { action_ = [this] { return chaos(files_, chaos_, console_); }; });
   }
 
+  void add_doctor() {
+    CLI::App* command = app_.add_subcommand(
+        "doctor",
+        "Show what this machine can train on, what is wrong with it, and what to do about that. Exit code: 0 training "
+        "can "
+        "run on GPUs, or on CPUs where there are none; 1 there are GPUs that cannot be used; 2 wrong usage");
+    command->add_flag("--json", doctor_.as_json, "As JSON");
+    command->callback([this] { action_ = [this] { return doctor(doctor_, console_); }; });
+  }
+
   void add_chaos_matrix(CLI::App& command) {
     const auto add_step = [&](const char* name, std::int64_t& step, const char* what) {
       command.add_option(name, step, what)->capture_default_str()->check(CLI::NonNegativeNumber);
@@ -363,6 +375,7 @@ class Parser {
   SnapshotOptions snapshot_;
   ReportOptions report_;
   ChaosOptions chaos_;
+  DoctorOptions doctor_;
 };
 
 }  // namespace

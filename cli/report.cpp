@@ -165,6 +165,7 @@ void tell_slow_replica(std::ostream& out, const RunReport::SlowReplica& replica)
 }
 
 std::string describe_reason(const RunReport::Rest& rest) {
+  if (!rest.device.empty()) return printable(rest.device);
   if (rest.is_of_a_trial) return "the process that tried it failed";
   if (rest.failures == 1) return "a process failed there";
   return std::to_string(rest.failures) + " processes failed there one after the other";

@@ -93,6 +93,13 @@ void tell_rest(std::ostream& out, const json& rest) {
   }
 }
 
+void tell_device_event(std::ostream& out, const json& event) {
+  out << printable(event.at("device").get<std::string>()) << " had "
+      << describe_count(event.at("count").get<std::uint64_t>(), "event") << ", the last "
+      << with_digits(event.at("seconds_ago").get<double>(), 0)
+      << " s ago: " << printable(event.at("what").get<std::string>()) << "\n";
+}
+
 void show(const json& status, const StatusOptions& options, bool is_drawn_over, Console& console) {
   if (options.as_json) {
     console.out << status.dump(-1, ' ', false, json::error_handler_t::replace) << "\n" << std::flush;
@@ -136,6 +143,9 @@ std::string describe_status(const json& status) {
   table.write(text);
   if (status.contains("rests")) {
     for (const json& rest : status.at("rests")) tell_rest(text, rest);
+  }
+  if (status.contains("device_events")) {
+    for (const json& event : status.at("device_events")) tell_device_event(text, event);
   }
   return text.str();
 }

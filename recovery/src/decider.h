@@ -29,6 +29,7 @@ class Decider {
   void on_stop_requested();
   void on_scale_requested();
   void on_deal_proposed();
+  void on_place_lost();
   void dismiss_surplus();
   void on_timer();
   bool start_what_is_due(const std::string& why);
@@ -74,6 +75,7 @@ class Decider {
   std::string limit() const;
   std::string budget_spent() const;
   void blame_place(int place, const std::string& failure);
+  void leave_out(PlaceChange change, const std::string& why, const std::string& last_failure);
   void start_what_is_missing(std::chrono::milliseconds pause);
   void start_missing();
   bool try_rested_places();

@@ -11,7 +11,8 @@ namespace {
 
 bool is_of_the_run(EventKind kind) {
   return kind == EventKind::start || kind == EventKind::stop_requested || kind == EventKind::scale_requested ||
-         kind == EventKind::deal_proposed || kind == EventKind::progressed || kind == EventKind::timer;
+         kind == EventKind::deal_proposed || kind == EventKind::place_lost || kind == EventKind::progressed ||
+         kind == EventKind::timer;
 }
 
 }  // namespace
@@ -39,6 +40,8 @@ void Decider::on_run_event() {
       return on_scale_requested();
     case EventKind::deal_proposed:
       return on_deal_proposed();
+    case EventKind::place_lost:
+      return on_place_lost();
     case EventKind::progressed:
       return on_progressed();
     default:
@@ -126,6 +129,21 @@ void Decider::on_deal_proposed() {
   because("shards are dealt anew at the next step");
   state_.is_regroup_asked = true;
   act({.kind = ActionKind::ask_to_regroup});
+}
+
+// Its device says so itself, so that no further process has to fail there. Those that run there fail on their own
+// account.
+void Decider::on_place_lost() {
+  because("place " + std::to_string(event_.place) + " is lost: " + event_.what);
+  if (is_ending()) return because("the run is ending, so it stays as it is");
+  if (is_resting(state_.places.at(event_.place), now_)) return because("it is left out already");
+  if (state_.policy.all_start_together || count_usable_places(state_, now_) == 1) {
+    return because("no other could take its part, so it is used on");
+  }
+  leave_out({.place = event_.place, .device = event_.what}, event_.what, "");
+  for (PendingStart& pending : state_.pending_starts) {
+    if (pending.place == event_.place) pending.place = free_place(state_, now_).value_or(pending.place);
+  }
 }
 
 // Those that no generation will need; members of the running one have to check in first.
@@ -246,6 +264,7 @@ void Decider::on_member_event() {
       return on_finished();
     case EventKind::failure_reported:
     case EventKind::hang_detected:
+    case EventKind::device_failed:
       return on_failure(event_.what, true);
     case EventKind::slow:
       return on_slow();

@@ -30,7 +30,8 @@ void Decider::fail(const std::string& cause, bool is_explained) {
     because("a new process would meet it again, so the run ends");
     return end_run(kExitUnrecoverable, sentence);
   }
-  if (was_training && !others_go_on && blames_the_step()) {
+  const bool is_of_the_device = event_.kind == EventKind::device_failed;
+  if (was_training && !others_go_on && !is_of_the_device && blames_the_step()) {
     return end_run(kExitGaveUp, "gave up at step " + std::to_string(event_.step) + ", which failed " +
                                     std::to_string(state_.failures_of_step) +
                                     " times in different processes, the last time so: " + sentence);
@@ -120,25 +121,27 @@ void Decider::blame_place(int place, const std::string& failure) {
   const bool is_worn = ++blamed.failures >= state_.policy.failures_of_a_place || blamed.rest_ends;
   if (!is_worn || is_resting(blamed, now_) || count_usable_places(state_, now_) == 1) return;
   const bool is_of_a_trial = blamed.rest_ends.has_value();
-  // What failed long ago says nothing of a device that has worked since.
-  const std::optional<Moment> well_since = std::exchange(blamed.well_since, std::nullopt);
-  if (well_since && now_ - *well_since >= state_.policy.longest_place_rest) blamed.times_left_out = 0;
   const std::string why = is_of_a_trial
                               ? "the process that tried it failed"
                               : std::to_string(blamed.failures) + " processes failed there one after the other";
-  const std::chrono::milliseconds rest = rest_of_a_place(state_.policy, ++blamed.times_left_out);
-  blamed.rest_ends = now_ + rest;
-  blamed.first_on_trial = state_.next_member;
-  blamed.why = why + "; the last failure was " + failure;
-  because("place " + std::to_string(place) + " is left out" + (is_of_a_trial ? " again: " : ": ") + why +
-          "; it is tried again after " + seconds(rest));
-  tell_of_place({.kind = PlaceChange::Kind::left_out,
-                 .place = place,
-                 .member = subject_->id,
-                 .is_of_a_trial = is_of_a_trial,
-                 .failures = blamed.failures,
-                 .times_left_out = blamed.times_left_out,
-                 .rest = rest});
+  leave_out({.place = place, .member = subject_->id, .is_of_a_trial = is_of_a_trial, .failures = blamed.failures}, why,
+            failure);
+}
+
+// `change` says which and why; the rest follows.
+void Decider::leave_out(PlaceChange change, const std::string& why, const std::string& last_failure) {
+  Place& place = state_.places.at(change.place);
+  // What failed long ago says nothing of a device that has worked since.
+  const std::optional<Moment> well_since = std::exchange(place.well_since, std::nullopt);
+  if (well_since && now_ - *well_since >= state_.policy.longest_place_rest) place.times_left_out = 0;
+  change.times_left_out = ++place.times_left_out;
+  change.rest = rest_of_a_place(state_.policy, change.times_left_out);
+  place.rest_ends = now_ + change.rest;
+  place.first_on_trial = state_.next_member;
+  place.why = why + (last_failure.empty() ? "" : "; the last failure was " + last_failure);
+  because("place " + std::to_string(change.place) + " is left out" + (change.is_of_a_trial ? " again: " : ": ") + why +
+          "; it is tried again after " + seconds(change.rest));
+  tell_of_place(change);
 }
 
 // One for each that is missing, the failed one's place first.

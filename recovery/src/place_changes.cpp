@@ -33,6 +33,7 @@ nlohmann::json to_json(const PlaceChange& change) {
   json["failures"] = change.failures;
   json["times_left_out"] = change.times_left_out;
   json["rest_seconds"] = std::chrono::duration<double>(change.rest).count();
+  if (!change.device.empty()) json["device"] = change.device;
   return json;
 }
 
@@ -48,6 +49,7 @@ PlaceChange place_change_from_json(const nlohmann::json& json) {
   change.is_of_a_trial = json.at("is_of_a_trial").get<bool>();
   change.failures = json.at("failures").get<int>();
   change.times_left_out = json.at("times_left_out").get<int>();
+  change.device = json.value("device", "");
   change.rest = std::chrono::milliseconds(std::llround(json.at("rest_seconds").get<double>() * 1000));
   return change;
 }

@@ -20,7 +20,8 @@ Rest rest_of(double time, const PlaceChange& change, int incident) {
           .is_of_a_trial = change.is_of_a_trial,
           .failures = change.failures,
           .times_left_out = change.times_left_out,
-          .incident = incident};
+          .incident = incident,
+          .device = change.device};
 }
 
 template <class Value>
@@ -63,7 +64,8 @@ json to_json(const Rest& rest) {
           {"tried", or_null(rest.tried)},
           {"tried_by", number_or_null(rest.tried_by)},
           {"used_again", or_null(rest.used_again)},
-          {"shown_well_by", number_or_null(rest.shown_well_by)}};
+          {"shown_well_by", number_or_null(rest.shown_well_by)},
+          {"device", rest.device.empty() ? json(nullptr) : json(rest.device)}};
 }
 
 }  // namespace holdfast::recovery

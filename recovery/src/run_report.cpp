@@ -25,6 +25,7 @@ std::string evidence_of(const std::string& event, const json& line) {
   if (event == "died") return "the mutex that it holds while it lives was let go";
   if (event == "hang_detected") return "hung: " + line.value("what", "");
   if (event == "slow") return "slow: " + line.value("what", "");
+  if (event == "device_failed") return "its device: " + line.value("what", "");
   if (event == "failure_reported") return "it reported: " + line.value("what", "");
   if (event == "start_failed") return "it could not be started: " + line.value("what", "");
   if (line.contains("signal"))
@@ -34,7 +35,7 @@ std::string evidence_of(const std::string& event, const json& line) {
 
 bool tells_of_failure(const std::string& event) {
   return event == "died" || event == "hang_detected" || event == "slow" || event == "failure_reported" ||
-         event == "start_failed";
+         event == "device_failed" || event == "start_failed";
 }
 
 class Reader {
@@ -68,6 +69,8 @@ class Reader {
       restarts_.push_back(restart_from_json(line.at("restart")));
     } else if (line.contains("details")) {
       take_note(event, line);
+    } else if (event == "device_event" || event == "devices_unwatched") {
+      report_.remarks.push_back({time, line.at("what").get<std::string>()});
     } else if (event == "straggler") {
       slow_story_.take_standing(time, line);
     } else if (event == "dealt") {

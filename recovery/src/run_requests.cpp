@@ -54,6 +54,7 @@ json RunRequests::status(Moment now) {
   const std::map<int, Sight> sights = run_.sights();
   status_.look(sights, now);
   json body = status_.describe(run_.state(), sights, run_.restarts(), now);
+  body["device_events"] = run_.device_events ? run_.device_events(now) : json::array();
   body["ok"] = true;
   body["watchdog_pid"] = ::getpid();
   body["max_replicas"] = run_.max_replicas;

@@ -29,6 +29,7 @@ class RunRequests {
     std::function<const State&()> state;
     std::function<std::map<int, Sight>()> sights;
     std::function<std::span<const Restart>()> restarts;
+    std::function<nlohmann::json(Moment now)> device_events{};  // a list; empty: there is none
     std::function<void(int replicas)> scale;
     // Of the first rank of the generation that runs; again of the next one's, until there is an answer.
     std::function<void(int number)> ask_for_savepoint;

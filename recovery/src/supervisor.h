@@ -131,6 +131,7 @@ enum class EventKind {
   progressed,        // the generation got further than the run ever was; step
   finished,          //
   failure_reported,  // what, is_unrecoverable, step
+  device_failed,     // what: happened to the device that it runs on; step
   died,              // seen by its life mutex; the exit is not confirmed yet; step
   exited,            // exit_code or signal; step
   hang_detected,     // what, step
@@ -138,6 +139,7 @@ enum class EventKind {
   start_failed,      // what; there is no process
   scale_requested,   // count
   deal_proposed,     // generation; shards by rank; what: why
+  place_lost,        // place; what: happened to its device, which is of no use any more
   stop_requested,    // signal
   timer,
 };
@@ -152,6 +154,7 @@ struct Event {
   int signal = 0;  // 0: none
   std::int64_t step = -1;
   int count = 0;
+  int place = 0;
   bool is_joining = false;  // the process has not got to the steps of its generation yet
   std::vector<int> shards{};
 };

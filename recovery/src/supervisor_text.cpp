@@ -46,6 +46,8 @@ std::string_view to_string(EventKind kind) {
       return "finished";
     case EventKind::failure_reported:
       return "failure_reported";
+    case EventKind::device_failed:
+      return "device_failed";
     case EventKind::died:
       return "died";
     case EventKind::exited:
@@ -60,6 +62,8 @@ std::string_view to_string(EventKind kind) {
       return "scale_requested";
     case EventKind::deal_proposed:
       return "deal_proposed";
+    case EventKind::place_lost:
+      return "place_lost";
     case EventKind::stop_requested:
       return "stop_requested";
     case EventKind::timer:

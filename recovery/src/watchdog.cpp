@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <system_error>
 #include <utility>
 
 #include "holdfast/base/error.h"
@@ -44,11 +45,13 @@ RunOutcome Watchdog::run() {
                    {"replicas", options_.replicas},
                    {"command", options_.command}});
   open_control();
+  watch_devices();
   wait_for_signal();
   wait_for_tick();
   feed({.kind = EventKind::start});
   io_.run();
   control_.reset();
+  gpu_watch_.reset();
   hand_over_what_is_left();
   return outcome_;
 }
@@ -68,12 +71,34 @@ void Watchdog::open_control() {
   }
 }
 
+// Training goes on without it: what fails because of a device fails all the same.
+void Watchdog::watch_devices() {
+  const std::vector<int> numbers = device_events_.cuda_numbers();
+  if (numbers.empty()) return;
+  const auto take = [this](const GpuEvent& event) {
+    for (Event& follows : device_events_.take(event, state_, Moment::clock::now())) {
+      follows.step = follows.kind == EventKind::device_failed ? step_of(follows.member) : -1;
+      feed(std::move(follows));
+    }
+  };
+  try {
+    gpu_watch_.emplace(
+        io_, numbers,
+        GpuWatch::Handlers{.on_begin = [this](const std::vector<WatchedGpu>& gpus) { device_events_.watched(gpus); },
+                           .on_event = take,
+                           .on_end = [this](const std::string& why) { device_events_.unwatched(why); }});
+  } catch (const std::system_error& error) {
+    device_events_.unwatched(error.what());
+  }
+}
+
 RunRequests::Run Watchdog::run_to_ask() {
   return {.max_replicas = most_replicas(options_),
           .devices = options_.devices,
           .state = [this]() -> const State& { return state_; },
           .sights = [this] { return sights(); },
           .restarts = [this] { return std::span<const Restart>(past_.restarts); },
+          .device_events = [this](Moment now) { return device_events_.describe(now); },
           .scale = [this](int replicas) { feed({.kind = EventKind::scale_requested, .count = replicas}); },
           .ask_for_savepoint =
               [this](int number) {
@@ -130,8 +155,10 @@ void Watchdog::write_down(const Event& event, const nlohmann::json& subject, con
   nlohmann::json line{{"event", to_string(event.kind)}, {"generation", state_.generation}, {"reason", decision.reason}};
   const bool is_of_the_run = event.kind == EventKind::start || event.kind == EventKind::stop_requested ||
                              event.kind == EventKind::scale_requested || event.kind == EventKind::timer ||
-                             event.kind == EventKind::progressed || event.kind == EventKind::deal_proposed;
+                             event.kind == EventKind::progressed || event.kind == EventKind::deal_proposed ||
+                             event.kind == EventKind::place_lost;
   if (!is_of_the_run) line.update(subject);
+  if (event.kind == EventKind::place_lost) line["place"] = event.place;
   if (event.step >= 0) line["step"] = event.step;
   if (!event.what.empty()) line["what"] = event.what;
   if (event.signal != 0) line["signal"] = event.signal;

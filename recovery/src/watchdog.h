@@ -19,6 +19,8 @@
 
 #include "arena_exchange.h"
 #include "control_socket.h"
+#include "device_events.h"
+#include "gpu_watch.h"
 #include "hang_detector.h"
 #include "holdfast/base/shared_memory.h"
 #include "holdfast/recovery/watchdog.h"
@@ -46,6 +48,7 @@ class Watchdog {
 
   // watchdog.cpp
   void open_control();
+  void watch_devices();
   RunRequests::Run run_to_ask();
   std::map<int, Sight> sights() const;
   void hand_over_what_is_left();
@@ -104,6 +107,7 @@ class Watchdog {
   std::deque<Event> events_;  // the first is being decided on
   RunOutcome outcome_;
 
+  DeviceEvents device_events_{options_.devices, journal_};
   RunRequests requests_{run_to_ask()};
   HangDetector hang_detector_;
   SlowReplicas slow_replicas_{options_.when_slow, journal_};
@@ -118,6 +122,7 @@ class Watchdog {
 
   std::int64_t furthest_step_ = -1;  // of all generations before
 
+  std::optional<GpuWatch> gpu_watch_;
   std::optional<ControlSocket> control_;  // last: it asks for all the others
 };
 

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "holdfast/base/error.h"
+#include "holdfast/base/shared_library.h"
 
 namespace holdfast::compute {
 namespace {
@@ -35,7 +36,22 @@ Error unavailable(const std::string& why) {
   return Error(ErrorCode::unavailable, "Holdfast cannot train on CUDA devices here: " + why);
 }
 
+// Where HOLDFAST_LIBRARY_PATH has them, which the loader does not look through; one that is loaded already it takes.
+void load_what_it_needs() {
+  const char* const folders = std::getenv("HOLDFAST_LIBRARY_PATH");
+  if (folders == nullptr) return;
+  for (const char* const name : {"libcublasLt.so.13", "libcublasLt.so.12", "libcudnn.so.9"}) {
+    if (library_candidates(name, folders).size() == 1) continue;
+    try {
+      SharedLibrary::load(name);
+    } catch (const Error&) {
+      // The loader says below what is missing.
+    }
+  }
+}
+
 void* open_library() {
+  load_what_it_needs();
   std::string reasons;
   for (const std::string& path : candidates()) {
     const bool is_file = path.find('/') != std::string::npos;

@@ -17,6 +17,7 @@
 #include <nlohmann/json.hpp>
 
 #include "resilience/digits_run.h"
+#include "support/fake_gpus.h"
 #include "support/program.h"
 
 namespace holdfast {
@@ -237,20 +238,20 @@ constexpr const char* kSteps = "30000";
 class RunInC : public Run {
  protected:
   // What it prints when nothing happens to it.
-  static const std::string& undisturbed_line() {
-    static const std::string line = [] {
-      const TemporaryFolder folder;
-      const ProgramResult result =
-          run_program(built_program("holdfast"),
-                      {"run", "--run-dir", folder / "run", "--replicas", "1", "--", built_program("c_worker"), kSteps});
-      EXPECT_EQ(result.exit_code, 0) << result.output;
-      return line_with("y = ", result.output);
-    }();
-    return line;
+  static const std::string& undisturbed_line(const std::string& steps = kSteps) {
+    static std::map<std::string, std::string> lines;
+    std::string& line = lines[steps];
+    if (!line.empty()) return line;
+    const TemporaryFolder folder;
+    const ProgramResult result =
+        run_program(built_program("holdfast"),
+                    {"run", "--run-dir", folder / "run", "--replicas", "1", "--", built_program("c_worker"), steps});
+    EXPECT_EQ(result.exit_code, 0) << result.output;
+    return line = line_with("y = ", result.output);
   }
 
-  RunningProgram& start(const std::vector<std::string>& options) {
-    return program_.emplace(built_program("holdfast"), arguments(options, {built_program("c_worker"), kSteps}));
+  RunningProgram& start(const std::vector<std::string>& options, const std::string& steps = kSteps) {
+    return program_.emplace(built_program("holdfast"), arguments(options, {built_program("c_worker"), steps}));
   }
 
   // Blocks until the first thousand steps are done.
@@ -290,6 +291,115 @@ TEST_P(RunInCThatLosesAProcess, GoesOnWithTheSameBits) {
   // With fewer the run may be over before the new process is ready.
   EXPECT_LE(pids().size(), 4U) << "survivors were started again";
   EXPECT_GE(step_taken_up(), 1000);
+}
+
+// GPUs that are not there, for a program that computes elsewhere: what is tried is what the watchdog makes of their
+// driver's word.
+class RunInCOnGpus : public RunInC {
+ protected:
+  // So many that what the driver tells comes long before the last one.
+  static constexpr const char* kManySteps = "300000";
+
+  RunningProgram& start_on(const std::string& devices, const std::vector<std::string>& options = {}) {
+    std::vector<std::string> all{"--devices", devices};
+    all.insert(all.end(), options.begin(), options.end());
+    return start(all, kManySteps);
+  }
+
+  // Blocks until the driver's events would be heard.
+  bool is_watched() const {
+    return trains() && comes_true([this] { return !events("devices_watched").empty(); });
+  }
+
+  int device_of(const json& exited) const {
+    for (const json& line : journal_of(folder_)) {
+      for (const json& action : line.value("actions", json::array())) {
+        const std::string start = "start_process " + std::to_string(exited.at("member").get<int>()) + " on place ";
+        if (action.get<std::string>().starts_with(start))
+          return std::stoi(action.get<std::string>().substr(start.size()));
+      }
+    }
+    return -1;
+  }
+
+  void expect_same_line(const ProgramResult& result) const {
+    EXPECT_EQ(result.exit_code, 0) << result.output;
+    EXPECT_EQ(line_with("y = ", result.output), undisturbed_line(kManySteps));
+  }
+
+  std::string report() const { return run_program(built_program("holdfast"), {"report", in_run("")}).output; }
+};
+
+TEST_F(RunInCOnGpus, LeavesADeviceOutThatHasFallenOffTheBus) {
+  const FakeGpus fake(gpus(2));
+  RunningProgram& program = start_on("cuda:0,cuda:1");
+  ASSERT_TRUE(is_watched());
+
+  fake.happen({{"device", 1}, {"xid", 79}});
+
+  expect_same_line(program.wait());
+  ASSERT_EQ(events("restart").size(), 1U);
+  EXPECT_THAT(events("restart")[0].at("restart").at("cause").get<std::string>(), HasSubstr("cuda:1: Xid 79"));
+  EXPECT_EQ(events("place_lost").size(), 1U);
+  EXPECT_EQ(events("ready").size(), 2U) << "nothing was started on the device, or beside the other one";
+  EXPECT_THAT(report(), HasSubstr("place 1 was left out for 600.0 s: cuda:1: Xid 79, the GPU has fallen off the bus"));
+}
+
+TEST_F(RunInCOnGpus, GoesOnAtAnotherDeviceThatIsFree) {
+  const FakeGpus fake(gpus(3));
+  RunningProgram& program = start_on("cuda:0,cuda:1,cuda:2", {"--replicas", "2", "--when-lost", "wait"});
+  ASSERT_TRUE(is_watched());
+
+  fake.lose(1);
+
+  expect_same_line(program.wait());
+  ASSERT_EQ(events("ready").size(), 3U);
+  EXPECT_EQ(device_of(events("ready").back()), 2);
+  EXPECT_GE(step_taken_up(), 1000);
+}
+
+TEST_F(RunInCOnGpus, ReplacesTheReplicaWhoseMemoryFailed) {
+  const FakeGpus fake(gpus(2));
+  RunningProgram& program = start_on("cuda:0,cuda:1", {"--when-lost", "wait"});
+  ASSERT_TRUE(is_watched());
+
+  fake.happen({{"device", 0}, {"xid", 48}});
+
+  expect_same_line(program.wait());
+  EXPECT_EQ(events("restart").size(), 1U);
+  ASSERT_EQ(events("ready").size(), 3U);
+  EXPECT_EQ(device_of(events("ready").back()), 0);
+  EXPECT_THAT(events("place_lost"), ::testing::IsEmpty());
+}
+
+TEST_F(RunInCOnGpus, ReplacesNobodyForAnErrorOfAProcess) {
+  const FakeGpus fake(gpus(2));
+  RunningProgram& program = start_on("cuda:0,cuda:1");
+  ASSERT_TRUE(is_watched());
+
+  fake.happen({{"device", 0}, {"xid", 45}});
+  ASSERT_TRUE(comes_true([this] { return !events("device_event").empty(); }));
+
+  expect_same_line(program.wait());
+  EXPECT_THAT(events("restart"), ::testing::IsEmpty());
+  EXPECT_THAT(report(), HasSubstr("cuda:0: Xid 45"));
+}
+
+TEST_F(RunInCOnGpus, TrainsWithoutADriverAndSaysSo) {
+  const Variable nvml("HOLDFAST_NVML", "/nowhere/libnvidia-ml.so.1");
+  RunningProgram& program = start_on("cuda:0,cuda:1");
+
+  expect_same_line(program.wait());
+  ASSERT_EQ(events("devices_unwatched").size(), 1U);
+  EXPECT_THAT(events("devices_unwatched")[0].at("what").get<std::string>(), HasSubstr("there is no NVIDIA driver"));
+}
+
+TEST_F(RunInCOnGpus, DoesNotWaitForADriverThatHangs) {
+  json facts = gpus(2);
+  facts["hangs_in"] = "nvmlInit_v2";
+  const FakeGpus fake(facts);
+
+  expect_same_line(start_on("cuda:0,cuda:1").wait());
 }
 
 TEST_F(RunInC, GoesOnFromTheWatchdogsMemoryWhenAllProcessesAreKilled) {

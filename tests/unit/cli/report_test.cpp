@@ -156,6 +156,8 @@ TEST(DescribeReport, TellsWhyAPlaceWasLeftOutAndWhenItCameBack) {
   rest.shown_well_by = 7;
   report.rests.push_back(rest);
   report.rests.push_back({.place = 2, .began = kStart + 20, .seconds = 1200, .is_of_a_trial = true, .failures = 4});
+  report.rests.push_back(
+      {.place = 3, .began = kStart + 30, .seconds = 600, .device = "cuda:3: the driver has lost it"});
 
   const std::string text = describe_report(report, true);
 
@@ -164,6 +166,7 @@ TEST(DescribeReport, TellsWhyAPlaceWasLeftOutAndWhenItCameBack) {
                               "    600.0 s later process 7 was started there to try it\n"
                               "    602.0 s later it was used again: process 7 had trained a step there\n"));
   EXPECT_THAT(text, HasSubstr("place 2 was left out for 1200.0 s: the process that tried it failed\n"));
+  EXPECT_THAT(text, HasSubstr("place 3 was left out for 600.0 s: cuda:3: the driver has lost it\n"));
 }
 
 class ReportTest : public testing::CommandTest {};

@@ -68,6 +68,17 @@ TEST_F(StatusTest, ShowsDevicesByTheirNames) {
   EXPECT_THAT(text, HasSubstr("\ncpu:1 is left out: 3 processes failed there; it has rested"));
 }
 
+TEST_F(StatusTest, ShowsWhatTheDriverToldOfADeviceLast) {
+  nlohmann::json status = status_with({a_member()});
+  status["device_events"] = nlohmann::json::array({{{"device", "cuda:1"},
+                                                    {"what", "Xid 31, a kernel used memory that is not there"},
+                                                    {"count", 2},
+                                                    {"seconds_ago", 3.2}}});
+
+  EXPECT_THAT(describe_status(status),
+              HasSubstr("\ncuda:1 had 2 events, the last 3 s ago: Xid 31, a kernel used memory that is not there\n"));
+}
+
 TEST_F(StatusTest, ShowsShardsWhereTheyAreNotDealtEvenly) {
   nlohmann::json quick = a_member();
   quick["shards"] = 4;

@@ -34,6 +34,14 @@ TEST(PlaceChange, IsReadBackAsItWasWritten) {
   EXPECT_EQ(read.rest, 1200500ms);
 }
 
+TEST(PlaceChange, TellsWhatHappenedToTheDevice) {
+  const PlaceChange read = place_change_from_json(to_json({.place = 3, .rest = 600s, .device = "cuda:3 is lost"}));
+
+  EXPECT_EQ(read.device, "cuda:3 is lost");
+  EXPECT_EQ(read.member, -1);
+  EXPECT_EQ(place_change_from_json(to_json({.place = 3, .member = 1})).device, "");
+}
+
 TEST(PlaceChange, TellsOfRestsOnlyWhereAPlaceIsLeftOut) {
   for (const auto kind : {PlaceChange::Kind::tried, PlaceChange::Kind::used_again}) {
     const json written = to_json({.kind = kind, .place = 1, .member = 5});

@@ -51,6 +51,14 @@ TEST_F(PlaceStoryTest, FollowsAPlaceUntilItIsUsedAgain) {
   EXPECT_EQ(rests()[0].shown_well_by, 5);
 }
 
+TEST_F(PlaceStoryTest, KnowsWhatHappenedToADevice) {
+  change(10, {.place = 1, .times_left_out = 1, .rest = 600s, .device = "cuda:1 is lost"});
+
+  EXPECT_EQ(rests().at(0).device, "cuda:1 is lost");
+  EXPECT_EQ(rests().at(0).incident, -1);
+  EXPECT_EQ(to_json(rests().at(0)).at("device"), "cuda:1 is lost");
+}
+
 TEST_F(PlaceStoryTest, TellsOfEachRest) {
   leave_out(10, 1, 1, 0);
   leave_out(11, 2, 1, 1);
@@ -92,6 +100,7 @@ TEST_F(PlaceStoryTest, IsWrittenAsJsonWithNullsForWhatIsNotKnown) {
 
   EXPECT_EQ(body.at("place"), 1);
   EXPECT_TRUE(body.at("incident").is_null());
+  EXPECT_TRUE(body.at("device").is_null());
   EXPECT_TRUE(body.at("tried").is_null());
   EXPECT_TRUE(body.at("tried_by").is_null());
 }

@@ -361,5 +361,24 @@ TEST_F(RunReportTest, NamesTheJournalThatIsNotThere) {
   }
 }
 
+TEST_F(RunReportTest, TellsWhatTheDriverSaidOfADevice) {
+  start();
+  decide("ready", {}, {open(0, {0, 1})});
+  line({{"event", "device_event"}, {"device", "cuda:1"}, {"what", "cuda:1: Xid 48"}, {"action", "replace"}});
+  of(1, "device_failed", {{"what", "cuda:1: Xid 48"}, {"step", 7}},
+     {kill(1), record(1, "cuda:1: Xid 48", now_, 7), cancel(0)});
+  line({{"event", "devices_unwatched"}, {"what", "nothing is noticed"}});
+
+  const RunReport report = read_run_report(path_);
+
+  ASSERT_EQ(report.remarks.size(), 2U);
+  EXPECT_EQ(report.remarks[0].sentence, "cuda:1: Xid 48");
+  EXPECT_EQ(report.remarks[1].sentence, "nothing is noticed");
+  ASSERT_EQ(report.incidents.size(), 1U);
+  EXPECT_EQ(report.incidents[0].cause, "cuda:1: Xid 48");
+  EXPECT_THAT(report.incidents[0].evidence, ElementsAre("its device: cuda:1: Xid 48"));
+  EXPECT_EQ(report.skipped_lines, 0);
+}
+
 }  // namespace
 }  // namespace holdfast::recovery

@@ -43,6 +43,7 @@ TEST(SupervisorSimulation, KeepsItsPromisesWhateverHappens) {
   std::uint64_t with_place_back = 0;
   std::uint64_t dealt_anew = 0;
   std::uint64_t replaced_slow = 0;
+  std::uint64_t lost_devices = 0;
   std::uint64_t decisions = 0;
 
   for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
@@ -56,6 +57,7 @@ TEST(SupervisorSimulation, KeepsItsPromisesWhateverHappens) {
     with_place_back += run.has_place_back ? 1 : 0;
     dealt_anew += run.was_dealt_anew ? 1 : 0;
     replaced_slow += static_cast<std::uint64_t>(run.replaced_slow);
+    lost_devices += static_cast<std::uint64_t>(run.lost_devices);
     decisions += static_cast<std::uint64_t>(run.decisions);
   }
 
@@ -68,6 +70,7 @@ TEST(SupervisorSimulation, KeepsItsPromisesWhateverHappens) {
   EXPECT_GT(with_place_back, seeds / 200);
   EXPECT_GT(dealt_anew, seeds / 100);
   EXPECT_GT(replaced_slow, seeds / 200);
+  EXPECT_GT(lost_devices, seeds / 100);
   for (const Ending ending : {Ending::unrecoverable, Ending::gave_up_on_budget, Ending::gave_up_on_a_step,
                               Ending::gave_up_on_a_process, Ending::stopped}) {
     EXPECT_GT(endings[ending], seeds / 2000) << static_cast<int>(ending);
@@ -82,6 +85,7 @@ TEST(SupervisorSimulation, KeepsItsPromisesWhateverHappens) {
   RecordProperty("with_place_back", std::to_string(with_place_back));
   RecordProperty("dealt_anew", std::to_string(dealt_anew));
   RecordProperty("replaced_slow", std::to_string(replaced_slow));
+  RecordProperty("lost_devices", std::to_string(lost_devices));
 }
 
 TEST(SupervisorSimulation, GivesTheSameRunForTheSameSeed) {

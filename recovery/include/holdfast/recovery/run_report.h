@@ -99,7 +99,8 @@ struct RunReport {
     int replaced_by = -1;  // a process; -1: by none, or not yet
   };
 
-  // A place (device) that was left out, since processes failed there one after the other.
+  // A place (device) that was left out, since processes failed there one after the other, or its driver said that it is
+  // lost.
   struct Rest {
     int place = -1;
     double began = 0;
@@ -112,6 +113,7 @@ struct RunReport {
     int tried_by = -1;                   // that process
     std::optional<double> used_again{};  // when a process had trained a step there
     int shown_well_by = -1;              // that process
+    std::string device{};                // what happened to it, where that is why it was left out
   };
 
   std::vector<Start> starts{};

@@ -48,6 +48,7 @@ bool needs_member(EventKind kind) {
   switch (kind) {
     case EventKind::start:
     case EventKind::deal_proposed:
+    case EventKind::place_lost:
     case EventKind::progressed:
     case EventKind::scale_requested:
     case EventKind::stop_requested:
@@ -71,11 +72,9 @@ void set_field(Event& event, const std::string& key, const std::string& value) {
     std::istringstream counts(value);
     for (std::string count; std::getline(counts, count, ',');) event.shards.push_back(std::stoi(count));
   } else {
-    static const std::map<std::string, int Event::*> numbers{{"member", &Event::member},
-                                                             {"generation", &Event::generation},
-                                                             {"count", &Event::count},
-                                                             {"exit_code", &Event::exit_code},
-                                                             {"signal", &Event::signal}};
+    static const std::map<std::string, int Event::*> numbers{
+        {"member", &Event::member}, {"generation", &Event::generation}, {"count", &Event::count},
+        {"place", &Event::place},   {"exit_code", &Event::exit_code},   {"signal", &Event::signal}};
     const auto number = numbers.find(key);
     if (number == numbers.end()) throw std::runtime_error("unknown field " + key);
     event.*number->second = std::stoi(value);

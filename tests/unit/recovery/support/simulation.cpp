@@ -42,7 +42,8 @@ void demand(bool is_kept, const std::string& otherwise) {
 
 bool is_failure(EventKind kind) {
   return kind == EventKind::failure_reported || kind == EventKind::died || kind == EventKind::exited ||
-         kind == EventKind::hang_detected || kind == EventKind::slow || kind == EventKind::start_failed;
+         kind == EventKind::hang_detected || kind == EventKind::device_failed || kind == EventKind::slow ||
+         kind == EventKind::start_failed;
 }
 
 class Simulation {
@@ -69,10 +70,26 @@ class Simulation {
       const std::optional<Event> event = world_.next();
       demand(event.has_value(), "the run waits for ever");
       decide_on(*event);
+      if (state_.phase != RunPhase::over && device_losses_ > 0 && draws_.chance(2)) lose_device();
       demand(world_.now() - Moment{} < kLongestRun, "the run takes too long");
       demand(run_.decisions < kMostDecisions, "the run goes round in circles");
     }
     check_end();
+  }
+
+  // As a driver tells of it: first of the place, then of each process there.
+  void lose_device() {
+    --device_losses_;
+    ++run_.lost_devices;
+    const int place = draws_.below(state_.policy.places);
+    const bool is_for_good = draws_.chance(70);
+    if (is_for_good) decide_on({.kind = EventKind::place_lost, .what = "it is gone", .place = place});
+    const State before = state_;
+    for (const Member& member : before.members) {
+      if (member.place != place || !is_able(member) || state_.phase == RunPhase::over) continue;
+      decide_on(
+          {.kind = EventKind::device_failed, .member = member.id, .what = "its device is gone", .step = member.step});
+    }
   }
 
   void decide_on(const Event& event) {
@@ -366,6 +383,7 @@ class Simulation {
   }
 
   Draws draws_;
+  int device_losses_ = draws_.chance(25) ? draws_.between(1, 3) : 0;  // that may still come
   SimulatedWorld world_;
   std::vector<std::string>* log_;
   State state_;

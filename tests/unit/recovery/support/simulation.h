@@ -24,6 +24,7 @@ struct SimulatedRun {
   bool has_place_back = false;  // after that
   bool was_dealt_anew = false;
   int replaced_slow = 0;  // processes
+  int lost_devices = 0;
 };
 
 // `log`, if there is one, gets a line for each event and decision.

@@ -1,0 +1,77 @@
+#include "holdfast/base/shared_library.h"
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
+#include <system_error>
+
+#include "holdfast/base/error.h"
+
+namespace holdfast {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kFolders = "HOLDFAST_LIBRARY_PATH";
+
+// FOLDER/nvidia/*/lib, sorted.
+std::vector<std::string> folders_of_packages(const std::string& folder) {
+  std::vector<std::string> found;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(fs::path(folder) / "nvidia", error)) {
+    const fs::path libraries = entry.path() / "lib";
+    if (fs::is_directory(libraries, error)) found.push_back(libraries.string());
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+void add_if_there(const std::string& path, std::vector<std::string>& paths) {
+  std::error_code error;
+  if (fs::exists(path, error)) paths.push_back(path);
+}
+
+std::string reason_of_the_loader(const std::string& path) {
+  const char* const reason = ::dlerror();
+  return reason == nullptr ? path + " cannot be loaded" : reason;
+}
+
+}  // namespace
+
+std::vector<std::string> library_candidates(const std::string& name, const std::string& folders) {
+  if (name.find('/') != std::string::npos) return {name};
+  std::vector<std::string> paths;
+  std::istringstream list(folders);
+  for (std::string folder; std::getline(list, folder, ':');) {
+    if (folder.empty()) continue;
+    add_if_there(folder + "/" + name, paths);
+    for (const std::string& package : folders_of_packages(folder)) add_if_there(package + "/" + name, paths);
+  }
+  paths.push_back(name);
+  return paths;
+}
+
+SharedLibrary SharedLibrary::load(const std::string& name) {
+  const char* const folders = std::getenv(kFolders);
+  std::string reasons;
+  for (const std::string& path : library_candidates(name, folders == nullptr ? "" : folders)) {
+    if (void* const handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return SharedLibrary(handle, path);
+    reasons += (reasons.empty() ? "" : "; ") + reason_of_the_loader(path);
+  }
+  throw Error(ErrorCode::unavailable, reasons);
+}
+
+SharedLibrary::SharedLibrary(void* handle, const std::string& name) : handle_(handle), path_(name) {
+  const link_map* map = nullptr;
+  if (::dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map != nullptr && *map->l_name != '\0') path_ = map->l_name;
+}
+
+void* SharedLibrary::address(const char* symbol) const {
+  return ::dlsym(handle_, symbol);
+}
+
+}  // namespace holdfast

@@ -1,0 +1,318 @@
+#include "diagnosis.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "text.h"
+
+namespace holdfast::cli {
+namespace {
+
+using recovery::GpuFacts;
+
+constexpr std::uint64_t kMebibyte = std::uint64_t{1} << 20;
+constexpr std::uint64_t kGibibyte = std::uint64_t{1} << 30;
+constexpr std::uint64_t kLeastSharedMemory = 512 * kMebibyte;
+constexpr double kMuchMemory = 0.1;  // of a device, in the hands of others
+
+std::string gibibytes(std::uint64_t bytes) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f GiB", static_cast<double>(bytes) / static_cast<double>(kGibibyte));
+  return text;
+}
+
+std::string joined(const std::vector<std::string>& parts) {
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
+  return text;
+}
+
+class Doctor {
+ public:
+  explicit Doctor(const MachineFacts& facts) : facts_(facts) {}
+
+  Diagnosis examine() {
+    if (!facts_.gpus) {
+      examine_without_driver();
+    } else if (facts_.gpus->devices.empty()) {
+      why_cpus_ = "the NVIDIA driver has no device";
+      add(Severity::note, "the NVIDIA driver " + facts_.gpus->driver_version + " has no device",
+          "where one is expected: give the container its GPUs (--gpus all)");
+    } else {
+      examine_with_devices();
+    }
+    examine_host();
+    settle();
+    std::stable_sort(diagnosis_.findings.begin(), diagnosis_.findings.end(),
+                     [](const Finding& a, const Finding& b) { return a.severity > b.severity; });
+    return std::move(diagnosis_);
+  }
+
+ private:
+  void add(Severity severity, const std::string& what, const std::string& remedy) {
+    diagnosis_.findings.push_back({severity, what, remedy});
+  }
+
+  // Of what keeps all GPUs from being used.
+  void refuse(const std::string& what, const std::string& remedy) {
+    are_gpus_usable_ = false;
+    add(Severity::error, what, remedy);
+  }
+
+  void examine_without_driver() {
+    if (facts_.has_driver) {
+      has_gpus_ = true;
+      return refuse(facts_.why_no_gpus, "");
+    }
+    why_cpus_ = "no NVIDIA driver";
+    if (facts_.nvidia_cards == 0) return;
+    has_gpus_ = true;
+    refuse(describe_count(static_cast<std::uint64_t>(facts_.nvidia_cards), "NVIDIA card") +
+               " of this machine cannot be used: " + facts_.why_no_gpus,
+           "install the NVIDIA driver, or start the container with its GPUs (--gpus all); HOLDFAST_NVML names its "
+           "management library where that lies elsewhere");
+  }
+
+  void examine_with_devices() {
+    has_gpus_ = true;
+    examine_software();
+    for (const GpuFacts& device : facts_.gpus->devices) examine_device(device);
+    examine_order();
+    for (std::size_t n = 0; n < facts_.cuda_order.size(); ++n) {
+      if (is_fit(device_of(n))) fit_.push_back(n);
+    }
+    if (fit_.empty()) {
+      refuse("no device is left that CUDA shows and Holdfast can train on",
+             "look at the other findings, and at CUDA_VISIBLE_DEVICES");
+    }
+    if (fit_.size() > 1) examine_company();
+  }
+
+  const GpuFacts& device_of(std::size_t cuda_number) const {
+    return facts_.gpus->devices.at(static_cast<std::size_t>(facts_.cuda_order.at(cuda_number)));
+  }
+
+  static bool is_fit(const GpuFacts& device) {
+    return device.problem.empty() && device.major.value_or(kOldestArchitecture) >= kOldestArchitecture;
+  }
+
+  std::string name_of(const GpuFacts& device) const {
+    const auto found = std::find(facts_.cuda_order.begin(), facts_.cuda_order.end(), device.index);
+    if (found == facts_.cuda_order.end()) return "GPU " + std::to_string(device.index);
+    return "cuda:" + std::to_string(found - facts_.cuda_order.begin());
+  }
+
+  // --- software
+
+  void examine_software() {
+    const std::optional<int> version = facts_.gpus->cuda_version;
+    if (version && version_of_cuda(*version) < kOldestCuda) {
+      refuse("the NVIDIA driver " + facts_.gpus->driver_version + " supports CUDA " +
+                 to_string(version_of_cuda(*version)) + " at most, and this build needs " + to_string(kOldestCuda),
+             "install a newer driver, or build Holdfast with an older CUDA toolkit");
+    }
+    examine_library(facts_.cudnn, kOldestCudnn);
+    if (facts_.cublas.path.empty()) refuse_missing(facts_.cublas);
+    if (facts_.was_back_end_tried && !facts_.back_end_problem.empty()) {
+      refuse(facts_.back_end_problem, "");
+    }
+  }
+
+  void refuse_missing(const LibraryFacts& library) {
+    refuse(library.name + " was not found: " + library.problem, how_to_install(library.name));
+  }
+
+  static std::string how_to_install(const std::string& name) {
+    return "install " + name + ", or set HOLDFAST_LIBRARY_PATH to the site-packages folder of a Python environment " +
+           "that has it";
+  }
+
+  void examine_library(const LibraryFacts& library, const Version& oldest) {
+    if (library.path.empty()) return refuse_missing(library);
+    if (!library.version || *library.version >= oldest) return;
+    refuse(library.name + " " + to_string(*library.version) + " (" + library.path + ") is too old; " +
+               to_string(oldest) + " is needed",
+           how_to_install(library.name));
+  }
+
+  // --- one device
+
+  void examine_device(const GpuFacts& device) {
+    const std::string name = name_of(device);
+    if (!device.problem.empty()) {
+      return add(Severity::warning, name + " cannot be used: the driver says \"" + device.problem + "\"",
+                 "look for Xid in the kernel's log (dmesg); reset it (nvidia-smi --gpu-reset) or restart the machine");
+    }
+    if (device.major.value_or(kOldestArchitecture) < kOldestArchitecture) {
+      add(Severity::warning,
+          name + " (" + device.name + ") is not used: its compute capability is " + std::to_string(*device.major) +
+              "." + std::to_string(device.minor.value_or(0)) + ", and 8.0 is the least",
+          "use a GPU of the Ampere generation or later");
+    }
+    examine_link(device, name);
+    examine_speed(device, name);
+    examine_memory(device, name);
+    if (device.is_split.value_or(false)) {
+      add(Severity::warning, name + " is split into instances (MIG); CUDA shows a process one of them",
+          "name an instance in CUDA_VISIBLE_DEVICES, or turn MIG off (nvidia-smi -mig 0)");
+    }
+  }
+
+  // A lower generation is how idle devices save power; fewer lanes are not.
+  void examine_link(const GpuFacts& device, const std::string& name) {
+    if (!device.link_width || !device.max_link_width || *device.link_width >= *device.max_link_width) return;
+    add(Severity::warning,
+        name + " is connected by " + std::to_string(*device.link_width) + " of " +
+            std::to_string(*device.max_link_width) + " PCI Express lanes",
+        "seat the card and its riser anew, or look at how the slot shares its lanes");
+  }
+
+  void examine_speed(const GpuFacts& device, const std::string& name) {
+    if (!device.slowdowns || device.slowdowns->empty()) return;
+    std::string how;
+    if (device.temperature_celsius) how += std::to_string(*device.temperature_celsius) + " degrees Celsius";
+    if (device.power_watts) {
+      how += (how.empty() ? "" : ", ") + std::to_string(static_cast<int>(*device.power_watts)) + " W";
+      if (device.power_limit_watts) how += " of " + std::to_string(static_cast<int>(*device.power_limit_watts)) + " W";
+    }
+    const bool is_power_alone = *device.slowdowns == std::vector<std::string>{"power limit"};
+    add(is_power_alone ? Severity::note : Severity::warning,
+        name + " is slowed down: " + joined(*device.slowdowns) + (how.empty() ? "" : " (" + how + ")"),
+        is_power_alone ? "usual under full load; nvidia-smi -pl sets the limit"
+                       : "look at its cooling and its power cables");
+  }
+
+  void examine_memory(const GpuFacts& device, const std::string& name) {
+    if (device.uncorrected_errors.value_or(0) > 0) {
+      add(Severity::warning,
+          name + " had " + describe_count(*device.uncorrected_errors, "memory error") +
+              " that could not be corrected, since the driver was loaded",
+          "reset it when nothing runs there (nvidia-smi --gpu-reset), and have it looked at if they come again");
+    }
+    if (device.has_retirement_failed.value_or(false)) {
+      add(Severity::warning, name + " has memory that failed and that nothing is left to replace",
+          "have the card replaced");
+    }
+    if (device.is_retirement_pending.value_or(false)) {
+      add(Severity::warning, name + " has memory that failed and is retired with its next reset",
+          "reset it when nothing runs there: nvidia-smi --gpu-reset");
+    }
+    if (device.has_ecc == false) {
+      add(Severity::note, name + " does not correct errors of its memory (ECC is off)",
+          "turn it on (nvidia-smi -e 1) where its memory is to be trusted");
+    }
+    if (!device.memory_bytes || !device.used_memory_bytes) return;
+    if (static_cast<double>(*device.used_memory_bytes) < kMuchMemory * static_cast<double>(*device.memory_bytes))
+      return;
+    add(Severity::note,
+        gibibytes(*device.used_memory_bytes) + " of the " + gibibytes(*device.memory_bytes) + " of " + name +
+            " are in use",
+        "nvidia-smi shows by whom");
+  }
+
+  void examine_order() {
+    if (facts_.is_cuda_order_known) return;
+    add(Severity::warning,
+        "the devices differ, and CUDA numbers the fastest first: cuda:0 may be another one than here",
+        "set CUDA_DEVICE_ORDER=PCI_BUS_ID");
+  }
+
+  // --- several devices
+
+  void examine_company() {
+    examine_nccl();
+    std::vector<std::string> apart;
+    std::string why;
+    for (const recovery::PeerAccess& peer : facts_.gpus->peers) {
+      if (peer.is_possible.value_or(true)) continue;
+      apart.push_back(name_of(facts_.gpus->devices.at(static_cast<std::size_t>(peer.from))) + " and " +
+                      name_of(facts_.gpus->devices.at(static_cast<std::size_t>(peer.to))));
+      why = peer.why_not;
+    }
+    if (!apart.empty()) {
+      add(Severity::warning,
+          "no access to each other's memory: " + joined(apart) + (why.empty() ? "" : " (" + why + ")") +
+              "; what they exchange goes through the host's memory",
+          "look at nvidia-smi topo -p2p r, and turn the IOMMU and ACS off where the machine allows it");
+    }
+    if (facts_.shared_memory_bytes.value_or(0) < kLeastSharedMemory) {
+      add(Severity::warning,
+          "/dev/shm has " + std::to_string(facts_.shared_memory_bytes.value_or(0) / kMebibyte) +
+              " MiB, which NCCL needs between devices that cannot read each other's memory",
+          "start the container with --shm-size=1g, or mount a larger tmpfs there");
+    }
+  }
+
+  void examine_nccl() {
+    const LibraryFacts& nccl = facts_.nccl;
+    std::string problem;
+    if (nccl.path.empty()) {
+      problem = "NCCL was not found: " + nccl.problem;
+    } else if (nccl.version && *nccl.version < kOldestNccl) {
+      problem = "NCCL " + to_string(*nccl.version) + " (" + nccl.path + ") is too old; " + to_string(kOldestNccl) +
+                " is needed";
+    } else {
+      return;
+    }
+    has_nccl_ = false;
+    add(Severity::warning, problem + "; without it one device trains alone", how_to_install("NCCL"));
+  }
+
+  // --- all
+
+  void examine_host() {
+    if (!facts_.hdf5_plugin.empty()) return;
+    add(Severity::note, "the HDF5 plugin with which other programs read compressed savepoints was not found",
+        "install Holdfast, and set HDF5_PLUGIN_PATH to PREFIX/lib/holdfast/hdf5-plugins");
+  }
+
+  void settle() {
+    diagnosis_.can_train = !has_gpus_ || are_gpus_usable_;
+    const std::string cpus =
+        "trains on " + describe_count(static_cast<std::uint64_t>(facts_.cores), "CPU device") + ": ";
+    if (!has_gpus_) {
+      diagnosis_.plan = cpus + why_cpus_;
+    } else if (!are_gpus_usable_) {
+      diagnosis_.plan = cpus + "its GPUs cannot be used";
+    } else {
+      diagnosis_.plan = "trains on " + describe_devices();
+    }
+  }
+
+  std::string describe_devices() const {
+    std::vector<std::string> names;
+    for (const std::size_t number : fit_) names.push_back("cuda:" + std::to_string(number));
+    if (names.size() == 1) return names.front();
+    if (!has_nccl_) return names.front() + " alone: the others need NCCL";
+    return joined(names) + " with NCCL" + (facts_.nccl.version ? " " + to_string(*facts_.nccl.version) : "");
+  }
+
+  const MachineFacts& facts_;
+  Diagnosis diagnosis_;
+  bool has_gpus_ = false;
+  bool are_gpus_usable_ = true;
+  bool has_nccl_ = true;
+  std::string why_cpus_;
+  std::vector<std::size_t> fit_;  // CUDA's numbers of those that can train
+};
+
+}  // namespace
+
+std::string_view to_string(Severity severity) {
+  switch (severity) {
+    case Severity::note:
+      return "note";
+    case Severity::warning:
+      return "warning";
+    case Severity::error:
+      return "error";
+  }
+  return "unknown";
+}
+
+Diagnosis diagnose(const MachineFacts& facts) {
+  return Doctor(facts).examine();
+}
+
+}  // namespace holdfast::cli

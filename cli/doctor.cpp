@@ -1,0 +1,272 @@
+#include "doctor.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <vector>
+
+#include "exit_code.h"
+#include "table.h"
+#include "text.h"
+
+namespace holdfast::cli {
+namespace {
+
+using nlohmann::json;
+using recovery::GpuFacts;
+
+constexpr const char* kUnknown = "-";
+
+// --- as people read it
+
+std::string describe_bytes(std::uint64_t bytes) {
+  const double mebibytes = static_cast<double>(bytes) / (1024 * 1024);
+  char text[32];
+  if (mebibytes < 1024) {
+    std::snprintf(text, sizeof text, "%.0f MiB", mebibytes);
+  } else {
+    std::snprintf(text, sizeof text, "%.1f GiB", mebibytes / 1024);
+  }
+  return text;
+}
+
+template <class Number>
+std::string describe(const std::optional<Number>& number, const std::string& unit = "") {
+  return number ? std::to_string(static_cast<long long>(*number)) + unit : kUnknown;
+}
+
+std::string describe_of(const std::optional<int>& number, const std::optional<int>& most) {
+  return describe(number) + " of " + describe(most);
+}
+
+std::string found_or(const std::string& text, const std::string& otherwise) {
+  return text.empty() ? otherwise : text;
+}
+
+void tell_host(std::ostream& out, const MachineFacts& facts) {
+  Table table({"HOST", ""});
+  table.add({"cores", std::to_string(facts.cores)});
+  table.add({"memory", describe_bytes(facts.memory_bytes)});
+  table.add({"/dev/shm", facts.shared_memory_bytes ? describe_bytes(*facts.shared_memory_bytes) : "none"});
+  table.add(
+      {"locked memory", facts.locked_memory_bytes ? "at most " + describe_bytes(*facts.locked_memory_bytes) : "any"});
+  table.add({"HDF5 plugin", found_or(facts.hdf5_plugin, "not found")});
+  table.write(out);
+}
+
+void add_library(Table& table, const LibraryFacts& library, const std::string& least) {
+  const std::string version = library.version ? to_string(*library.version) : kUnknown;
+  table.add({library.name, library.path.empty() ? "missing" : version, least, found_or(library.path, kUnknown)});
+}
+
+std::string describe_back_end(const MachineFacts& facts) {
+  if (!facts.was_back_end_tried) return "not tried";
+  return facts.back_end_problem.empty() ? "loads" : "does not load";
+}
+
+void tell_software(std::ostream& out, const MachineFacts& facts) {
+  Table table({"SOFTWARE", "VERSION", "LEAST", "WHERE"});
+  if (facts.gpus) {
+    const recovery::GpuSurvey& gpus = *facts.gpus;
+    table.add({"NVIDIA driver", found_or(gpus.driver_version, kUnknown), kUnknown, kUnknown});
+    table.add({"CUDA of the driver", gpus.cuda_version ? to_string(version_of_cuda(*gpus.cuda_version)) : kUnknown,
+               to_string(kOldestCuda), kUnknown});
+    table.add({"NVML", found_or(gpus.library_version, kUnknown), kUnknown, gpus.library});
+  } else {
+    table.add({"NVIDIA driver", facts.has_driver ? "does not work" : "missing", kUnknown, kUnknown});
+  }
+  add_library(table, facts.cuda_runtime, kUnknown);
+  add_library(table, facts.cublas, kUnknown);
+  add_library(table, facts.cudnn, to_string(kOldestCudnn));
+  add_library(table, facts.nccl, to_string(kOldestNccl));
+  table.add({"CUDA back end", describe_back_end(facts), kUnknown, kUnknown});
+  table.write(out);
+}
+
+// Empty where CUDA does not show it.
+std::string cuda_name_of(const MachineFacts& facts, const GpuFacts& device) {
+  const auto found = std::find(facts.cuda_order.begin(), facts.cuda_order.end(), device.index);
+  if (found == facts.cuda_order.end()) return "";
+  return "cuda:" + std::to_string(found - facts.cuda_order.begin());
+}
+
+std::string describe_ecc(const GpuFacts& device) {
+  if (!device.has_ecc) return kUnknown;
+  if (!*device.has_ecc) return "off";
+  std::string text = "on, " + describe(device.uncorrected_errors) + " errors";
+  if (device.is_retirement_pending.value_or(false)) text += ", retirement pending";
+  return text;
+}
+
+std::string describe_slowdowns(const GpuFacts& device) {
+  if (!device.slowdowns) return kUnknown;
+  std::string text;
+  for (const std::string& reason : *device.slowdowns) text += (text.empty() ? "" : ", ") + reason;
+  return found_or(text, "no");
+}
+
+// Whose memory it can read; a '?' behind those of whom the driver does not say.
+std::string describe_peers(const MachineFacts& facts, const GpuFacts& device) {
+  std::string text;
+  for (const recovery::PeerAccess& peer : facts.gpus->peers) {
+    if (peer.from != device.index && peer.to != device.index) continue;
+    const int index = peer.from == device.index ? peer.to : peer.from;
+    const GpuFacts& other = facts.gpus->devices.at(static_cast<std::size_t>(index));
+    if (!other.problem.empty() || peer.is_possible == false) continue;
+    const std::string name = found_or(cuda_name_of(facts, other), "GPU " + std::to_string(index));
+    text += (text.empty() ? "" : ", ") + name + (peer.is_possible ? "" : "?");
+  }
+  return found_or(text, device.problem.empty() ? "none" : kUnknown);
+}
+
+std::string describe_memory(const GpuFacts& device) {
+  if (!device.memory_bytes) return kUnknown;
+  return describe_bytes(device.used_memory_bytes.value_or(0)) + " of " + describe_bytes(*device.memory_bytes);
+}
+
+void tell_devices(std::ostream& out, const MachineFacts& facts) {
+  Table table({"DEVICE", ">GPU", "NAME", "PCI", ">MEMORY IN USE", ">LANES", ">GENERATION", ">CELSIUS", ">WATTS",
+               ">LOAD", "SLOWED DOWN", "ECC", "PEERS"});
+  for (const GpuFacts& device : facts.gpus->devices) {
+    table.add({found_or(cuda_name_of(facts, device), kUnknown), std::to_string(device.index),
+               found_or(device.problem.empty() ? device.name : device.problem, kUnknown),
+               found_or(device.pci_bus_id, kUnknown), describe_memory(device),
+               describe_of(device.link_width, device.max_link_width),
+               describe_of(device.link_generation, device.max_link_generation), describe(device.temperature_celsius),
+               describe(device.power_watts), describe(device.utilization_percent, " %"), describe_slowdowns(device),
+               describe_ecc(device), describe_peers(facts, device)});
+  }
+  table.write(out);
+}
+
+void tell_finding(std::ostream& out, const Finding& finding) {
+  out << to_string(finding.severity) << ": " << printable(finding.what) << "\n";
+  if (!finding.remedy.empty()) out << "    " << finding.remedy << "\n";
+}
+
+// --- as JSON
+
+template <class Value>
+json or_null(const std::optional<Value>& value) {
+  return value ? json(*value) : json(nullptr);
+}
+
+json text_or_null(const std::string& text) {
+  return text.empty() ? json(nullptr) : json(text);
+}
+
+json to_json(const LibraryFacts& library) {
+  return {{"name", library.name},
+          {"path", text_or_null(library.path)},
+          {"version", library.version ? json(to_string(*library.version)) : json(nullptr)},
+          {"problem", text_or_null(library.problem)}};
+}
+
+json to_json(const MachineFacts& facts, const GpuFacts& device) {
+  return {{"index", device.index},
+          {"device", text_or_null(cuda_name_of(facts, device))},
+          {"problem", text_or_null(device.problem)},
+          {"name", text_or_null(device.name)},
+          {"uuid", text_or_null(device.uuid)},
+          {"pci_bus_id", text_or_null(device.pci_bus_id)},
+          {"compute_capability", device.major ? json::array({*device.major, device.minor.value_or(0)}) : json(nullptr)},
+          {"memory_bytes", or_null(device.memory_bytes)},
+          {"used_memory_bytes", or_null(device.used_memory_bytes)},
+          {"temperature_celsius", or_null(device.temperature_celsius)},
+          {"power_watts", or_null(device.power_watts)},
+          {"power_limit_watts", or_null(device.power_limit_watts)},
+          {"utilization_percent", or_null(device.utilization_percent)},
+          {"is_split", or_null(device.is_split)},
+          {"slowdowns", or_null(device.slowdowns)},
+          {"has_ecc", or_null(device.has_ecc)},
+          {"uncorrected_errors", or_null(device.uncorrected_errors)},
+          {"uncorrected_errors_ever", or_null(device.uncorrected_errors_ever)},
+          {"is_retirement_pending", or_null(device.is_retirement_pending)},
+          {"has_retirement_failed", or_null(device.has_retirement_failed)},
+          {"link_generation", or_null(device.link_generation)},
+          {"max_link_generation", or_null(device.max_link_generation)},
+          {"link_width", or_null(device.link_width)},
+          {"max_link_width", or_null(device.max_link_width)}};
+}
+
+json gpus_as_json(const MachineFacts& facts) {
+  if (!facts.gpus) return nullptr;
+  json devices = json::array();
+  for (const GpuFacts& device : facts.gpus->devices) devices.push_back(to_json(facts, device));
+  json peers = json::array();
+  for (const recovery::PeerAccess& peer : facts.gpus->peers) {
+    peers.push_back({{"from", peer.from},
+                     {"to", peer.to},
+                     {"is_possible", or_null(peer.is_possible)},
+                     {"why_not", text_or_null(peer.why_not)}});
+  }
+  return {{"driver_version", text_or_null(facts.gpus->driver_version)},
+          {"nvml", text_or_null(facts.gpus->library)},
+          {"nvml_version", text_or_null(facts.gpus->library_version)},
+          {"cuda_version",
+           facts.gpus->cuda_version ? json(to_string(version_of_cuda(*facts.gpus->cuda_version))) : json(nullptr)},
+          {"devices", devices},
+          {"peers", peers}};
+}
+
+json findings_as_json(const Diagnosis& diagnosis) {
+  json findings = json::array();
+  for (const Finding& finding : diagnosis.findings) {
+    findings.push_back(
+        {{"severity", to_string(finding.severity)}, {"what", finding.what}, {"remedy", text_or_null(finding.remedy)}});
+  }
+  return findings;
+}
+
+}  // namespace
+
+std::string describe_machine(const MachineFacts& facts, const Diagnosis& diagnosis) {
+  std::ostringstream out;
+  tell_host(out, facts);
+  out << "\n";
+  tell_software(out, facts);
+  out << "\n";
+  if (facts.gpus && !facts.gpus->devices.empty()) {
+    tell_devices(out, facts);
+    out << "\n";
+  }
+  for (const Finding& finding : diagnosis.findings) tell_finding(out, finding);
+  out << diagnosis.plan << "\n";
+  return out.str();
+}
+
+std::string machine_as_json(const MachineFacts& facts, const Diagnosis& diagnosis) {
+  const json body = {
+      {"host",
+       {{"cores", facts.cores},
+        {"memory_bytes", facts.memory_bytes},
+        {"shared_memory_bytes", or_null(facts.shared_memory_bytes)},
+        {"locked_memory_bytes", or_null(facts.locked_memory_bytes)},
+        {"hdf5_plugin", text_or_null(facts.hdf5_plugin)},
+        {"nvidia_cards", facts.nvidia_cards}}},
+      {"gpus", gpus_as_json(facts)},
+      {"why_no_gpus", text_or_null(facts.why_no_gpus)},
+      {"libraries", {to_json(facts.cuda_runtime), to_json(facts.cublas), to_json(facts.cudnn), to_json(facts.nccl)}},
+      {"back_end",
+       {{"was_tried", facts.was_back_end_tried},
+        {"problem", text_or_null(facts.back_end_problem)},
+        {"devices", facts.back_end_devices}}},
+      {"findings", findings_as_json(diagnosis)},
+      {"plan", diagnosis.plan},
+      {"can_train", diagnosis.can_train}};
+  return body.dump(1, ' ', false, json::error_handler_t::replace);
+}
+
+int doctor(const DoctorOptions& options, Console& console) {
+  const MachineFacts facts = look_at_machine();
+  const Diagnosis diagnosis = diagnose(facts);
+  if (options.as_json) {
+    console.out << machine_as_json(facts, diagnosis) << "\n";
+  } else {
+    console.out << describe_machine(facts, diagnosis);
+  }
+  return diagnosis.can_train ? kDone : kCannotTrain;
+}
+
+}  // namespace holdfast::cli

@@ -1,0 +1,200 @@
+#include "machine_facts.h"
+
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+
+#include "holdfast/base/error.h"
+#include "holdfast/base/shared_library.h"
+#include "holdfast/compute/device_support.h"
+#include "holdfast/recovery/launch.h"
+
+namespace holdfast::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::chrono::seconds kPatience(20);
+constexpr const char* kCards = "/sys/bus/pci/devices";
+constexpr const char* kPluginFile = "libholdfast_hdf5_zstd.so";
+
+std::string variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// --- the host
+
+std::uint64_t memory_bytes() {
+  return static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+std::optional<std::uint64_t> shared_memory_bytes() {
+  struct statvfs facts {};
+  if (::statvfs("/dev/shm", &facts) != 0) return std::nullopt;
+  return static_cast<std::uint64_t>(facts.f_blocks) * facts.f_frsize;
+}
+
+std::optional<std::uint64_t> locked_memory_bytes() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::nullopt;
+  return limit.rlim_cur;
+}
+
+std::string word_of(const fs::path& file) {
+  std::string word;
+  std::ifstream(file) >> word;
+  return word;
+}
+
+// Display and 3D controllers of NVIDIA; its network cards and bridges are others.
+int count_nvidia_cards() {
+  int count = 0;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(kCards, error)) {
+    if (word_of(entry.path() / "vendor") != "0x10de") continue;
+    const std::string kind = word_of(entry.path() / "class");
+    if (kind.starts_with("0x0300") || kind.starts_with("0x0302")) ++count;
+  }
+  return count;
+}
+
+std::string find_hdf5_plugin() {
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error).parent_path();
+  std::vector<fs::path> folders{program / "../hdf5-plugins", program / "../lib/holdfast/hdf5-plugins"};
+  const std::string given = variable("HDF5_PLUGIN_PATH");
+  if (!given.empty()) folders.insert(folders.begin(), given);
+  for (const fs::path& folder : folders) {
+    const fs::path file = folder / kPluginFile;
+    if (fs::exists(file, error)) return fs::weakly_canonical(file, error).string();
+  }
+  return "";
+}
+
+// --- libraries
+
+Version split(int number, int of_major, int of_minor) {
+  return {number / of_major, number % of_major / of_minor, number % of_minor};
+}
+
+template <class Ask>
+LibraryFacts facts_of(const std::string& name, const std::vector<std::string>& files, const Ask& ask) {
+  LibraryFacts facts{.name = name};
+  for (const std::string& file : files) {
+    try {
+      const SharedLibrary library = SharedLibrary::load(file);
+      facts.path = library.path();
+      facts.version = ask(library);
+      facts.problem.clear();
+      return facts;
+    } catch (const Error& error) {
+      facts.problem += (facts.problem.empty() ? "" : "; ") + std::string(error.what());
+    }
+  }
+  return facts;
+}
+
+std::optional<Version> ask_cuda_runtime(const SharedLibrary& library) {
+  int number = 0;
+  auto* const function = library.find<int(int*)>("cudaRuntimeGetVersion");
+  if (function == nullptr || function(&number) != 0) return std::nullopt;
+  return version_of_cuda(number);
+}
+
+std::optional<Version> ask_cublas(const SharedLibrary& library) {
+  auto* const function = library.find<std::size_t()>("cublasLtGetVersion");
+  if (function == nullptr) return std::nullopt;
+  return version_of_cublas(static_cast<int>(function()));
+}
+
+std::optional<Version> ask_cudnn(const SharedLibrary& library) {
+  auto* const function = library.find<std::size_t()>("cudnnGetVersion");
+  if (function == nullptr) return std::nullopt;
+  return version_of_cudnn(static_cast<int>(function()));
+}
+
+std::optional<Version> ask_nccl(const SharedLibrary& library) {
+  int number = 0;
+  auto* const function = library.find<int(int*)>("ncclGetVersion");
+  if (function == nullptr || function(&number) != 0) return std::nullopt;
+  return version_of_nccl(number);
+}
+
+// HOLDFAST_NCCL names another library, as it does for training.
+std::vector<std::string> files_of_nccl() {
+  const std::string given = variable("HOLDFAST_NCCL");
+  return {given.empty() ? "libnccl.so.2" : given};
+}
+
+void look_for_libraries(MachineFacts& facts) {
+  facts.cuda_runtime = facts_of("CUDA runtime", {"libcudart.so.13", "libcudart.so.12"}, ask_cuda_runtime);
+  facts.cublas = facts_of("cuBLASLt", {"libcublasLt.so.13", "libcublasLt.so.12"}, ask_cublas);
+  facts.cudnn = facts_of("cuDNN", {"libcudnn.so.9", "libcudnn.so.8"}, ask_cudnn);
+  facts.nccl = facts_of("NCCL", files_of_nccl(), ask_nccl);
+}
+
+// --- GPUs
+
+void look_for_gpus(MachineFacts& facts) {
+  facts.nvidia_cards = count_nvidia_cards();
+  try {
+    facts.gpus = recovery::survey_gpus(Deadline::after(kPatience));
+    facts.has_driver = true;
+  } catch (const Error& error) {
+    facts.has_driver = error.code() != ErrorCode::not_found;
+    facts.why_no_gpus = error.what();
+    return;
+  }
+  facts.cuda_order = recovery::cuda_order(facts.gpus->devices, std::getenv("CUDA_VISIBLE_DEVICES"));
+  facts.is_cuda_order_known = recovery::is_cuda_order_known(facts.gpus->devices, std::getenv("CUDA_DEVICE_ORDER"));
+}
+
+void look_at_back_end(MachineFacts& facts) {
+  if (!facts.gpus || facts.gpus->devices.empty()) return;
+  facts.was_back_end_tried = true;
+  const CudaSupport support = look_for_cuda();
+  facts.back_end_problem = support.problem;
+  facts.back_end_devices = support.devices;
+}
+
+}  // namespace
+
+std::string to_string(const Version& version) {
+  return std::to_string(version.major) + "." + std::to_string(version.minor) + "." + std::to_string(version.patch);
+}
+
+Version version_of_cuda(int number) {
+  return {number / 1000, number % 1000 / 10, number % 10};
+}
+
+Version version_of_cublas(int number) {
+  return split(number, 10000, 100);
+}
+
+Version version_of_cudnn(int number) {
+  return number < 10000 ? split(number, 1000, 100) : split(number, 10000, 100);
+}
+
+Version version_of_nccl(int number) {
+  return number < 10000 ? split(number, 1000, 100) : split(number, 10000, 100);
+}
+
+MachineFacts look_at_machine() {
+  MachineFacts facts{.cores = recovery::core_count(),
+                     .memory_bytes = memory_bytes(),
+                     .shared_memory_bytes = shared_memory_bytes(),
+                     .locked_memory_bytes = locked_memory_bytes(),
+                     .hdf5_plugin = find_hdf5_plugin()};
+  look_for_gpus(facts);
+  look_for_libraries(facts);
+  look_at_back_end(facts);
+  return facts;
+}
+
+}  // namespace holdfast::cli

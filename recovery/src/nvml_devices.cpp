@@ -1,0 +1,46 @@
+#include "nvml_devices.h"
+
+#include <algorithm>
+
+#include "holdfast/base/error.h"
+#include "nvml_text.h"
+
+namespace holdfast::recovery {
+namespace {
+
+int count_devices(const NvmlSession& nvml) {
+  unsigned int count = 0;
+  const int code = nvml->count(&count);
+  if (code == nvml::kSuccess) return static_cast<int>(count);
+  throw Error(ErrorCode::unavailable, "the NVIDIA driver does not say how many devices there are: \"" +
+                                          describe_nvml_error(nvml.library(), code) +
+                                          "\"; look for NVRM in the kernel's log (dmesg)");
+}
+
+NvmlDevice identify(const NvmlSession& nvml, int index) {
+  NvmlDevice device{.facts = {.index = index}};
+  const int code = nvml->handle(static_cast<unsigned int>(index), &device.handle);
+  if (code != nvml::kSuccess) {
+    device.handle = nullptr;
+    device.facts.problem = describe_nvml_error(nvml.library(), code);
+    return device;
+  }
+  device.facts.name = text_of(nvml->name, device.handle);
+  device.facts.uuid = text_of(nvml->uuid, device.handle);
+  nvml::Pci pci;
+  if (call_nvml(nvml->pci, device.handle, &pci) == nvml::kSuccess) {
+    device.facts.pci_bus_id.assign(pci.bus_id, std::find(pci.bus_id, pci.bus_id + sizeof pci.bus_id, '\0'));
+  }
+  return device;
+}
+
+}  // namespace
+
+std::vector<NvmlDevice> find_devices(const NvmlSession& nvml) {
+  std::vector<NvmlDevice> devices;
+  const int count = count_devices(nvml);
+  for (int index = 0; index < count; ++index) devices.push_back(identify(nvml, index));
+  return devices;
+}
+
+}  // namespace holdfast::recovery

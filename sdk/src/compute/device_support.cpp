@@ -1,0 +1,18 @@
+#include "holdfast/compute/device_support.h"
+
+#include "compute/cuda_library.h"
+#include "holdfast/base/error.h"
+
+namespace holdfast {
+
+CudaSupport look_for_cuda() {
+  CudaSupport support;
+  try {
+    for (const compute::CudaDevice& device : compute::cuda_library().devices()) support.devices.push_back(device.name);
+  } catch (const Error& error) {
+    support.problem = error.what();
+  }
+  return support;
+}
+
+}  // namespace holdfast

@@ -1,0 +1,287 @@
+#include "diagnosis.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace holdfast::cli {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+recovery::GpuFacts a_device(int index) {
+  return {.index = index,
+          .name = "NVIDIA H200",
+          .major = 9,
+          .minor = 0,
+          .memory_bytes = 100,
+          .used_memory_bytes = 1,
+          .slowdowns = std::vector<std::string>{},
+          .has_ecc = true,
+          .uncorrected_errors = 0,
+          .link_width = 16,
+          .max_link_width = 16};
+}
+
+LibraryFacts a_library(const std::string& name, Version version) {
+  return {.name = name, .path = "/lib/" + name, .version = version};
+}
+
+// Two devices that have nothing to complain of.
+MachineFacts a_machine() {
+  MachineFacts facts{.cores = 8,
+                     .memory_bytes = 1000,
+                     .shared_memory_bytes = std::uint64_t{1} << 34,
+                     .hdf5_plugin = "/plugins/libholdfast_hdf5_zstd.so",
+                     .has_driver = true};
+  facts.gpus = recovery::GpuSurvey{.driver_version = "580.65.06",
+                                   .cuda_version = 1000 * kOldestCuda.major,
+                                   .devices = {a_device(0), a_device(1)},
+                                   .peers = {{.from = 0, .to = 1, .is_possible = true}}};
+  facts.cuda_order = {0, 1};
+  facts.cublas = a_library("cuBLASLt", {13, 0, 2});
+  facts.cudnn = a_library("cuDNN", {9, 19, 0});
+  facts.nccl = a_library("NCCL", {2, 28, 9});
+  facts.was_back_end_tried = true;
+  return facts;
+}
+
+MachineFacts a_machine_without_a_driver() {
+  MachineFacts facts{.cores = 2, .hdf5_plugin = "/plugins/libholdfast_hdf5_zstd.so"};
+  facts.why_no_gpus = "there is no NVIDIA driver";
+  return facts;
+}
+
+std::string the_only_finding(const Diagnosis& diagnosis) {
+  if (diagnosis.findings.size() != 1) return std::to_string(diagnosis.findings.size()) + " findings";
+  const Finding& finding = diagnosis.findings.front();
+  return std::string(to_string(finding.severity)) + ": " + finding.what + " -> " + finding.remedy;
+}
+
+TEST(Diagnosis, FindsNothingWhereNothingIsWrong) {
+  const Diagnosis diagnosis = diagnose(a_machine());
+
+  EXPECT_THAT(diagnosis.findings, IsEmpty());
+  EXPECT_EQ(diagnosis.plan, "trains on cuda:0, cuda:1 with NCCL 2.28.9");
+  EXPECT_TRUE(diagnosis.can_train);
+}
+
+TEST(Diagnosis, TrainsOnCpusWhereThereIsNoDriver) {
+  const Diagnosis diagnosis = diagnose(a_machine_without_a_driver());
+
+  EXPECT_THAT(diagnosis.findings, IsEmpty());
+  EXPECT_EQ(diagnosis.plan, "trains on 2 CPU devices: no NVIDIA driver");
+  EXPECT_TRUE(diagnosis.can_train);
+}
+
+TEST(Diagnosis, SaysThatACardWithoutADriverIsOfNoUse) {
+  MachineFacts facts = a_machine_without_a_driver();
+  facts.nvidia_cards = 4;
+
+  const Diagnosis diagnosis = diagnose(facts);
+
+  EXPECT_FALSE(diagnosis.can_train);
+  EXPECT_THAT(the_only_finding(diagnosis), HasSubstr("error: 4 NVIDIA cards of this machine cannot be used"));
+  EXPECT_THAT(the_only_finding(diagnosis), HasSubstr("install the NVIDIA driver"));
+  EXPECT_EQ(diagnosis.plan, "trains on 2 CPU devices: its GPUs cannot be used");
+}
+
+TEST(Diagnosis, RefusesADriverThatDoesNotAnswer) {
+  MachineFacts facts = a_machine_without_a_driver();
+  facts.has_driver = true;
+  facts.why_no_gpus = "the NVIDIA driver does not answer";
+
+  const Diagnosis diagnosis = diagnose(facts);
+
+  EXPECT_FALSE(diagnosis.can_train);
+  EXPECT_THAT(the_only_finding(diagnosis), HasSubstr("error: the NVIDIA driver does not answer"));
+}
+
+TEST(Diagnosis, TrainsOnCpusWhereTheDriverHasNoDevice) {
+  MachineFacts facts = a_machine();
+  facts.gpus->devices.clear();
+  facts.cuda_order.clear();
+
+  const Diagnosis diagnosis = diagnose(facts);
+
+  EXPECT_TRUE(diagnosis.can_train);
+  EXPECT_EQ(diagnosis.plan, "trains on 8 CPU devices: the NVIDIA driver has no device");
+  EXPECT_THAT(the_only_finding(diagnosis), HasSubstr("note: the NVIDIA driver 580.65.06 has no device"));
+}
+
+TEST(Diagnosis, RefusesADriverThatIsTooOld) {
+  MachineFacts facts = a_machine();
+  facts.gpus->cuda_version = 1000 * (kOldestCuda.major - 1) + 80;
+
+  const Diagnosis diagnosis = diagnose(facts);
+
+  EXPECT_FALSE(diagnosis.can_train);
+  EXPECT_THAT(the_only_finding(diagnosis),
+              HasSubstr("supports CUDA " + std::to_string(kOldestCuda.major - 1) + ".8.0"));
+  EXPECT_THAT(the_only_finding(diagnosis), HasSubstr("install a newer driver"));
+}
+
+TEST(Diagnosis, RefusesLibrariesThatAreMissingOrTooOld) {
+  MachineFacts facts = a_machine();
+  facts.cublas = {.name = "cuBLASLt", .problem = "libcublasLt.so.13: no such file"};
+  facts.cudnn.version = Version{8, 9, 7};
+  facts.back_end_problem = "the back end does not load";
+
+  const Diagnosis diagnosis = diagnose(facts);
+
+  EXPECT_FALSE(diagnosis.can_train);
+  std::vector<std::string> said;
+  for (const Finding& finding : diagnosis.findings) said.push_back(finding.what);
+  EXPECT_THAT(said,
+              ElementsAre("cuDNN 8.9.7 (/lib/cuDNN) is too old; 9.0.0 is needed",
+                          "cuBLASLt was not found: libcublasLt.so.13: no such file", "the back end does not load"));
+  EXPECT_THAT(diagnosis.findings.front().remedy, HasSubstr("HOLDFAST_LIBRARY_PATH"));
+}
+
+TEST(Diagnosis, TrainsOnOneDeviceWithoutNccl) {
+  MachineFacts facts = a_machine();
+  facts.nccl = {.name = "NCCL", .problem = "libnccl.so.2: no such file"};
+  const Diagnosis without = diagnose(facts);
+  facts.nccl = a_library("NCCL", {2, 17, 1});
+  const Diagnosis old = diagnose(facts);
+
+  EXPECT_TRUE(without.can_train && old.can_train);
+  EXPECT_EQ(without.plan, "trains on cuda:0 alone: the others need NCCL");
+  EXPECT_EQ(old.plan, "trains on cuda:0 alone: the others need NCCL");
+  EXPECT_THAT(the_only_finding(without), HasSubstr("warning: NCCL was not found"));
+  EXPECT_THAT(the_only_finding(old), HasSubstr("NCCL 2.17.1 (/lib/NCCL) is too old; 2.18.0 is needed"));
+}
+
+TEST(Diagnosis, AsksForNoNcclWhereThereIsOneDevice) {
+  MachineFacts facts = a_machine();
+  facts.gpus->devices.pop_back();
+  facts.gpus->peers.clear();
+  facts.cuda_order = {0};
+  facts.nccl = {.name = "NCCL", .problem = "libnccl.so.2: no such file"};
+  facts.shared_memory_bytes.reset();
+
+  const Diagnosis diagnosis = diagnose(facts);
+
+  EXPECT_THAT(diagnosis.findings, IsEmpty());
+  EXPECT_EQ(diagnosis.plan, "trains on cuda:0");
+}
+
+TEST(Diagnosis, SeesALinkThatIsNarrowerThanItCouldBe) {
+  MachineFacts facts = a_machine();
+  facts.gpus->devices[1].link_width = 4;
+
+  const Diagnosis diagnosis = diagnose(facts);
+
+  EXPECT_TRUE(diagnosis.can_train);
+  EXPECT_THAT(the_only_finding(diagnosis), HasSubstr("warning: cuda:1 is connected by 4 of 16 PCI Express lanes -> "));
+}
+
+TEST(Diagnosis, SeesWhatSlowsADeviceDown) {
+  MachineFacts facts = a_machine();
+  facts.gpus->devices[0].slowdowns = std::vector<std::string>{"temperature (hardware)", "power limit"};
+  facts.gpus->devices[0].temperature_celsius = 91;
+  facts.gpus->devices[0].power_watts = 699.6;
+  facts.gpus->devices[0].power_limit_watts = 700;
+  const Diagnosis hot = diagnose(facts);
+  facts.gpus->devices[0].slowdowns = std::vector<std::string>{"power limit"};
+  const Diagnosis busy = diagnose(facts);
+
+  EXPECT_THAT(the_only_finding(hot), HasSubstr("warning: cuda:0 is slowed down: temperature (hardware), power limit "
+                                               "(91 degrees Celsius, 699 W of 700 W) -> look at its cooling"));
+  EXPECT_THAT(the_only_finding(busy), HasSubstr("note: cuda:0 is slowed down: power limit"));
+}
+
+TEST(Diagnosis, SeesMemoryThatCannotBeTrusted) {
+  MachineFacts facts = a_machine();
+  recovery::GpuFacts& device = facts.gpus->devices[0];
+  device.uncorrected_errors = 3;
+  device.is_retirement_pending = true;
+  device.has_retirement_failed = true;
+  facts.gpus->devices[1].has_ecc = false;
+
+  const Diagnosis diagnosis = diagnose(facts);
+
+  EXPECT_TRUE(diagnosis.can_train);
+  std::vector<std::string> said;
+  for (const Finding& finding : diagnosis.findings) said.push_back(finding.what);
+  EXPECT_THAT(said, ElementsAre("cuda:0 had 3 memory errors that could not be corrected, since the driver was loaded",
+                                "cuda:0 has memory that failed and that nothing is left to replace",
+                                "cuda:0 has memory that failed and is retired with its next reset",
+                                "cuda:1 does not correct errors of its memory (ECC is off)"));
+  for (const Finding& finding : diagnosis.findings) EXPECT_NE(finding.remedy, "") << finding.what;
+}
+
+TEST(Diagnosis, SeesThatMemoryIsInUse) {
+  MachineFacts facts = a_machine();
+  facts.gpus->devices[0].memory_bytes = std::uint64_t{80} << 30;
+  facts.gpus->devices[0].used_memory_bytes = std::uint64_t{40} << 30;
+
+  EXPECT_THAT(the_only_finding(diagnose(facts)), HasSubstr("note: 40.0 GiB of the 80.0 GiB of cuda:0 are in use"));
+}
+
+TEST(Diagnosis, SeesDevicesThatCannotReadEachOther) {
+  MachineFacts facts = a_machine();
+  facts.gpus->peers[0].is_possible = false;
+  facts.gpus->peers[0].why_not = "the chipset does not support it";
+  facts.shared_memory_bytes = std::uint64_t{64} << 20;
+
+  const Diagnosis diagnosis = diagnose(facts);
+
+  ASSERT_EQ(diagnosis.findings.size(), 2U);
+  EXPECT_THAT(diagnosis.findings[0].what,
+              HasSubstr("no access to each other's memory: cuda:0 and cuda:1 (the chipset"));
+  EXPECT_THAT(diagnosis.findings[1].what, HasSubstr("/dev/shm has 64 MiB"));
+  EXPECT_EQ(diagnosis.plan, "trains on cuda:0, cuda:1 with NCCL 2.28.9");
+}
+
+TEST(Diagnosis, GoesOnWithoutADeviceThatIsLostOrTooOldForIt) {
+  MachineFacts facts = a_machine();
+  facts.gpus->devices[0].problem = "GPU is lost";
+  facts.cuda_order = {1};
+  const Diagnosis lost = diagnose(facts);
+  facts = a_machine();
+  facts.gpus->devices[0].major = 7;
+  facts.gpus->devices[0].minor = 5;
+  const Diagnosis old = diagnose(facts);
+
+  EXPECT_EQ(lost.plan, "trains on cuda:0");
+  EXPECT_THAT(the_only_finding(lost), HasSubstr("warning: GPU 0 cannot be used: the driver says \"GPU is lost\""));
+  EXPECT_EQ(old.plan, "trains on cuda:1");
+  EXPECT_THAT(the_only_finding(old), HasSubstr("its compute capability is 7.5, and 8.0 is the least"));
+}
+
+TEST(Diagnosis, RefusesWhereNoDeviceIsLeft) {
+  MachineFacts facts = a_machine();
+  facts.cuda_order.clear();
+
+  const Diagnosis diagnosis = diagnose(facts);
+
+  EXPECT_FALSE(diagnosis.can_train);
+  EXPECT_THAT(the_only_finding(diagnosis), HasSubstr("CUDA_VISIBLE_DEVICES"));
+}
+
+TEST(Diagnosis, WarnsOfDevicesThatAreSplitAndOfNumbersThatMayBeOthers) {
+  MachineFacts facts = a_machine();
+  facts.gpus->devices[1].is_split = true;
+  facts.is_cuda_order_known = false;
+
+  const Diagnosis diagnosis = diagnose(facts);
+
+  ASSERT_EQ(diagnosis.findings.size(), 2U);
+  EXPECT_THAT(diagnosis.findings[0].what, HasSubstr("cuda:1 is split into instances (MIG)"));
+  EXPECT_THAT(diagnosis.findings[1].remedy, HasSubstr("CUDA_DEVICE_ORDER=PCI_BUS_ID"));
+}
+
+TEST(Diagnosis, NotesThatThePluginIsMissing) {
+  MachineFacts facts = a_machine();
+  facts.hdf5_plugin.clear();
+
+  EXPECT_THAT(the_only_finding(diagnose(facts)), HasSubstr("note: the HDF5 plugin"));
+}
+
+}  // namespace
+}  // namespace holdfast::cli

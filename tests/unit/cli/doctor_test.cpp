@@ -1,0 +1,100 @@
+#include "doctor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "exit_code.h"
+#include "support/fake_gpus.h"
+#include "unit/cli/support/command_test.h"
+
+namespace holdfast::cli {
+namespace {
+
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class DoctorTest : public testing::CommandTest {
+ protected:
+  // What is there of CUDA on the machine of the test does not matter.
+  const Variable back_end_{"HOLDFAST_CUDA_LIBRARY", "/nowhere/libholdfast_cuda.so"};
+};
+
+TEST_F(DoctorTest, ShowsDevicesAndWhatIsWrongWithThem) {
+  json facts = gpus(2);
+  facts["devices"][1].update({{"link_width", 8}, {"clocks_event_reasons", 0x40}, {"uncorrected_errors", 2}});
+  const FakeGpus fake(facts);
+
+  EXPECT_EQ(run({"doctor"}), kCannotTrain);
+
+  const std::string said = out();
+  EXPECT_THAT(said, AllOf(HasSubstr("580.65.06"), HasSubstr("cuda:0    0  NVIDIA H200  00000000:0B:00.0"),
+                          HasSubstr("600 MiB of 140.4 GiB"), HasSubstr("8 of 16"), HasSubstr("temperature (hardware)"),
+                          HasSubstr("on, 2 errors")));
+  EXPECT_THAT(said, HasSubstr("warning: cuda:1 is connected by 8 of 16 PCI Express lanes\n    seat the card"));
+  EXPECT_THAT(said, HasSubstr("error: Holdfast cannot train on CUDA devices here: /nowhere/libholdfast_cuda.so"));
+  EXPECT_THAT(said, HasSubstr("CPU devices: its GPUs cannot be used\n"));
+  EXPECT_EQ(problems(), "");
+}
+
+TEST_F(DoctorTest, ShowsThatThereIsNoDriver) {
+  const Variable nvml("HOLDFAST_NVML", "/nowhere/libnvidia-ml.so.1");
+
+  const int code = run({"doctor", "--json"});
+
+  const json said = json::parse(out());
+  EXPECT_EQ(code, said["host"]["nvidia_cards"] == 0 ? kDone : kCannotTrain);
+  EXPECT_EQ(said["can_train"], said["host"]["nvidia_cards"] == 0);
+  EXPECT_EQ(said["gpus"], nullptr);
+  EXPECT_THAT(said["why_no_gpus"], HasSubstr("there is no NVIDIA driver"));
+}
+
+TEST_F(DoctorTest, SaysTheSameAsJson) {
+  json facts = gpus(2);
+  facts["peers"] = 1;
+  facts["devices"][1].erase("temperature");
+  const FakeGpus fake(facts);
+
+  EXPECT_EQ(run({"doctor", "--json"}), kCannotTrain);
+
+  const json said = json::parse(out());
+  EXPECT_EQ(said["gpus"]["driver_version"], "580.65.06");
+  EXPECT_EQ(said["gpus"]["cuda_version"], "13.0.0");
+  EXPECT_EQ(said["gpus"]["devices"][0]["device"], "cuda:0");
+  EXPECT_EQ(said["gpus"]["devices"][0]["temperature_celsius"], 34);
+  EXPECT_EQ(said["gpus"]["devices"][1]["temperature_celsius"], nullptr);
+  EXPECT_EQ(said["gpus"]["peers"][0]["is_possible"], false);
+  EXPECT_EQ(said["can_train"], false);
+  EXPECT_EQ(said["libraries"].size(), 4U);
+  EXPECT_GE(said["findings"].size(), 2U);
+  for (const json& finding : said["findings"]) EXPECT_TRUE(finding["what"].is_string());
+}
+
+TEST_F(DoctorTest, ShowsWhatItDoesNotKnowAsUnknown) {
+  json facts = gpus(0);
+  facts["devices"].push_back({{"name", "NVIDIA H200"}});
+  const FakeGpus fake(facts, "libfake_nvml_old.so");
+
+  run({"doctor"});
+
+  EXPECT_THAT(out(), HasSubstr("cuda:0    0  NVIDIA H200  -                -  - of -"));
+}
+
+TEST_F(DoctorTest, RefusesWhatItDoesNotKnow) {
+  EXPECT_EQ(run({"doctor", "--fix"}), kNotDone);
+}
+
+// What it says where all is well, without the machine of the test.
+TEST_F(DoctorTest, EndsWithWhatItTrainsOn) {
+  const FakeGpus fake(gpus(1));
+  MachineFacts facts = look_at_machine();
+
+  const std::string said = describe_machine(facts, {.plan = "trains on cuda:0"});
+
+  EXPECT_TRUE(said.ends_with("\ntrains on cuda:0\n")) << said;
+}
+
+}  // namespace
+}  // namespace holdfast::cli

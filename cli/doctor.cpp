@@ -108,6 +108,7 @@ std::string describe_slowdowns(const GpuFacts& device) {
 
 // Whose memory it can read; a '?' behind those of whom the driver does not say.
 std::string describe_peers(const MachineFacts& facts, const GpuFacts& device) {
+  if (!device.problem.empty()) return kUnknown;
   std::string text;
   for (const recovery::PeerAccess& peer : facts.gpus->peers) {
     if (peer.from != device.index && peer.to != device.index) continue;
@@ -117,7 +118,7 @@ std::string describe_peers(const MachineFacts& facts, const GpuFacts& device) {
     const std::string name = found_or(cuda_name_of(facts, other), "GPU " + std::to_string(index));
     text += (text.empty() ? "" : ", ") + name + (peer.is_possible ? "" : "?");
   }
-  return found_or(text, device.problem.empty() ? "none" : kUnknown);
+  return found_or(text, "none");
 }
 
 std::string describe_memory(const GpuFacts& device) {

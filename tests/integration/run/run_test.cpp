@@ -298,7 +298,7 @@ TEST_P(RunInCThatLosesAProcess, GoesOnWithTheSameBits) {
 class RunInCOnGpus : public RunInC {
  protected:
   // So many that what the driver tells comes long before the last one.
-  static constexpr const char* kManySteps = "300000";
+  static constexpr const char* kManySteps = "100000";
 
   RunningProgram& start_on(const std::string& devices, const std::vector<std::string>& options = {}) {
     std::vector<std::string> all{"--devices", devices};

@@ -5,9 +5,9 @@
 //   HOLDFAST_CUDA_FAULTS=function=cudaMalloc,rank=1,call=12,fault=fail,result=2 ./train
 //
 // Functions have the names of the runtime ("cudaMemcpyAsync") or of the driver ("cuLaunchKernel"); * is all of both. A
-// call that fails has been made all the same: what it allocates is lost. Rules are described in fault_rules.h; where they
-// cannot be read, or CUPTI is not there, a line on standard error says so and nothing fails. CUPTI is libcupti.so of
-// this CUDA, or what HOLDFAST_CUPTI names.
+// call that fails has been made all the same: what it allocates is lost. Rules are described in fault_rules.h; where
+// they cannot be read, or CUPTI is not there, a line on standard error says so and nothing fails. CUPTI is libcupti.so
+// of this CUDA, or what HOLDFAST_CUPTI names.
 
 #include <cuda_runtime.h>
 #include <cupti.h>

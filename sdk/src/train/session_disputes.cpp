@@ -31,7 +31,7 @@ void Trainer::Session::agree() {
     runner_->communicator().gather_all(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)),
                                        runner_->deadline());
   } catch (const GenerationEnded&) {
-    // Who knows that the states differ may be the one that died.
+    // Who knows that the states differ may be the one that died. No state has the digest that is all zeros.
     const bool is_known = std::find(all.begin(), all.end(), Digest{}) == all.end();
     if (is_known && is_agreed()) is_doubtful_ = false;
     if (!is_known || is_agreed()) throw;

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <set>
 
-#include "holdfast/base/error.h"
+#include "unit/recovery/support/complaint.h"
 
 namespace holdfast::recovery {
 namespace {
@@ -17,23 +17,11 @@ using testing::IsEmpty;
 using testing::StartsWith;
 
 std::string complaint(const std::string& specification) {
-  try {
-    parse_fault(specification, 4);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
-    return error.what();
-  }
-  return "no complaint";
+  return complaint_about([&] { parse_fault(specification, 4); });
 }
 
 std::string plan_complaint(const std::string& text) {
-  try {
-    parse_fault_plan(text, 4);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
-    return error.what();
-  }
-  return "no complaint";
+  return complaint_about([&] { parse_fault_plan(text, 4); });
 }
 
 std::vector<std::string> specifications(const std::vector<Fault>& faults) {

@@ -5,8 +5,8 @@
 #include <limits>
 #include <map>
 
-#include "holdfast/base/error.h"
 #include "holdfast/recovery/fault_plan.h"
+#include "unit/recovery/support/complaint.h"
 
 namespace holdfast::recovery {
 namespace {
@@ -14,13 +14,7 @@ namespace {
 using testing::HasSubstr;
 
 std::string complaint(const RandomFaultPlan& plan) {
-  try {
-    random_fault_plan(plan);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
-    return error.what();
-  }
-  return "no complaint";
+  return complaint_about([&] { random_fault_plan(plan); });
 }
 
 TEST(RandomFaultPlan, IsAFunctionOfItsSeed) {

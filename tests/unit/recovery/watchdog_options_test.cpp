@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "holdfast/base/error.h"
+#include "unit/recovery/support/complaint.h"
 
 namespace holdfast::recovery {
 namespace {
@@ -16,14 +16,8 @@ WatchdogOptions some_options() {
   return {.replicas = 2, .run_directory = "run", .command = {"program"}};
 }
 
-std::string refusal(const WatchdogOptions& options) {
-  try {
-    check(options);
-  } catch (const Error& failure) {
-    EXPECT_EQ(failure.code(), ErrorCode::invalid_argument);
-    return failure.what();
-  }
-  return "nothing was refused";
+std::string complaint(const WatchdogOptions& options) {
+  return complaint_about([&] { check(options); });
 }
 
 TEST(WatchdogOptions, AreTakenWhereTheyMakeSense) {
@@ -36,8 +30,8 @@ TEST(WatchdogOptions, NameTheDurationThatIsNone) {
   WatchdogOptions hang = some_options();
   hang.hang_after = std::chrono::milliseconds(0);
 
-  EXPECT_THAT(refusal(start), HasSubstr("start_timeout is -1000 ms; it has to be longer than 0"));
-  EXPECT_THAT(refusal(hang), HasSubstr("hang_after is 0 ms"));
+  EXPECT_THAT(complaint(start), HasSubstr("start_timeout is -1000 ms; it has to be longer than 0"));
+  EXPECT_THAT(complaint(hang), HasSubstr("hang_after is 0 ms"));
 }
 
 TEST(WatchdogOptions, SayHowManyReplicasThereMayBe) {
@@ -45,7 +39,7 @@ TEST(WatchdogOptions, SayHowManyReplicasThereMayBe) {
   options.max_replicas = 3;
   options.replicas = 4;
 
-  EXPECT_THAT(refusal(options), HasSubstr("replicas is 4, allowed are 1 to 3"));
+  EXPECT_THAT(complaint(options), HasSubstr("replicas is 4, allowed are 1 to 3"));
 }
 
 TEST(WatchdogOptions, HaveAPlaceForEachDevice) {

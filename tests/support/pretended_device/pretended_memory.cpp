@@ -2,7 +2,9 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <vector>
 
 #include "holdfast/base/error.h"
 
@@ -13,6 +15,27 @@ constexpr std::size_t kRegionBytes = std::size_t{1} << 30;
 constexpr std::size_t kAlignment = 4096;
 
 }  // namespace
+
+// In a second place. What is copied arrives with finish_copy(), and no earlier.
+class PretendedMemory::Held final : public HeldArrays {
+ public:
+  Held(PretendedMemory& memory, std::vector<std::span<const float>> places)
+      : memory_(memory), places_(std::move(places)) {}
+
+  Digest digest() override { return memory_.digest_of(places_); }
+  void begin_copy(std::span<const std::span<float>> to) override {
+    to_.assign(to.begin(), to.end());
+    for (const std::span<float> array : to_) std::fill(array.begin(), array.end(), -1.0F);
+  }
+  void finish_copy() override {
+    for (std::size_t i = 0; i < to_.size(); ++i) memory_.copy_to_host(places_[i], to_[i]);
+  }
+
+ private:
+  PretendedMemory& memory_;
+  const std::vector<std::span<const float>> places_;
+  std::vector<std::span<float>> to_;
+};
 
 PretendedMemory::PretendedMemory(int device) : device_(device) {
   void* const region = ::mmap(nullptr, kRegionBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -29,11 +52,15 @@ void PretendedMemory::protect(int protection) const {
   if (::mprotect(region_, used_, protection) != 0) throw system_error(errno, "mprotect failed");
 }
 
+// Also where another thread has access: something may have been allocated meanwhile.
 PretendedMemory::Access::Access(PretendedMemory& memory) : memory_(memory) {
-  if (memory_.accesses_++ == 0) memory_.protect(PROT_READ | PROT_WRITE);
+  const std::lock_guard lock(memory_.mutex_);
+  ++memory_.accesses_;
+  memory_.protect(PROT_READ | PROT_WRITE);
 }
 
 PretendedMemory::Access::~Access() {
+  const std::lock_guard lock(memory_.mutex_);
   if (--memory_.accesses_ == 0) memory_.protect(PROT_NONE);
 }
 
@@ -80,6 +107,21 @@ void PretendedMemory::fill_zero(std::span<float> array) {
 Digest PretendedMemory::digest_of(std::span<const std::span<const float>> arrays) {
   const Access access(*this);
   return host_memory().digest_of(arrays);
+}
+
+std::unique_ptr<HeldArrays> PretendedMemory::hold(std::span<const std::span<const float>> arrays) {
+  std::size_t floats = 0;
+  for (const std::span<const float> array : arrays) floats += array.size();
+  float*& place = held_places_[floats];
+  if (place == nullptr) place = allocate(floats).get();
+  std::vector<std::span<const float>> places;
+  float* next = place;
+  for (const std::span<const float> array : arrays) {
+    copy(array, {next, array.size()});
+    places.emplace_back(next, array.size());
+    next += array.size();
+  }
+  return std::make_unique<Held>(*this, std::move(places));
 }
 
 }  // namespace holdfast

@@ -3,8 +3,11 @@
 // Memory of a device that is none: the host's, which nobody may touch but the calls of this library. Whoever follows a
 // pointer into it elsewhere, as would be wrong with a real device, is ended by SIGSEGV.
 
+#include <atomic>
 #include <cstddef>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "holdfast/core/memory_space.h"
@@ -37,18 +40,23 @@ class PretendedMemory final : public MemorySpace {
   bool is_finite(std::span<const float> array) override;
   void fill_zero(std::span<float> array) override;
   Digest digest_of(std::span<const std::span<const float>> arrays) override;
+  std::unique_ptr<HeldArrays> hold(std::span<const std::span<const float>> arrays) override;
   void wait() override {}
   void set_time_limit(std::chrono::milliseconds) override {}
   void pin(std::span<std::byte>) override {}
   void unpin(std::span<std::byte>) override {}
 
  private:
+  class Held;
+
   void protect(int protection) const;
 
   const int device_;
   std::byte* region_;
-  std::size_t used_ = 0;  // nothing is given back: what trains here is small
-  int accesses_ = 0;
+  std::atomic<std::size_t> used_ = 0;  // nothing is given back: what trains here is small
+  std::mutex mutex_;
+  int accesses_ = 0;                           // guarded by mutex_
+  std::map<std::size_t, float*> held_places_;  // of hold(), by floats: one at a time
 };
 
 }  // namespace holdfast

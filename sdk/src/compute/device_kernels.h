@@ -79,7 +79,7 @@ class DeviceKernels {
   virtual void clear(std::span<const Gap> gaps, float* arena) = 0;
 
   // Waits, and throws Error{invalid_argument} naming the first sample with a target that no sample can have, of any
-  // loss since the last check.
+  // loss since the last check; the sum of such a loss is not a number.
   virtual void check() = 0;
 };
 

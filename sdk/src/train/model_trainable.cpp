@@ -1,9 +1,12 @@
 #include "train/model_trainable.h"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "holdfast/base/error.h"
+#include "holdfast/base/log.h"
 
 namespace holdfast {
 namespace {
@@ -14,6 +17,10 @@ void append_spans(const ArenaLayout& layout, std::span<float> arena, const std::
     spans.push_back(
         {prefix + layout.entries()[entry].name, kind, layout.entries()[entry].shape, layout.view(arena, entry)});
   }
+}
+
+std::size_t elements(const Shape& shape, std::int64_t samples) {
+  return static_cast<std::size_t>(shape.with_batch(samples).element_count());
 }
 
 }  // namespace
@@ -143,7 +150,6 @@ void ModelTrainable::evaluate_on(compute::DeviceKernels& device, WorkerState& st
                                  std::span<const float> outputs, const float* targets, float scale, float* gradient,
                                  std::span<float> sums) const {
   if (batch.samples == 0) return std::fill(sums.begin(), sums.end(), 0.0F);
-  state.device_shard->sums.grow_to(sums.size());
   DeviceBatch on_device{.outputs = outputs.data(),
                         .targets = targets,
                         .samples = batch.samples,
@@ -156,18 +162,52 @@ void ModelTrainable::evaluate_on(compute::DeviceKernels& device, WorkerState& st
   }
 }
 
+// The key names all that the passes depend on but what is the same for all of them: parameters, loss and metrics.
+void ModelTrainable::repeat(WorkerState& state, const ShardBatch& batch, std::vector<std::uint64_t> key,
+                            const std::function<void()>& queue) {
+  batch.check_cancelled();
+  compute::Backend& backend = state.program->backend();
+  const auto add = [&](const float* array) { key.push_back(reinterpret_cast<std::uintptr_t>(array)); };
+  if (state.device_shard) {
+    add(state.device_shard->features.data());
+    add(state.device_shard->targets.data());
+    add(state.device_shard->sums.data());
+  }
+  add(state.output_gradient.data());
+  key.push_back(static_cast<std::uint64_t>(batch.samples));
+  key.push_back(static_cast<std::uint64_t>(batch.batch_samples));
+  backend.repeat(key, queue);
+  if (has_told_obstacle_ || backend.repeat_obstacle().empty()) return;
+  has_told_obstacle_ = true;
+  log(LogLevel::warning, "steps are queued kernel by kernel, with the same bits, since " + memory().device() +
+                             " cannot record them: " + backend.repeat_obstacle());
+}
+
+void ModelTrainable::queue_gradients(WorkerState& state, const ShardBatch& batch, std::span<const float> features,
+                                     std::span<const float> targets, std::span<float> gradients,
+                                     std::span<float> sums) {
+  const std::span<const float> outputs = state.program->forward_training(features, batch.samples, parameters_.span());
+  float* const output_gradient = state.output_gradient.data();
+  evaluate(state, batch, outputs, targets, 1.0F / static_cast<float>(batch.batch_samples), output_gradient, sums);
+  state.program->backward({output_gradient, outputs.size()}, parameters_.span(), gradients.first(parameters_.size),
+                          gradients.subspan(parameters_.size));
+}
+
 void ModelTrainable::compute_gradients(const ShardBatch& batch, GradientSink& sink, std::span<float> sums) {
   WorkerState& state = worker(batch);
   const Inputs in = inputs(state, batch);
-  const std::span<const float> outputs =
-      state.program->forward_training(in.features, batch.samples, parameters_.span(),
-                                      {.seed = batch.seed, .step = batch.step, .first_sample = batch.first_sample});
-  state.output_gradient.grow_to(outputs.size());
-  float* const output_gradient = state.output_gradient.data();
-  evaluate(state, batch, outputs, in.targets, 1.0F / static_cast<float>(batch.batch_samples), output_gradient, sums);
   const std::span<float> gradients = sink.gradients();
-  state.program->backward({output_gradient, outputs.size()}, parameters_.span(), gradients.first(parameters_.size),
-                          gradients.subspan(parameters_.size));
+  const auto queue = [&] { queue_gradients(state, batch, in.features, in.targets, gradients, sums); };
+  if (batch.samples == 0) {
+    queue();
+  } else {
+    std::vector<std::uint64_t> key = state.program->prepare_training(
+        batch.samples, {.seed = batch.seed, .step = batch.step, .first_sample = batch.first_sample});
+    key.push_back(reinterpret_cast<std::uintptr_t>(gradients.data()));
+    state.output_gradient.grow_to(elements(model_.output_shape(), batch.samples));
+    if (state.device_shard) state.device_shard->sums.grow_to(sums.size());
+    repeat(state, batch, std::move(key), queue);
+  }
   fetch_sums(state, batch, sums);
   sink.ready(0, gradients.size());
 }
@@ -175,17 +215,27 @@ void ModelTrainable::compute_gradients(const ShardBatch& batch, GradientSink& si
 void ModelTrainable::compute_sums(const ShardBatch& batch, std::span<float> sums) {
   WorkerState& state = worker(batch);
   const Inputs in = inputs(state, batch);
-  const std::span<const float> outputs =
-      state.program->forward_inference(in.features, batch.samples, parameters_.span(), buffers_.span());
-  evaluate(state, batch, outputs, in.targets, 1.0F, nullptr, sums);
+  const auto queue = [&] {
+    const std::span<const float> outputs =
+        state.program->forward_inference(in.features, batch.samples, parameters_.span(), buffers_.span());
+    evaluate(state, batch, outputs, in.targets, 1.0F, nullptr, sums);
+  };
+  if (batch.samples == 0) {
+    queue();
+  } else {
+    std::vector<std::uint64_t> key = state.program->prepare_inference(batch.samples);
+    if (state.device_shard) state.device_shard->sums.grow_to(sums.size());
+    repeat(state, batch, std::move(key), queue);
+  }
   fetch_sums(state, batch, sums);
 }
 
-// Behind everything that was queued for the shard: waited for once.
+// Behind everything that was queued for the shard: waited for once. A target that no sample can have makes the loss no
+// number, so that nobody needs to look for one otherwise.
 void ModelTrainable::fetch_sums(WorkerState& state, const ShardBatch& batch, std::span<float> sums) const {
   if (!state.device_shard || batch.samples == 0) return;
   state.program->backend().memory().copy_to_host({state.device_shard->sums.data(), sums.size()}, sums);
-  state.program->backend().device_kernels()->check();
+  if (std::isnan(sums[0])) state.program->backend().device_kernels()->check();
 }
 
 void ModelTrainable::predict(const ShardBatch& batch, std::span<float> outputs) {

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "holdfast/base/error.h"
@@ -64,8 +67,45 @@ PretendedMemory::Access::~Access() {
   if (--memory_.accesses_ == 0) memory_.protect(PROT_NONE);
 }
 
+void PretendedMemory::queue(std::function<void()> call) {
+  if (recording_ != nullptr) return recording_->push_back(std::move(call));
+  const Access access(*this);
+  call();
+}
+
+// Recorded the second time, as a device does.
+void PretendedMemory::repeat(std::span<const std::uint64_t> key, const std::function<void()>& queue) {
+  require_no_recording();
+  const char* const wish = std::getenv("HOLDFAST_CUDA_GRAPHS");
+  if (wish != nullptr && std::string_view(wish) == "off") return queue();
+  const auto [entry, is_new] = recorded_.try_emplace({key.begin(), key.end()});
+  if (is_new) return queue();
+  std::optional<Calls>& recorded = entry->second;
+  if (!recorded) recorded = record(queue);
+  const Access access(*this);
+  for (const auto& call : *recorded) call();
+}
+
+PretendedMemory::Calls PretendedMemory::record(const std::function<void()>& queue) {
+  Calls calls;
+  recording_ = &calls;
+  try {
+    queue();
+  } catch (...) {
+    recording_ = nullptr;
+    throw;
+  }
+  recording_ = nullptr;
+  return calls;
+}
+
+void PretendedMemory::require_no_recording() const {
+  HOLDFAST_ASSERT(recording_ == nullptr);
+}
+
 // Fresh pages are zero.
 std::shared_ptr<float[]> PretendedMemory::allocate(std::size_t floats) {
+  require_no_recording();
   const std::size_t bytes = (floats * sizeof(float) + kAlignment) / kAlignment * kAlignment;
   if (bytes > kRegionBytes - used_) {
     throw Error(ErrorCode::out_of_memory, device() + " has " + std::to_string(kRegionBytes - used_) +
@@ -77,34 +117,35 @@ std::shared_ptr<float[]> PretendedMemory::allocate(std::size_t floats) {
 }
 
 void PretendedMemory::copy_to_host(std::span<const float> from, std::span<float> to) {
-  copy(from, to);
-}
-
-void PretendedMemory::copy_from_host(std::span<const float> from, std::span<float> to) {
-  copy(from, to);
-}
-
-void PretendedMemory::copy(std::span<const float> from, std::span<float> to) {
+  require_no_recording();
   const Access access(*this);
   host_memory().copy(from, to);
 }
 
+void PretendedMemory::copy_from_host(std::span<const float> from, std::span<float> to) {
+  copy_to_host(from, to);
+}
+
+void PretendedMemory::copy(std::span<const float> from, std::span<float> to) {
+  queue([from, to] { host_memory().copy(from, to); });
+}
+
 void PretendedMemory::add(std::span<const float> summand, std::span<float> sum) {
-  const Access access(*this);
-  host_memory().add(summand, sum);
+  queue([summand, sum] { host_memory().add(summand, sum); });
 }
 
 bool PretendedMemory::is_finite(std::span<const float> array) {
+  require_no_recording();
   const Access access(*this);
   return host_memory().is_finite(array);
 }
 
 void PretendedMemory::fill_zero(std::span<float> array) {
-  const Access access(*this);
-  host_memory().fill_zero(array);
+  queue([array] { host_memory().fill_zero(array); });
 }
 
 Digest PretendedMemory::digest_of(std::span<const std::span<const float>> arrays) {
+  require_no_recording();
   const Access access(*this);
   return host_memory().digest_of(arrays);
 }

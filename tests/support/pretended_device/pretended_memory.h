@@ -5,10 +5,14 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "holdfast/core/memory_space.h"
 
@@ -31,6 +35,13 @@ class PretendedMemory final : public MemorySpace {
     PretendedMemory& memory_;
   };
 
+  // Does it, in its turn: at once, or when what is being recorded is repeated.
+  void queue(std::function<void()> call);
+  // See Backend::repeat(). Whoever waits meanwhile, or allocates, is ended by an assertion.
+  void repeat(std::span<const std::uint64_t> key, const std::function<void()>& queue);
+
+  void require_no_recording() const;
+
   std::string device() const override { return "cuda:" + std::to_string(device_); }
   std::shared_ptr<float[]> allocate(std::size_t floats) override;
   void copy_to_host(std::span<const float> from, std::span<float> to) override;
@@ -51,7 +62,12 @@ class PretendedMemory final : public MemorySpace {
 
   void protect(int protection) const;
 
+  using Calls = std::vector<std::function<void()>>;
+  Calls record(const std::function<void()>& queue);
+
   const int device_;
+  std::map<std::vector<std::uint64_t>, std::optional<Calls>> recorded_;  // nothing: asked for once
+  Calls* recording_ = nullptr;
   std::byte* region_;
   std::atomic<std::size_t> used_ = 0;  // nothing is given back: what trains here is small
   std::mutex mutex_;

@@ -24,7 +24,6 @@ Floats numbers(std::size_t count, float first) {
 class HeldOnADevice : public testing::Test {
  protected:
   HeldOnADevice() {
-    pretended_cuda::reset();
     for (std::size_t i = 0; i < arrays_.size(); ++i) space_->copy_from_host(contents_[i], arrays_[i]);
     space_->wait();
   }
@@ -51,6 +50,7 @@ class HeldOnADevice : public testing::Test {
     return all;
   }
 
+  const pretended_cuda::FreshDevice fresh_;
   const std::shared_ptr<CudaMemorySpace> space_ = std::make_shared<CudaMemorySpace>(0);
   const std::shared_ptr<float[]> arena_ = space_->allocate(48), large_ = space_->allocate((1 << 20) + 5);
   std::vector<std::span<float>> arrays_ = {{arena_.get(), 10}, {arena_.get() + 16, 20}, {large_.get(), (1 << 20) + 5}};

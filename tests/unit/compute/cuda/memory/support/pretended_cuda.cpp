@@ -11,13 +11,22 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <vector>
 
 #include "compute/cuda/cuda_arrays.h"
 #include "compute/cuda/cuda_digester.h"
 
+struct CUgraph_st {
+  std::vector<std::function<void()>> actions;
+  bool is_spoilt = false;  // by a call that cannot be captured
+};
+struct CUgraphExec_st {
+  std::vector<std::function<void()>> actions;
+};
 struct CUstream_st {
+  std::unique_ptr<CUgraph_st> captured;  // null: actions are queued
   std::deque<std::function<void()>> queue;
   std::uint64_t queued = 0;  // so far
   std::uint64_t done = 0;    // of them
@@ -58,6 +67,10 @@ using Lock = std::lock_guard<std::recursive_mutex>;
 cudaError_t queued(cudaStream_t stream, std::function<void()> action) {
   const Lock lock(state().mutex);
   if (state().device.failure != cudaSuccess) return remember(state().device.failure);
+  if (stream->captured) {
+    stream->captured->actions.push_back(std::move(action));
+    return cudaSuccess;
+  }
   stream->queue.push_back(std::move(action));
   ++stream->queued;
   return cudaSuccess;
@@ -80,6 +93,16 @@ bool lies_in(const std::map<const std::byte*, std::size_t>& ranges, const void* 
   return byte < after->first + after->second;
 }
 
+// Of what cannot be part of a graph, in this thread's captures: there is one.
+cudaError_t spoil_captures() {
+  for (const cudaStream_t stream : state().streams) {
+    if (!stream->captured) continue;
+    stream->captured->is_spoilt = true;
+    return remember(cudaErrorStreamCaptureUnsupported);
+  }
+  return cudaSuccess;
+}
+
 std::map<const compute::CudaDigester*, Digest>& digests() {
   static std::map<const compute::CudaDigester*, Digest> digests;
   return digests;
@@ -93,7 +116,10 @@ Device& device() {
 
 void reset() {
   state().device = {};
-  for (const cudaStream_t stream : state().streams) stream->queue.clear();
+  for (const cudaStream_t stream : state().streams) {
+    stream->queue.clear();
+    stream->done = stream->queued;
+  }
   state().last_error = cudaSuccess;
 }
 
@@ -105,6 +131,7 @@ using holdfast::pretended_cuda::Lock;
 using holdfast::pretended_cuda::queued;
 using holdfast::pretended_cuda::remember;
 using holdfast::pretended_cuda::run;
+using holdfast::pretended_cuda::spoil_captures;
 using holdfast::pretended_cuda::state;
 
 extern "C" {
@@ -155,9 +182,10 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   const Lock lock(state().mutex);
+  if (const cudaError_t status = queued(stream, [] {}); status != cudaSuccess) return status;
   event->stream = stream;
   event->position = stream->queued;
-  return remember(device().failure);
+  return cudaSuccess;
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
@@ -172,6 +200,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
 
 cudaError_t cudaMalloc(void** memory, size_t bytes) {
   const Lock lock(state().mutex);
+  if (const cudaError_t status = spoil_captures(); status != cudaSuccess) return status;
   if (bytes > device().total_bytes - device().used_bytes) return remember(cudaErrorMemoryAllocation);
   *memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
   std::memset(*memory, 0xFF, bytes);
@@ -187,6 +216,48 @@ cudaError_t cudaFree(void* memory) {
   device().used_bytes -= state().allocated[memory];
   state().allocated.erase(memory);
   std::free(memory);
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
+  const Lock lock(state().mutex);
+  stream->captured = std::make_unique<CUgraph_st>();
+  stream->captured->is_spoilt = device().refuses_to_capture;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  const Lock lock(state().mutex);
+  const std::unique_ptr<CUgraph_st> captured = std::move(stream->captured);
+  *graph = nullptr;
+  if (captured->is_spoilt) return remember(cudaErrorStreamCaptureInvalidated);
+  *graph = new CUgraph_st{captured->actions, false};
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* instance, cudaGraph_t graph, unsigned long long) {
+  *instance = new CUgraphExec_st{graph->actions};
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
+  const Lock lock(state().mutex);
+  ++device().launched_graphs;
+  return queued(stream, [graph] {
+    for (const auto& action : graph->actions) action();
+  });
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  delete graph;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) {
+  const Lock lock(state().mutex);
+  device().freed_too_early |= std::any_of(state().streams.begin(), state().streams.end(),
+                                          [](cudaStream_t stream) { return !stream->queue.empty(); });
+  delete graph;
   return cudaSuccess;
 }
 

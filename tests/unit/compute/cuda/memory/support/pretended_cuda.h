@@ -20,12 +20,19 @@ struct Device {
   int direct_copies = 0;                // to or from registered host memory
   int staged_copies = 0;                // to or from memory of cudaHostAlloc()
   int inner_copies = 0;                 // from device memory to device memory
-  bool freed_too_early = false;         // memory while work was queued
+  bool refuses_to_capture = false;
+  int launched_graphs = 0;
+  bool freed_too_early = false;  // memory while work was queued
 };
 
 // The only one.
 Device& device();
 // As it was at first; what is queued is forgotten.
 void reset();
+
+// For fixtures whose members use the device.
+struct FreshDevice {
+  FreshDevice() { reset(); }
+};
 
 }  // namespace holdfast::pretended_cuda

@@ -71,6 +71,9 @@ class DeviceKernels {
   virtual void update_moving(const float* sums, const float* count, std::size_t floats, float momentum,
                              float* moving) = 0;
 
+  // *found has no bit set where all elements are finite.
+  virtual void find_not_finite(const float* array, std::size_t floats, float* found) = 0;
+
   struct Gap {
     std::size_t begin = 0;  // in floats
     std::size_t end = 0;

@@ -1,6 +1,7 @@
 #include "train/model_trainable.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -191,6 +192,9 @@ void ModelTrainable::queue_gradients(WorkerState& state, const ShardBatch& batch
   evaluate(state, batch, outputs, targets, 1.0F / static_cast<float>(batch.batch_samples), output_gradient, sums);
   state.program->backward({output_gradient, outputs.size()}, parameters_.span(), gradients.first(parameters_.size),
                           gradients.subspan(parameters_.size));
+  if (!state.device_shard || batch.samples == 0) return;
+  state.program->backend().device_kernels()->find_not_finite(gradients.data(), gradients.size(),
+                                                             state.device_shard->sums.data() + sums.size());
 }
 
 void ModelTrainable::compute_gradients(const ShardBatch& batch, GradientSink& sink, std::span<float> sums) {
@@ -205,10 +209,11 @@ void ModelTrainable::compute_gradients(const ShardBatch& batch, GradientSink& si
         batch.samples, {.seed = batch.seed, .step = batch.step, .first_sample = batch.first_sample});
     key.push_back(reinterpret_cast<std::uintptr_t>(gradients.data()));
     state.output_gradient.grow_to(elements(model_.output_shape(), batch.samples));
-    if (state.device_shard) state.device_shard->sums.grow_to(sums.size());
+    if (state.device_shard) state.device_shard->sums.grow_to(sums.size() + 1);
     repeat(state, batch, std::move(key), queue);
   }
-  fetch_sums(state, batch, sums);
+  const bool is_finite = fetch_sums(state, batch, sums);
+  if (state.device_shard) sink.set_finite(is_finite);
   sink.ready(0, gradients.size());
 }
 
@@ -224,7 +229,7 @@ void ModelTrainable::compute_sums(const ShardBatch& batch, std::span<float> sums
     queue();
   } else {
     std::vector<std::uint64_t> key = state.program->prepare_inference(batch.samples);
-    if (state.device_shard) state.device_shard->sums.grow_to(sums.size());
+    if (state.device_shard) state.device_shard->sums.grow_to(sums.size() + 1);
     repeat(state, batch, std::move(key), queue);
   }
   fetch_sums(state, batch, sums);
@@ -232,10 +237,13 @@ void ModelTrainable::compute_sums(const ShardBatch& batch, std::span<float> sums
 
 // Behind everything that was queued for the shard: waited for once. A target that no sample can have makes the loss no
 // number, so that nobody needs to look for one otherwise.
-void ModelTrainable::fetch_sums(WorkerState& state, const ShardBatch& batch, std::span<float> sums) const {
-  if (!state.device_shard || batch.samples == 0) return;
-  state.program->backend().memory().copy_to_host({state.device_shard->sums.data(), sums.size()}, sums);
+bool ModelTrainable::fetch_sums(WorkerState& state, const ShardBatch& batch, std::span<float> sums) const {
+  if (!state.device_shard || batch.samples == 0) return true;
+  std::vector<float> fetched(sums.size() + 1);
+  state.program->backend().memory().copy_to_host({state.device_shard->sums.data(), fetched.size()}, fetched);
+  std::copy_n(fetched.begin(), sums.size(), sums.begin());
   if (std::isnan(sums[0])) state.program->backend().device_kernels()->check();
+  return std::bit_cast<std::uint32_t>(fetched.back()) == 0;
 }
 
 void ModelTrainable::predict(const ShardBatch& batch, std::span<float> outputs) {

@@ -46,7 +46,7 @@ class ModelTrainable final : public Trainable {
   struct DeviceShard {
     compute::GrowingFloats features;
     compute::GrowingFloats targets;
-    compute::GrowingFloats sums;
+    compute::GrowingFloats sums;  // and, behind them, whether a gradient is not finite
   };
   struct WorkerState {
     std::unique_ptr<ModelProgram> program;
@@ -74,7 +74,8 @@ class ModelTrainable final : public Trainable {
                    std::span<const float> outputs, const float* targets, float scale, float* gradient,
                    std::span<float> sums) const;
 
-  void fetch_sums(WorkerState& state, const ShardBatch& batch, std::span<float> sums) const;
+  // Whether all gradients are finite, where they were looked at.
+  bool fetch_sums(WorkerState& state, const ShardBatch& batch, std::span<float> sums) const;
 
   Sequential model_;
   const bool has_given_weights_;

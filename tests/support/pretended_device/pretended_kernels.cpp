@@ -1,6 +1,7 @@
 #include "pretended_kernels.h"
 
 #include <algorithm>
+#include <bit>
 #include <memory>
 
 #include "holdfast/base/error.h"
@@ -96,6 +97,10 @@ void PretendedKernels::update_moving(const float* sums, const float* count, std:
     if (*count == 0) return;
     for (std::size_t i = 0; i < floats; ++i) moving[i] = moving[i] * momentum + sums[i] / *count * (1 - momentum);
   });
+}
+
+void PretendedKernels::find_not_finite(const float* array, std::size_t floats, float* found) {
+  memory_.queue([=] { *found = std::bit_cast<float>(host_memory().is_finite({array, floats}) ? 0U : 1U); });
 }
 
 void PretendedKernels::clear(std::span<const Gap> gaps, float* arena) {

@@ -17,6 +17,8 @@ namespace {
 constexpr std::size_t kRegionBytes = std::size_t{1} << 30;
 constexpr std::size_t kAlignment = 4096;
 
+std::atomic<int> repeated = 0;
+
 }  // namespace
 
 // In a second place. What is copied arrives with finish_copy(), and no earlier.
@@ -82,8 +84,13 @@ void PretendedMemory::repeat(std::span<const std::uint64_t> key, const std::func
   if (is_new) return queue();
   std::optional<Calls>& recorded = entry->second;
   if (!recorded) recorded = record(queue);
+  ++repeated;
   const Access access(*this);
   for (const auto& call : *recorded) call();
+}
+
+int PretendedMemory::repeats() {
+  return repeated;
 }
 
 PretendedMemory::Calls PretendedMemory::record(const std::function<void()>& queue) {

@@ -41,6 +41,8 @@ class PretendedMemory final : public MemorySpace {
   void repeat(std::span<const std::uint64_t> key, const std::function<void()>& queue);
 
   void require_no_recording() const;
+  // How often something was repeated, since the process began.
+  static int repeats();
 
   std::string device() const override { return "cuda:" + std::to_string(device_); }
   std::shared_ptr<float[]> allocate(std::size_t floats) override;

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -56,11 +57,18 @@ class GradientSink {
   // Error{invalid_argument}.
   void ready(std::size_t begin, std::size_t end) { ready_count_ += end - begin; }
 
+  // For who has looked at all of them, as a device does in passing: they are not looked at once more, where that can be
+  // spared.
+  void set_finite(bool is_finite) { is_finite_ = is_finite; }
+
   std::size_t ready_count() const { return ready_count_; }
+  // Empty where nobody has looked.
+  std::optional<bool> is_finite() const { return is_finite_; }
 
  private:
   std::span<float> gradients_;
   std::size_t ready_count_ = 0;
+  std::optional<bool> is_finite_;
 };
 
 // How many calls run at once in this replica, and with how many threads each computes.

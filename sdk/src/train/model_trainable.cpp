@@ -1,8 +1,10 @@
 #include "train/model_trainable.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -18,6 +20,10 @@ void append_spans(const ArenaLayout& layout, std::span<float> arena, const std::
     spans.push_back(
         {prefix + layout.entries()[entry].name, kind, layout.entries()[entry].shape, layout.view(arena, entry)});
   }
+}
+
+std::uint64_t address_of(const float* array) {
+  return reinterpret_cast<std::uintptr_t>(array);
 }
 
 std::size_t elements(const Shape& shape, std::int64_t samples) {
@@ -168,7 +174,7 @@ void ModelTrainable::repeat(WorkerState& state, const ShardBatch& batch, std::ve
                             const std::function<void()>& queue) {
   batch.check_cancelled();
   compute::Backend& backend = state.program->backend();
-  const auto add = [&](const float* array) { key.push_back(reinterpret_cast<std::uintptr_t>(array)); };
+  const auto add = [&](const float* array) { key.push_back(address_of(array)); };
   if (state.device_shard) {
     add(state.device_shard->features.data());
     add(state.device_shard->targets.data());
@@ -192,28 +198,32 @@ void ModelTrainable::queue_gradients(WorkerState& state, const ShardBatch& batch
   evaluate(state, batch, outputs, targets, 1.0F / static_cast<float>(batch.batch_samples), output_gradient, sums);
   state.program->backward({output_gradient, outputs.size()}, parameters_.span(), gradients.first(parameters_.size),
                           gradients.subspan(parameters_.size));
-  if (!state.device_shard || batch.samples == 0) return;
-  state.program->backend().device_kernels()->find_not_finite(gradients.data(), gradients.size(),
-                                                             state.device_shard->sums.data() + sums.size());
 }
 
 void ModelTrainable::compute_gradients(const ShardBatch& batch, GradientSink& sink, std::span<float> sums) {
   WorkerState& state = worker(batch);
   const Inputs in = inputs(state, batch);
   const std::span<float> gradients = sink.gradients();
-  const auto queue = [&] { queue_gradients(state, batch, in.features, in.targets, gradients, sums); };
+  compute::DeviceKernels* const device = state.program->backend().device_kernels();
+  const bool looks = device != nullptr && batch.samples > 0 && sink.asks_if_finite();
+  const auto queue = [&] {
+    queue_gradients(state, batch, in.features, in.targets, gradients, sums);
+    if (looks)
+      device->find_not_finite(gradients.data(), gradients.size(), state.device_shard->sums.data() + sums.size());
+  };
   if (batch.samples == 0) {
     queue();
   } else {
     std::vector<std::uint64_t> key = state.program->prepare_training(
         batch.samples, {.seed = batch.seed, .step = batch.step, .first_sample = batch.first_sample});
-    key.push_back(reinterpret_cast<std::uintptr_t>(gradients.data()));
+    key.push_back(address_of(gradients.data()));
+    key.push_back(looks ? 1 : 0);
     state.output_gradient.grow_to(elements(model_.output_shape(), batch.samples));
     if (state.device_shard) state.device_shard->sums.grow_to(sums.size() + 1);
     repeat(state, batch, std::move(key), queue);
   }
   const bool is_finite = fetch_sums(state, batch, sums);
-  if (state.device_shard) sink.set_finite(is_finite);
+  if (looks) sink.set_finite(is_finite);
   sink.ready(0, gradients.size());
 }
 
@@ -263,7 +273,12 @@ void ModelTrainable::apply_update(const Update& update) {
   } else {
     optimizer_->update(update.step, parameters_.span(), gradients, slots);
   }
-  program.update_buffers(update.gradients.subspan(parameters_.size), buffers_.span());
+  const std::span<const float> contributions = update.gradients.subspan(parameters_.size);
+  if (contributions.empty()) return;
+  // One pass for each layer's statistics, always the same. No plan of a shard has this number.
+  constexpr std::uint64_t kBuffers = std::numeric_limits<std::uint64_t>::max();
+  const std::array<std::uint64_t, 2> key{kBuffers, address_of(contributions.data())};
+  program.backend().repeat(key, [&] { program.update_buffers(contributions, buffers_.span()); });
 }
 
 void ModelTrainable::on_fit_end() {

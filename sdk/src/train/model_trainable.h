@@ -74,7 +74,7 @@ class ModelTrainable final : public Trainable {
                    std::span<const float> outputs, const float* targets, float scale, float* gradient,
                    std::span<float> sums) const;
 
-  // Whether all gradients are finite, where they were looked at.
+  // Whether all gradients are finite, where the device has looked for that.
   bool fetch_sums(WorkerState& state, const ShardBatch& batch, std::span<float> sums) const;
 
   Sequential model_;

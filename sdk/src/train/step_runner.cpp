@@ -101,9 +101,14 @@ StepRunner::Sum StepRunner::sum_over_shards(const Batch& batch, std::int64_t ste
   return reduce(slots);
 }
 
-// The one shard of a device that trains alone is the sum, and has been looked at.
+// The one shard of a device that trains alone.
+bool StepRunner::is_lone_shard() const {
+  return place_.size == 1 && local_.count() == 1 && !memory().is_host();
+}
+
+// It is the sum itself, and has been looked at.
 StepRunner::Sum StepRunner::reduce(std::span<const int> slots) {
-  const bool is_looked_at = place_.size == 1 && !memory().is_host() && lone_shard_is_finite_.has_value();
+  const bool is_looked_at = is_lone_shard() && lone_shard_is_finite_.has_value();
   const std::size_t begin = is_looked_at ? gradient_floats_ : 0;
   Sum sum{.block = communicator_->reduce(slots, {.begin = begin, .end = block_floats_}, deadline())};
   sum.is_finite = communicator_->was_finite();
@@ -337,7 +342,7 @@ void StepRunner::compute_shard(const Batch& batch, std::int64_t step, Mode mode,
     std::optional<bool> is_finite = compute_block(shard, slot);
     place_.supervision->reach(FaultPoint::backward, step);
     if (corrupt_shard(slot, step)) is_finite.reset();
-    if (local_.count() == 1) lone_shard_is_finite_ = is_finite;
+    if (is_lone_shard()) lone_shard_is_finite_ = is_finite;
     if (check_) check_->own_digests[static_cast<std::size_t>(index)] = digest_of(slot);
   } else {
     trainable_.compute_sums(shard, sums);
@@ -371,7 +376,7 @@ void StepRunner::recompute_shard(Recomputation& recomputation, std::int64_t step
 // Gradients, padding and sums.
 std::optional<bool> StepRunner::compute_block(const ShardBatch& shard, const Slot& block) {
   const std::size_t gradient_count = trainable_.gradient_count();
-  GradientSink sink(block.gradients.first(gradient_count));
+  GradientSink sink(block.gradients.first(gradient_count), is_lone_shard());
   trainable_.compute_gradients(shard, sink, block.tail.first(sum_count_));
   if (sink.ready_count() != gradient_count) {
     throw Error(ErrorCode::invalid_argument, "compute_gradients() declared " + std::to_string(sink.ready_count()) +

@@ -111,6 +111,7 @@ class StepRunner {
   };
   Sum sum_over_shards(const Batch& batch, std::int64_t step);
   Sum reduce(std::span<const int> slots);
+  bool is_lone_shard() const;
   Outcome apply(const Sum& sum, const Batch& batch, std::int64_t step, const TrainOptions& options);
 
   Outcome train_checked(const Batch& batch, std::int64_t step, const TrainOptions& options);

@@ -28,7 +28,7 @@ class CudaLibrary {
  public:
   // Changes with this class, Backend, MemorySpace, DeviceKernels and Communicator: library and program are of one
   // build.
-  static constexpr const char* kInterface = "holdfast cuda interface 1";
+  static constexpr const char* kInterface = "holdfast cuda interface 2";
 
   virtual ~CudaLibrary() = default;
 

@@ -50,6 +50,25 @@ bool is_saved_behind_the_stop(const TemporaryFolder& folder) {
   return false;
 }
 
+// The fault with this index.
+bool has_struck(const TemporaryFolder& folder, int index) {
+  const std::string marks = folder / "run/faults";
+  if (!std::filesystem::exists(marks)) return false;
+  for (const auto& entry : std::filesystem::directory_iterator(marks)) {
+    if (entry.path().filename().string().starts_with(std::to_string(index) + "-")) return true;
+  }
+  return false;
+}
+
+// The savepoint that the run went on from last.
+std::string origin_of_the_newest(const TemporaryFolder& folder) {
+  std::string path;
+  for (const nlohmann::json& line : journal_of(folder)) {
+    if (line.at("event") == "resumed") path = line.at("details").at("path");
+  }
+  return path;
+}
+
 }  // namespace
 
 class StoppedBy : public testing::TestWithParam<int> {};
@@ -85,6 +104,43 @@ TEST(Stop, ALaterStartGivesTheSameBits) {
 
   ASSERT_EQ(resumed.exit_code, 0) << resumed.output;
   EXPECT_EQ(report_of(folder).at("weights_digest"), undisturbed_digest());
+}
+
+// The write of the stop's savepoint never ends. The replica that stands still for a while at a known step makes known
+// which savepoint that is; the run's periodic ones are others.
+TEST(Stop, EndsInItsGraceThoughTheDiskIsStuckAndALaterStartTakesTheSavepointBefore) {
+  const TemporaryFolder folder;
+  std::vector<std::string> all{"run", "--run-dir", folder / "run", "--replicas", "2", "--stop-grace", "8"};
+  for (const char* fault : {"rank=0,step=5,fault=pause,duration_ms=2000", "rank=0,step=6,phase=writing,fault=hang",
+                            "rank=0,step=7,phase=writing,fault=hang"}) {
+    all.insert(all.end(), {"--inject", fault});
+  }
+  const std::vector<std::string> digits = digits_arguments({}, folder);
+  all.insert(all.end(), {"--", built_program("digits")});
+  all.insert(all.end(), digits.begin(), digits.end());
+  RunningProgram program(built_program("holdfast"), all);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!has_struck(folder, 0)) {
+    ASSERT_LT(std::chrono::steady_clock::now(), until) << "the replica does not stand still";
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+
+  program.signal(SIGTERM);
+  const ProgramResult result = program.wait();
+
+  EXPECT_EQ(result.exit_code, 75) << result.output;
+  EXPECT_NE(result.output.find("had to be killed after 8.000 s"), std::string::npos) << result.output;
+  EXPECT_TRUE(has_struck(folder, 1) || has_struck(folder, 2)) << "the write was not stuck";
+  EXPECT_EQ(count_savepoints(folder), 1);
+  const std::string savepoint = folder / "run/savepoint-0000000004.h5";
+  EXPECT_EQ(run_program(built_program("holdfast"), {"verify", savepoint}).exit_code, 0);
+  for (const int pid : replica_pids(folder)) EXPECT_EQ(::kill(pid, 0), -1) << "replica " << pid << " is still there";
+
+  const ProgramResult resumed = run_program(built_program("holdfast"), all);
+
+  ASSERT_EQ(resumed.exit_code, 0) << resumed.output;
+  EXPECT_EQ(report_of(folder).at("weights_digest"), undisturbed_digest());
+  EXPECT_EQ(origin_of_the_newest(folder), savepoint);
 }
 
 TEST(Stop, AFinishedRunSaysSoAndKeepsItsResult) {

@@ -180,8 +180,20 @@ void Process::kill_group() const {
   ::kill(pid_, SIGKILL);
 }
 
+bool Process::has_ended() const {
+  if (exit_status_) return true;
+  siginfo_t info{};
+  int result = -1;
+  do {
+    result = ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT);
+  } while (result != 0 && errno == EINTR);
+  return result != 0 || info.si_pid == pid_;
+}
+
 std::optional<ExitStatus> Process::try_reap() {
   if (exit_status_) return exit_status_;
+  if (!has_ended()) return std::nullopt;
+  kill_group();
   int status = 0;
   pid_t pid = -1;
   do {

@@ -43,7 +43,9 @@ class Process {
   void signal_group(int signal) const;
   // SIGKILL to the process and whatever it started in its group.
   void kill_group() const;
-  // Empty while it runs; the same answer ever after.
+  // Its number, and that of its group, stay its own until it is reaped.
+  bool has_ended() const;
+  // Empty while it runs; the same answer ever after. What it left in its group is killed.
   std::optional<ExitStatus> try_reap();
   // By SIGSTOP or a terminal; false once it has ended.
   bool is_stopped() const;

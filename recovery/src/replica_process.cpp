@@ -15,10 +15,13 @@ namespace asio = boost::asio;
 
 // An exec takes milliseconds; from a network file system that does not answer, for ever.
 constexpr std::chrono::seconds kSpawnTimeout(10);
+// For what a replica has left to be gone. The run waits for its end no longer.
+constexpr std::chrono::seconds kSweepTimeout(5);
 
 }  // namespace
 
-std::shared_ptr<ReplicaProcess> ReplicaProcess::start(asio::io_context& io, const Program& program, Handlers handlers) {
+std::shared_ptr<ReplicaProcess> ReplicaProcess::start(asio::io_context& io, Sweeper& sweeper, const Program& program,
+                                                      Handlers handlers) {
   SharedMemory life = SharedMemory::create("holdfast-life", LifePage::kBytes);
   LifePage::make(life);
   auto [own_end, worker_end] = Channel::create();
@@ -27,28 +30,32 @@ std::shared_ptr<ReplicaProcess> ReplicaProcess::start(asio::io_context& io, cons
   std::vector<std::string> variables = program.variables;
   variables.push_back(std::string(kWorkerVariable) + "=" + std::to_string(channel_to_inherit.value()) + "," +
                       std::to_string(life_to_inherit.value()) + "," + std::to_string(program.lock));
+  variables.push_back(sweeper.variable_of(program.member));
   Process process = Process::spawn({.executable = program.executable,
                                     .arguments = program.arguments,
                                     .variables = std::move(variables),
                                     .inherited = {channel_to_inherit.value(), life_to_inherit.value(), program.lock}},
                                    Deadline::after(kSpawnTimeout));
-  std::shared_ptr<ReplicaProcess> replica(
-      new ReplicaProcess(io, std::move(handlers), std::move(own_end), std::move(life), std::move(process)));
+  std::shared_ptr<ReplicaProcess> replica(new ReplicaProcess(io, sweeper, program.member, std::move(handlers),
+                                                             std::move(own_end), std::move(life), std::move(process)));
   replica->wait_for_messages();
   replica->wait_for_exit();
   return replica;
 }
 
-ReplicaProcess::ReplicaProcess(asio::io_context& io, Handlers handlers, Channel channel, SharedMemory life,
-                               Process process)
+ReplicaProcess::ReplicaProcess(asio::io_context& io, Sweeper& sweeper, int member, Handlers handlers, Channel channel,
+                               SharedMemory life, Process process)
     : io_(io),
+      sweeper_(sweeper),
+      member_(member),
       handlers_(std::move(handlers)),
       channel_(std::move(channel)),
       life_(std::move(life)),
       page_(LifePage::find(life_)),
       process_(std::move(process)),
       channel_events_(io, duplicate(channel_.descriptor()).release()),
-      exit_events_(io, duplicate(process_.descriptor()).release()) {}
+      exit_events_(io, duplicate(process_.descriptor()).release()),
+      sweep_timer_(io) {}
 
 void ReplicaProcess::watch_for_death() {
   if (death_watch_) return;
@@ -61,6 +68,17 @@ void ReplicaProcess::watch_for_death() {
 
 void ReplicaProcess::send(const Message& message) const {
   channel_.send(message, Deadline::after({}));
+}
+
+void ReplicaProcess::ask_to_leave(int signal) {
+  is_asked_to_leave_ = true;
+  process_.signal_group(signal);
+}
+
+void ReplicaProcess::kill() {
+  is_asked_to_leave_ = false;
+  process_.kill_group();
+  if (process_.has_ended()) end_what_it_started();
 }
 
 Pulse ReplicaProcess::pulse(int member, std::uint64_t arrivals) const {
@@ -118,11 +136,36 @@ void ReplicaProcess::on_died() {
   handlers_.on_death();
 }
 
+// It is not reaped before all is gone: until then nobody else gets the number of its group.
 void ReplicaProcess::on_exit_possible() {
+  if (!process_.has_ended()) return wait_for_exit();
+  if (!is_asked_to_leave_) return end_what_it_started();
+  // A shell may be gone before its child has saved what it wants to save.
+  sweeper_.await(member_, [weak = weak_from_this()](int ended) {
+    if (const auto self = weak.lock()) self->on_swept(ended, false);
+  });
+}
+
+void ReplicaProcess::end_what_it_started() {
+  if (is_over_) return;
+  process_.kill_group();
+  sweeper_.end(member_, [weak = weak_from_this()](int ended) {
+    if (const auto self = weak.lock()) self->on_swept(ended, false);
+  });
+  sweep_timer_.expires_after(kSweepTimeout);
+  sweep_timer_.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
+    const auto self = weak.lock();
+    if (!error && self != nullptr) self->on_swept(0, true);
+  });
+}
+
+void ReplicaProcess::on_swept(int ended, bool is_any_left) {
+  if (std::exchange(is_over_, true)) return;
+  sweep_timer_.cancel();
   const std::optional<ExitStatus> status = process_.try_reap();
-  if (!status) return wait_for_exit();
   receive_all();
-  handlers_.on_exit(*status);
+  if (ended > 0 || is_any_left) handlers_.on_swept(ended, is_any_left);
+  handlers_.on_exit(status.value());
 }
 
 }  // namespace holdfast::recovery

@@ -1,7 +1,7 @@
 #pragma once
 
 // One incarnation of a replica as the watchdog sees it: its process, channel and life page, as callbacks on the thread
-// that runs the io_context. Dropping it kills the process.
+// that runs the io_context. Its end is told when what it had started is gone, too. Dropping it kills the process.
 
 #include <functional>
 #include <memory>
@@ -12,12 +12,14 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
 
 #include "channel.h"
 #include "hang_detector.h"
 #include "life_page.h"
 #include "process.h"
 #include "stragglers.h"
+#include "sweeper.h"
 
 namespace holdfast::recovery {
 
@@ -27,25 +29,32 @@ class ReplicaProcess : public std::enable_shared_from_this<ReplicaProcess> {
     std::string executable{};
     std::vector<std::string> arguments{};
     int lock = -1;                         // descriptor to inherit
-    std::vector<std::string> variables{};  // "NAME=VALUE", beside that of the worker
+    std::vector<std::string> variables{};  // "NAME=VALUE", beside those that are set here
+    int member = 0;
   };
   // What the worker sent before its end is always told before the end.
   struct Handlers {
     std::function<void(Message&)> on_message;
     std::function<void(const std::string& what)> on_bad_message;
     std::function<void()> on_death;
+    // The last of all.
     std::function<void(ExitStatus)> on_exit;
+    // Before that: `ended` processes that it had left were killed; `is_any_left`: some still had not gone when the time
+    // for that was over.
+    std::function<void(int ended, bool is_any_left)> on_swept;
   };
 
-  // Throws Error when the process cannot be started.
-  static std::shared_ptr<ReplicaProcess> start(boost::asio::io_context& io, const Program& program, Handlers handlers);
+  // `sweeper` outlives it. Throws Error when the process cannot be started.
+  static std::shared_ptr<ReplicaProcess> start(boost::asio::io_context& io, Sweeper& sweeper, const Program& program,
+                                               Handlers handlers);
 
   // Once the worker has said that it holds its life page.
   void watch_for_death();
   // Does not wait for the worker to read. Throws as Channel::send does.
   void send(const Message& message) const;
-  void signal(int number) const { process_.signal_group(number); }
-  void kill() const { process_.kill_group(); }
+  // To it and its group, by which it leaves in its own time, and what it has started in theirs, until it is killed.
+  void ask_to_leave(int signal);
+  void kill();
   // It has said that it is a worker.
   bool has_joined() const { return death_watch_.has_value(); }
 
@@ -61,15 +70,20 @@ class ReplicaProcess : public std::enable_shared_from_this<ReplicaProcess> {
   std::uint64_t samples() const { return page_.samples.load(std::memory_order_relaxed); }
 
  private:
-  ReplicaProcess(boost::asio::io_context& io, Handlers handlers, Channel channel, SharedMemory life, Process process);
+  ReplicaProcess(boost::asio::io_context& io, Sweeper& sweeper, int member, Handlers handlers, Channel channel,
+                 SharedMemory life, Process process);
 
   void wait_for_messages();
   void wait_for_exit();
   void receive_all();
   void on_died();
   void on_exit_possible();
+  void end_what_it_started();
+  void on_swept(int ended, bool is_any_left);
 
   boost::asio::io_context& io_;
+  Sweeper& sweeper_;
+  const int member_;
   Handlers handlers_;
   Channel channel_;
   SharedMemory life_;
@@ -77,6 +91,9 @@ class ReplicaProcess : public std::enable_shared_from_this<ReplicaProcess> {
   Process process_;
   boost::asio::posix::stream_descriptor channel_events_;
   boost::asio::posix::stream_descriptor exit_events_;
+  boost::asio::steady_timer sweep_timer_;
+  bool is_asked_to_leave_ = false;
+  bool is_over_ = false;                   // it was told that it has ended
   std::optional<DeathWatch> death_watch_;  // last: its thread uses the page
 };
 

@@ -31,6 +31,10 @@ Watchdog::Watchdog(const WatchdogOptions& options)
       journal_(journal_path()),
       signals_(io_, SIGINT, SIGTERM, SIGUSR1),
       state_(initial_state(policy_of(options), past_.last_generation + 1)),
+      sweeper_(io_, lock_.value(),
+               [this] {
+                 journal_.append({{"event", "sweeper_lost"}});
+               }),
       hang_detector_({.starting = options.start_timeout, .hang_after = options.hang_after},
                      {.is_stopped = [this](int id) { return processes_.at(id)->is_stopped(); },
                       .cpu_demand = [this](int id) { return processes_.at(id)->cpu_demand(); }}) {

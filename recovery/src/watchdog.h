@@ -32,6 +32,7 @@
 #include "slow_replicas.h"
 #include "snapshot_memories.h"
 #include "supervisor.h"
+#include "sweeper.h"
 
 namespace holdfast::recovery {
 
@@ -70,6 +71,7 @@ class Watchdog {
   void look_for_stragglers();
   ReplicaProcess::Handlers handlers_of(int id);
   void on_exit(int id, ExitStatus status);
+  void on_swept(int id, int ended, bool is_any_left);
   void on_message(int id, Message& message);
   void note(int id, const nlohmann::json& body);
   void send_arenas(int id, ArenaNumber which, std::size_t bytes, FileDescriptor shown);
@@ -107,6 +109,7 @@ class Watchdog {
   std::deque<Event> events_;  // the first is being decided on
   RunOutcome outcome_;
 
+  Sweeper sweeper_;  // outlives all processes
   DeviceEvents device_events_{options_.devices, journal_};
   RunRequests requests_{run_to_ask()};
   HangDetector hang_detector_;

@@ -41,11 +41,12 @@ void Watchdog::perform(const Action& action) {
 void Watchdog::start_process(int id, int place) {
   const int rank = intended_rank(id);
   try {
-    const auto process = ReplicaProcess::start(io_,
+    const auto process = ReplicaProcess::start(io_, sweeper_,
                                                {.executable = options_.executable,
                                                 .arguments = options_.command,
                                                 .lock = lock_.value(),
-                                                .variables = variables_of(id, rank, place)},
+                                                .variables = variables_of(id, rank, place),
+                                                .member = id},
                                                handlers_of(id));
     processes_.emplace(id, process);
   } catch (const Error& error) {
@@ -126,7 +127,7 @@ void Watchdog::kill_process(int id) {
 void Watchdog::ask_to_stop() {
   if (!options_.is_plain_program) return tell_members({{"kind", kStop}});
   for (const auto& [id, process] : processes_) {
-    if (stage_of(id) == Stage::training) process->signal(SIGTERM);
+    if (stage_of(id) == Stage::training) process->ask_to_leave(SIGTERM);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "holdfast/base/error.h"
+#include "holdfast/base/log.h"
 #include "messages.h"
 #include "watchdog.h"
 
@@ -89,7 +90,8 @@ ReplicaProcess::Handlers Watchdog::handlers_of(int id) {
   return {.on_message = [this, id](Message& message) { on_message(id, message); },
           .on_bad_message = [tell](const std::string& what) { tell(EventKind::failure_reported, what); },
           .on_death = [tell] { tell(EventKind::died, ""); },
-          .on_exit = [this, id](ExitStatus status) { on_exit(id, status); }};
+          .on_exit = [this, id](ExitStatus status) { on_exit(id, status); },
+          .on_swept = [this, id](int ended, bool is_any_left) { on_swept(id, ended, is_any_left); }};
 }
 
 void Watchdog::on_exit(int id, ExitStatus status) {
@@ -111,6 +113,19 @@ void Watchdog::on_exit(int id, ExitStatus status) {
           .is_unrecoverable = true});
   }
   feed(std::move(event));
+}
+
+void Watchdog::on_swept(int id, int ended, bool is_any_left) {
+  journal_.append({{"event", is_any_left ? "descendants_left" : "descendants_ended"},
+                   {"generation", state_.generation},
+                   {"member", id},
+                   {"rank", rank_of(id)},
+                   {"pid", pid_of(id)},
+                   {"count", ended}});
+  if (!is_any_left) return;
+  log(LogLevel::warning,
+      "watchdog: what process " + std::to_string(id) +
+          " had started is still there though it was killed; the run goes on without waiting for it");
 }
 
 void Watchdog::on_message(int id, Message& message) {

@@ -50,6 +50,47 @@ bool is_saved_behind_the_stop(const TemporaryFolder& folder) {
   return false;
 }
 
+constexpr int kPacedSteps = 520;
+
+// A run that saves nothing before it is stopped.
+std::vector<std::string> paced_run(const TemporaryFolder& folder, const std::vector<std::string>& faults = {}) {
+  std::vector<std::string> all{"run", "--run-dir", folder / "run", "--replicas", "2"};
+  // A stuck write takes all the time that there is.
+  if (!faults.empty()) all.insert(all.end(), {"--stop-grace", "5"});
+  for (const std::string& fault : faults) all.insert(all.end(), {"--inject", fault});
+  all.insert(all.end(), {"--", built_program("paced_program"), "--run-dir", folder / "run"});
+  return all;
+}
+
+std::vector<nlohmann::json> events(const TemporaryFolder& folder, const std::string& name) {
+  std::vector<nlohmann::json> found;
+  if (!std::filesystem::exists(folder / "run/journal.jsonl")) return found;
+  for (const nlohmann::json& line : journal_of(folder)) {
+    if (line.at("event") == name) found.push_back(line);
+  }
+  return found;
+}
+
+void wait_for_events(const TemporaryFolder& folder, const std::string& name, std::size_t count) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (events(folder, name).size() < count) {
+    ASSERT_LT(std::chrono::steady_clock::now(), until) << "there is no event \"" << name << "\"";
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+std::string any_savepoint(const TemporaryFolder& folder) {
+  for (const auto& entry : std::filesystem::directory_iterator(folder / "run")) {
+    if (entry.path().extension() == ".h5") return entry.path();
+  }
+  return "";
+}
+
+// Of "savepoint-0000000012.h5".
+int step_of(const std::string& savepoint) {
+  return std::stoi(savepoint.substr(savepoint.rfind('-') + 1));
+}
+
 }  // namespace
 
 class StoppedBy : public testing::TestWithParam<int> {};
@@ -85,6 +126,42 @@ TEST(Stop, ALaterStartGivesTheSameBits) {
 
   ASSERT_EQ(resumed.exit_code, 0) << resumed.output;
   EXPECT_EQ(report_of(folder).at("weights_digest"), undisturbed_digest());
+}
+
+// Nothing is saved but by a stop: the first one leaves a savepoint, and the write of the second one's never ends.
+TEST(Stop, EndsInItsGraceThoughTheDiskIsStuckAndALaterStartTakesTheSavepointBefore) {
+  const TemporaryFolder folder;
+  RunningProgram first(built_program("holdfast"), paced_run(folder));
+  wait_for_events(folder, "ready", 2);
+  first.signal(SIGTERM);
+  ASSERT_EQ(first.wait().exit_code, 75);
+  ASSERT_EQ(count_savepoints(folder), 1);
+  const std::string savepoint = any_savepoint(folder);
+  const std::string content = read_file(savepoint);
+  std::vector<std::string> stuck;
+  for (int step = step_of(savepoint) + 1; step <= kPacedSteps; ++step) {
+    stuck.push_back("rank=0,step=" + std::to_string(step) + ",phase=writing,fault=hang");
+  }
+
+  RunningProgram second(built_program("holdfast"), paced_run(folder, stuck));
+  wait_for_events(folder, "resumed", 1);
+  second.signal(SIGTERM);
+  const ProgramResult result = second.wait();
+
+  EXPECT_EQ(result.exit_code, 75) << result.output;
+  EXPECT_NE(result.output.find("had to be killed after 5.000 s"), std::string::npos) << result.output;
+  EXPECT_FALSE(std::filesystem::is_empty(folder / "run/faults")) << "no write was stuck";
+  for (const int pid : replica_pids(folder)) EXPECT_EQ(::kill(pid, 0), -1) << "replica " << pid << " is still there";
+  ASSERT_EQ(count_savepoints(folder), 1);
+  EXPECT_EQ(read_file(savepoint) == content, true);
+  EXPECT_EQ(run_program(built_program("holdfast"), {"verify", savepoint}).exit_code, 0);
+
+  const ProgramResult third = run_program(built_program("holdfast"), paced_run(folder));
+
+  EXPECT_EQ(third.exit_code, 0) << third.output;
+  const std::vector<nlohmann::json> resumed = events(folder, "resumed");
+  ASSERT_EQ(resumed.size(), 2U);
+  EXPECT_EQ(resumed[1].at("details").at("path"), savepoint);
 }
 
 TEST(Stop, AFinishedRunSaysSoAndKeepsItsResult) {

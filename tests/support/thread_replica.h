@@ -2,6 +2,7 @@
 
 // Replicas as threads of the test.
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -24,6 +25,7 @@ struct ThreadRun {
   FileSystem* file_system = &posix_file_system();
   std::string device = "cpu";
   std::int64_t memory_snapshot_every = 0;
+  std::chrono::milliseconds collective_timeout = std::chrono::seconds(60);
 };
 
 // Calls train(replica) on each rank. The first failure is rethrown.
@@ -40,7 +42,7 @@ inline void train_on_threads(const ThreadRun& run, const std::function<void(Repl
     place->most_workers = run.workers;
     place->run_directory = run.run_directory;
     place->savepoint_copies = run.savepoint_copies;
-    place->collective_timeout = std::chrono::seconds(60);
+    place->collective_timeout = run.collective_timeout;
     place->supervision = run.supervision;
     place->file_system = run.file_system;
     place->device = run.device;

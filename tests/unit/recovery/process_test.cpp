@@ -153,6 +153,22 @@ TEST(Process, TakesItsChildrenAlongWhenItIsKilled) {
   EXPECT_EQ(wait_for(process).signal, SIGKILL);
 }
 
+TEST(Process, TakesItsChildrenAlongWhenItHasLeftThem) {
+  int ends[2] = {-1, -1};
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  const FileDescriptor reading(ends[0]);
+  FileDescriptor writing(ends[1]);
+  Process process = shell("sleep 1000 & exit 3", {writing.value()});
+  writing.reset();
+  ASSERT_TRUE(wait_for_descriptor(process.descriptor(), POLLIN, Deadline::after(kPatience)));
+  ASSERT_TRUE(process.has_ended());
+  ASSERT_FALSE(wait_for_descriptor(reading.value(), POLLIN, Deadline::after({}))) << "nobody holds the pipe";
+
+  EXPECT_EQ(process.try_reap().value().code, 3);
+
+  EXPECT_TRUE(wait_for_descriptor(reading.value(), POLLIN, Deadline::after(kPatience)));
+}
+
 TEST(Process, SeesThatItIsStopped) {
   Process process = shell("kill -STOP $$; exit 5");
   const Deadline deadline = Deadline::after(kPatience);

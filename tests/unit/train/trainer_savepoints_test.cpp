@@ -62,6 +62,16 @@ class At final : public Callback {
 At open_at(std::int64_t step, Gate& gate) {
   return At(step, [&gate] { gate.open(); });
 }
+// Opens a gate when training is told that a savepoint was begun, which is behind all waiting for it.
+class OpenWhenToldOfASavepoint final : public Callback {
+ public:
+  explicit OpenWhenToldOfASavepoint(Gate& gate) : gate_(gate) {}
+  std::string name() const override { return "open_when_told"; }
+  void on_savepoint(const SavepointEvent&) override { gate_.open(); }
+
+ private:
+  Gate& gate_;
+};
 
 // Asks to stop, and sees what each replica says last that it does.
 class Stopping final : public NoSupervision {
@@ -321,6 +331,38 @@ TEST(Trainer, TellsOfTheSavepointThatAStopLeaves) {
                StopRequested);
 
   EXPECT_EQ(listener->steps(SavepointEvent::Kind::durable), std::vector<std::int64_t>{1});
+}
+
+// The others wait for it no longer than their patience is, and this one less long. It says what it waited for.
+TEST(Trainer, GivesTheSavepointOfAStopUpWhereTheDiskIsStuckAndLeavesTheOneBefore) {
+  const TemporaryFolder folder;
+  const auto stop = std::make_shared<Journal>(true);
+  EXPECT_THROW(outcome_of({.run_directory = folder.path(), .supervision = stop}), StopRequested);
+  ASSERT_EQ(savepoint_files(folder.path()), std::vector<std::string>{"savepoint-0000000001.h5"});
+  const std::string before = read_file(folder / "savepoint-0000000001.h5");
+  Gate gate;
+  const auto stuck = when_saving("write", [&] {
+    gate.pass();
+    throw Error(ErrorCode::input_output, "the disk is gone");
+  });
+
+  try {
+    outcome_of({.replicas = 2,
+                .run_directory = folder.path(),
+                .supervision = stop,
+                .file_system = stuck.get(),
+                .collective_timeout = std::chrono::seconds(4)},
+               [&]() -> std::vector<CallbackHandle> { return {OpenWhenToldOfASavepoint(gate)}; });
+    FAIL() << "a savepoint was durable that nobody could write";
+  } catch (const Error& failure) {
+    EXPECT_EQ(failure.code(), ErrorCode::deadline_exceeded);
+    EXPECT_NE(std::string(failure.what()).find("savepoint-0000000002.h5 was not written in time"), std::string::npos)
+        << failure.what();
+  }
+
+  EXPECT_EQ(savepoint_files(folder.path()), std::vector<std::string>{"savepoint-0000000001.h5"});
+  EXPECT_EQ(read_file(folder / "savepoint-0000000001.h5") == before, true);
+  expect_equal(outcome_of({.run_directory = folder.path()}), outcome_of({}));
 }
 
 // One that needs long to give its memory back was taken for hung once the others had gone.

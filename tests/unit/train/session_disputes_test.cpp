@@ -1,0 +1,181 @@
+// Comparisons of states that are cut off by the death of whoever is compared with. Deaths of processes cannot be timed
+// so finely: here the ranks are threads.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <tuple>
+#include <utility>
+
+#include "support/program.h"
+#include "unit/train/support/small_training.h"
+
+namespace holdfast {
+namespace {
+
+constexpr std::int64_t kStep = 8;
+constexpr std::chrono::seconds kPatience(60);
+
+struct Died {};
+
+// Flips a bit of a weight behind an update, once, and reads the journal.
+class Flipping final : public NoSupervision {
+ public:
+  explicit Flipping(bool is_to_flip) : is_to_flip_(is_to_flip) {}
+
+  void corrupt(FaultPoint point, std::int64_t step, const FloatsOf& floats) override {
+    if (point != FaultPoint::after_update || step < kStep || !std::exchange(is_to_flip_, false)) return;
+    float& weight = floats(FaultTarget::weight).front().front();
+    weight = weight == 0 ? 1 : -weight;
+  }
+  void report_event(const std::string& event, const std::string& detail) override {
+    const std::lock_guard lock(mutex_);
+    if (event == "rolled_back") roll_backs_.push_back(detail);
+  }
+
+  std::vector<std::string> roll_backs() const {
+    const std::lock_guard lock(mutex_);
+    return roll_backs_;
+  }
+
+ private:
+  bool is_to_flip_;
+  mutable std::mutex mutex_;
+  std::vector<std::string> roll_backs_;  // guarded by mutex_
+};
+
+// Ends once in place of the end of a comparison of states, when this rank knows all of them.
+class CutOff final : public Communicator {
+ public:
+  using End = std::function<void(bool are_equal)>;
+  CutOff(std::unique_ptr<Communicator> inner, End end) : inner_(std::move(inner)), end_(std::move(end)) {}
+
+  int rank() const override { return inner_->rank(); }
+  int size() const override { return inner_->size(); }
+  std::vector<Slot> slots() override { return inner_->slots(); }
+  Sums reduce(std::span<const int> covering_slots, FloatRange range, Deadline deadline) override {
+    return inner_->reduce(covering_slots, range, deadline);
+  }
+  bool was_finite() const override { return inner_->was_finite(); }
+  void broadcast(std::span<const std::span<std::byte>> parts, int root, bool takes, Deadline deadline) override {
+    inner_->broadcast(parts, root, takes, deadline);
+  }
+  void broadcast_arrays(std::span<const std::span<float>> arrays, int root, bool takes, Deadline deadline) override {
+    inner_->broadcast_arrays(arrays, root, takes, deadline);
+  }
+  void gather_all(std::span<const std::byte> own, std::span<std::byte> all, Deadline deadline) override {
+    inner_->gather_all(own, all, deadline);
+    if (own.size() != sizeof(Digest)) return;
+    const auto half = all.size() / 2;
+    end_(std::equal(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(half),
+                    all.begin() + static_cast<std::ptrdiff_t>(half)));
+  }
+  void barrier(Deadline deadline) override { inner_->barrier(deadline); }
+  bool is_cancelled() const override { return inner_->is_cancelled(); }
+
+ private:
+  const std::unique_ptr<Communicator> inner_;
+  const End end_;
+};
+
+std::vector<CallbackHandle> checkpoint_each_step() {
+  return {ModelCheckpoint({.every_steps = 1})};
+}
+
+// Two replicas, of which one dies in the comparison behind step kStep, and the other goes on alone.
+struct SurvivingRun {
+  int survivor = 0;
+  int flipped = -1;  // whose state differs; -1: nobody's
+
+  Outcome outcome{};
+  std::int64_t step_brought = -2;  // into the generation of its own
+  std::vector<std::string> roll_backs{};
+
+  void run() {
+    const TemporaryFolder folder;
+    ThreadGroup both(2);
+    ThreadGroup alone(1);
+    std::promise<void> death;
+    const std::shared_future<void> is_dead = death.get_future().share();
+    run_ranks(2, both, [&](int rank) {
+      if (rank == survivor) return live(make_place(rank, folder, both), alone, is_dead);
+      Replica replica(make_place(rank, folder, both));
+      EXPECT_THROW(train_small(replica, checkpoint_each_step()), Died);
+      death.set_value();
+    });
+  }
+
+ private:
+  std::shared_ptr<Replica::Place> make_place(int rank, const TemporaryFolder& folder, ThreadGroup& both) const {
+    auto place = std::make_shared<Replica::Place>();
+    place->rank = rank;
+    place->size = 2;
+    place->shards = 4;
+    place->seed = 3;
+    place->run_directory = folder.path();
+    place->collective_timeout = kPatience;
+    place->supervision = std::make_shared<Flipping>(rank == flipped);
+    const bool is_survivor = rank == survivor;
+    const bool is_any_flipped = flipped >= 0;
+    const auto count = std::make_shared<std::int64_t>(0);
+    place->connect = [=, &both](const MemoryCommunicatorShape& shape) {
+      return std::make_unique<CutOff>(both.connect(shape), [=](bool are_equal) {
+        if (is_any_flipped ? are_equal : ++*count < kStep) return;
+        if (is_survivor) throw GenerationEnded("the other replica is gone");
+        throw Died{};
+      });
+    };
+    return place;
+  }
+
+  void live(const std::shared_ptr<Replica::Place>& place, ThreadGroup& alone, const std::shared_future<void>& is_dead) {
+    bool is_first = true;
+    place->enter_generation = [&, target = place.get()](std::int64_t step) {
+      if (std::exchange(is_first, false)) return;
+      step_brought = step;
+      EXPECT_EQ(is_dead.wait_for(kPatience), std::future_status::ready);
+      target->rank = 0;
+      target->size = 1;
+      target->connect = [&alone](const MemoryCommunicatorShape& shape) { return alone.connect(shape); };
+    };
+    Replica replica(place);
+    outcome = train_small(replica, checkpoint_each_step());
+    roll_backs = static_cast<const Flipping&>(*place->supervision).roll_backs();
+  }
+};
+
+}  // namespace
+
+class LoneSurvivorOfADispute : public testing::TestWithParam<std::tuple<int, int>> {};
+
+INSTANTIATE_TEST_SUITE_P(OfTwo, LoneSurvivorOfADispute, testing::Combine(testing::Values(0, 1), testing::Values(0, 1)));
+
+// Nobody is left who could say which of the states was right.
+TEST_P(LoneSurvivorOfADispute, GoesBackWhereItHasLearnedThatTheStatesDiffer) {
+  const auto [survivor, flipped] = GetParam();
+  SurvivingRun run{.survivor = survivor, .flipped = flipped};
+
+  run.run();
+
+  EXPECT_EQ(run.step_brought, -1) << "it kept its state";
+  ASSERT_EQ(run.roll_backs.size(), 1U);
+  EXPECT_NE(run.roll_backs[0].find("different states"), std::string::npos) << run.roll_backs[0];
+  expect_equal(run.outcome, outcome_of({}));
+}
+
+TEST(LoneSurvivor, KeepsItsStateWhereItHasLearnedThatTheStatesAreTheSame) {
+  for (const int survivor : {0, 1}) {
+    SurvivingRun run{.survivor = survivor};
+
+    run.run();
+
+    EXPECT_EQ(run.step_brought, kStep);
+    EXPECT_TRUE(run.roll_backs.empty());
+    expect_equal(run.outcome, outcome_of({}));
+  }
+}
+
+}  // namespace holdfast

@@ -51,7 +51,7 @@ class ColumnsConvolutions : public LayerTest, public testing::WithParamInterface
  private:
   std::unique_ptr<ConvolutionOperation> make(CudaMemorySpace& space) const {
     const CudaContext::Turn turn = space.context().take_turn();
-    return make_columns_convolution(space.context(), MatrixPrecision::f32, shape_,
+    return make_columns_convolution(space.context(), Precision::f32, shape_,
                                     {.forward = true, .backward_input = true, .backward_weights = true});
   }
 

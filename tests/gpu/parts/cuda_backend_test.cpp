@@ -18,7 +18,7 @@ Floats product(Backend& backend, const Floats& input, const Floats& kernel, cons
 TEST_F(CudaBackends, RoundFactorsWhereTheyMay) {
   const DenseShape shape = {.rows = 256, .inputs = 1024, .outputs = 512, .has_bias = false};
   const Floats input = values(1, shape.rows * shape.inputs), kernel = values(2, shape.inputs * shape.outputs);
-  const auto exact = make_cuda_backend(0, MatrixPrecision::f32), rounding = make_cuda_backend(0, MatrixPrecision::tf32);
+  const auto exact = make_cuda_backend(0, Precision::f32), rounding = make_cuda_backend(0, Precision::tf32);
 
   const Floats expected = product(*exact, input, kernel, shape);
   const Floats actual = product(*rounding, input, kernel, shape);
@@ -30,8 +30,7 @@ TEST_F(CudaBackends, RoundFactorsWhereTheyMay) {
 }
 
 TEST_F(CudaBackends, SayHowTheyRound) {
-  EXPECT_NE(make_cuda_backend(0, MatrixPrecision::f32)->description(),
-            make_cuda_backend(0, MatrixPrecision::tf32)->description());
+  EXPECT_NE(make_cuda_backend(0, Precision::f32)->description(), make_cuda_backend(0, Precision::tf32)->description());
 }
 
 }  // namespace

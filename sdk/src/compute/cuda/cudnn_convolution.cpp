@@ -123,7 +123,7 @@ CudnnConvolution::CudnnConvolution(const std::string& operation, const Convoluti
                   layout_of_output(shape).alignment},
       graph_(std::move(graph)) {}
 
-std::optional<CudnnConvolution> CudnnConvolution::find(const CudnnTarget& target, MatrixPrecision precision,
+std::optional<CudnnConvolution> CudnnConvolution::find(const CudnnTarget& target, Precision precision,
                                                        const ConvolutionShape& shape, ConvolutionPass pass) {
   const std::string operation = describe_convolution(name_of(pass), shape);
   CudnnConvolution found(operation, shape, std::make_unique<Graph>(target, operation, shape, pass));
@@ -132,8 +132,7 @@ std::optional<CudnnConvolution> CudnnConvolution::find(const CudnnTarget& target
   return std::nullopt;
 }
 
-bool CudnnConvolution::choose_engine(const CudnnTarget& target, MatrixPrecision precision,
-                                     cudnnBackendHeurMode_t mode) {
+bool CudnnConvolution::choose_engine(const CudnnTarget& target, Precision precision, cudnnBackendHeurMode_t mode) {
   CudnnDescriptor heuristic(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, "the heuristic for " + operation_);
   heuristic.descriptor(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph_->graph)
       .choice(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, mode);
@@ -147,7 +146,7 @@ bool CudnnConvolution::choose_engine(const CudnnTarget& target, MatrixPrecision 
   return false;
 }
 
-bool CudnnConvolution::take(const CudnnTarget& target, MatrixPrecision precision, CudnnDescriptor configuration) {
+bool CudnnConvolution::take(const CudnnTarget& target, Precision precision, CudnnDescriptor configuration) {
   const auto engines = configuration.descriptors_of(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR, 1);
   if (engines.empty() || !may_run(engines.front().notes_of(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE), precision)) return false;
   CudnnDescriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, "the plan of " + operation_);

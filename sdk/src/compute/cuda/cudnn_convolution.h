@@ -32,7 +32,7 @@ struct CudnnTarget {
 class CudnnConvolution {
  public:
   // Nothing where the library has no such engine for the shape.
-  static std::optional<CudnnConvolution> find(const CudnnTarget& target, MatrixPrecision precision,
+  static std::optional<CudnnConvolution> find(const CudnnTarget& target, Precision precision,
                                               const ConvolutionShape& shape, ConvolutionPass pass);
 
   std::size_t workspace_bytes() const { return workspace_bytes_; }
@@ -57,8 +57,8 @@ class CudnnConvolution {
 
   CudnnConvolution(const std::string& operation, const ConvolutionShape& shape, std::unique_ptr<Graph> graph);
 
-  bool choose_engine(const CudnnTarget& target, MatrixPrecision precision, cudnnBackendHeurMode_t mode);
-  bool take(const CudnnTarget& target, MatrixPrecision precision, CudnnDescriptor configuration);
+  bool choose_engine(const CudnnTarget& target, Precision precision, cudnnBackendHeurMode_t mode);
+  bool take(const CudnnTarget& target, Precision precision, CudnnDescriptor configuration);
 
   std::string operation_;
   std::array<std::int64_t, 3> alignments_;  // of images, kernel and outputs, in bytes

@@ -9,15 +9,12 @@
 #include <cstdint>
 #include <span>
 
+#include "holdfast/compute/precision.h"
+
 namespace holdfast::compute {
 
-enum class MatrixPrecision {
-  f32,   // factors as they are
-  tf32,  // factors rounded to 10 bits of mantissa (NVIDIA's TensorFloat-32), on tensor cores
-};
-
-inline cublasComputeType_t compute_type(MatrixPrecision precision) {
-  return precision == MatrixPrecision::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+inline cublasComputeType_t compute_type(Precision precision) {
+  return precision == Precision::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
 }
 
 // Sums that are cut into parts are added in the order of the parts when the parts are stored and added by a step of
@@ -30,7 +27,7 @@ inline bool is_ordered(std::uint32_t reduction_scheme) {
 }
 
 // Whether an engine of cuDNN that has these notes gives the same bits each time, at the precision asked for.
-inline bool may_run(std::span<const cudnnBackendNumericalNote_t> notes, MatrixPrecision precision) {
+inline bool may_run(std::span<const cudnnBackendNumericalNote_t> notes, Precision precision) {
   return std::none_of(notes.begin(), notes.end(), [&](cudnnBackendNumericalNote_t note) {
     switch (note) {
       case CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC:
@@ -38,7 +35,7 @@ inline bool may_run(std::span<const cudnnBackendNumericalNote_t> notes, MatrixPr
         return true;
       case CUDNN_NUMERICAL_NOTE_TENSOR_CORE:
       case CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS:
-        return precision == MatrixPrecision::f32;
+        return precision == Precision::f32;
       default:
         return false;
     }

@@ -18,7 +18,7 @@ struct ProductShape {
   bool is_left_transposed = false;   // the left array is [inner, rows] instead of [rows, inner]
   bool is_right_transposed = false;  // the right array is [columns, inner] instead of [inner, columns]
   bool has_bias = false;             // [columns], added to each row
-  MatrixPrecision precision = MatrixPrecision::f32;
+  Precision precision = Precision::f32;
 };
 
 struct ProductArrays {

@@ -27,7 +27,7 @@ class CudnnConvolutions : public testing::Test {
   }
 
   void expect_engines(const ConvolutionShape& shape) {
-    for (const MatrixPrecision precision : {MatrixPrecision::f32, MatrixPrecision::tf32}) {
+    for (const Precision precision : {Precision::f32, Precision::tf32}) {
       for (const ConvolutionPass pass :
            {ConvolutionPass::forward, ConvolutionPass::backward_input, ConvolutionPass::backward_weights}) {
         const auto found = CudnnConvolution::find({.description = &*device_}, precision, shape, pass);
@@ -58,7 +58,7 @@ TEST_F(CudnnConvolutions, HaveEnginesForWideLayers) {
 TEST_F(CudnnConvolutions, AreTheSameEachTime) {
   const ConvolutionShape shape = {64, 28, 28, 6, 16, 5, 5, 1, 1, Padding::valid, true};
   const auto find = [&] {
-    return CudnnConvolution::find({.description = &*device_}, MatrixPrecision::f32, shape, ConvolutionPass::forward);
+    return CudnnConvolution::find({.description = &*device_}, Precision::f32, shape, ConvolutionPass::forward);
   };
 
   const auto first = find(), second = find();

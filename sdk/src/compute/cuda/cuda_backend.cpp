@@ -78,9 +78,7 @@ class CudaBackend final : public Backend {
   MemorySpace& memory() override { return *memory_; }
   DeviceKernels* device_kernels() override { return &kernels_; }
 
-  std::string description() const override {
-    return context_.description() + ", " + std::string(name(precision_));
-  }
+  std::string description() const override { return context_.description() + ", " + std::string(name(precision_)); }
 
  private:
   const std::shared_ptr<CudaMemorySpace> memory_;
@@ -93,7 +91,6 @@ class CudaBackend final : public Backend {
 }  // namespace
 
 std::unique_ptr<Backend> make_cuda_backend(int device, Precision precision) {
-  if (precision == Precision::bf16) throw Error(ErrorCode::unsupported, "CUDA devices do not compute in bf16 yet");
   std::shared_ptr<CudaMemorySpace> memory = CudaMemorySpace::of_device(device);
   const CudaContext::Turn turn = memory->context().take_turn();
   return std::make_unique<CudaBackend>(memory, precision);

@@ -17,6 +17,15 @@ inline cublasComputeType_t compute_type(Precision precision) {
   return precision == Precision::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
 }
 
+// In which the libraries are given factors, and cuDNN gives results, too: it has no engine for bf16 that gives f32
+// without compiling one at run time (asked of 9.19 for an H200, 2026-11).
+inline cudaDataType_t factor_type(Precision precision) {
+  return precision == Precision::bf16 ? CUDA_R_16BF : CUDA_R_32F;
+}
+inline cudnnDataType_t image_type(Precision precision) {
+  return precision == Precision::bf16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
+}
+
 // Sums that are cut into parts are added in the order of the parts when the parts are stored and added by a step of
 // their own. "In place" promises that one part is added after the other, but not in which order.
 constexpr std::uint32_t kOrderedReductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
@@ -34,8 +43,10 @@ inline bool may_run(std::span<const cudnnBackendNumericalNote_t> notes, Precisio
       case CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION:
         return true;
       case CUDNN_NUMERICAL_NOTE_TENSOR_CORE:
-      case CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS:
         return precision == Precision::f32;
+      // What is bf16 already shall not be rounded any further.
+      case CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS:
+        return precision != Precision::tf32;
       default:
         return false;
     }

@@ -33,7 +33,7 @@ class CudaLibrary {
   virtual ~CudaLibrary() = default;
 
   virtual std::vector<CudaDevice> devices() = 0;
-  virtual std::unique_ptr<Backend> make_backend(int device) = 0;
+  virtual std::unique_ptr<Backend> make_backend(int device, Precision precision) = 0;
   // See make_device_communicator(); for two ranks and more.
   virtual std::unique_ptr<Communicator> make_communicator(std::unique_ptr<Communicator> host, MemorySpace& memory,
                                                           const DeviceCommunicatorShape& shape) = 0;

@@ -62,6 +62,7 @@ class At final : public Callback {
 At open_at(std::int64_t step, Gate& gate) {
   return At(step, [&gate] { gate.open(); });
 }
+
 // Opens a gate when training is told that a savepoint was begun, which is behind all waiting for it.
 class OpenWhenToldOfASavepoint final : public Callback {
  public:

@@ -20,6 +20,7 @@ class Contender:
         self.log_path = log
         self.command = [str(word) for word in command] + ["--turns", str(folder / "turns")]
         self.patience = patience  # seconds
+        self.turns = 0
 
     def __enter__(self):
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -44,17 +45,25 @@ class Contender:
 
     def turn(self, warm, steps, way=""):
         """What is told of so many steps, of which the warm ones before do not count."""
-        os.write(self.ask, f"{warm} {steps} {way}\n".encode())
+        self.turns += 1
+        os.write(self.ask, f"{self.turns} {warm} {steps} {way}\n".encode())
         until = time.monotonic() + self.patience
+        while True:
+            told = json.loads(self.next_line(until, warm + steps))
+            # One that came too late answers an earlier turn.
+            if told.pop("turn") == self.turns:
+                return told
+
+    def next_line(self, until, steps):
         while b"\n" not in self.rest:
             if select.select([self.told], [], [], 0.2)[0]:
                 self.rest += os.read(self.told, 1 << 16)
             elif self.process.poll() is not None:
                 raise Failed(f"{self.command[0]} ended with code {self.process.returncode}: {self.last_words()}")
             elif time.monotonic() > until:
-                raise Failed(f"{self.command[0]} took more than {self.patience:.0f} s for {warm + steps} steps")
+                raise Failed(f"{self.command[0]} took more than {self.patience:.0f} s for {steps} steps")
         line, _, self.rest = self.rest.partition(b"\n")
-        return json.loads(line)
+        return line
 
     def last_words(self):
         lines = self.log_path.read_text(errors="replace").strip().splitlines()

@@ -2,8 +2,8 @@
 
     peer.py --model mlp|lenet5 --turns PREFIX [--device cuda] [--precision tf32] [--batch 2048] [--divisor 1]
 
-Each line "WARM STEPS WAY" in the FIFO PREFIX.ask has that way make so many steps; one line of JSON in PREFIX.told
-answers: {"steps", "seconds", "loss"} of the steps that count, or {"error"}. A way is MAKE/DATA: eager, compiled, graph
+Each line "NUMBER WARM STEPS WAY" in the FIFO PREFIX.ask has that way make so many steps; one line of JSON in
+PREFIX.told answers: {"turn", "steps", "seconds", "loss"} of the steps that count, or {"turn", "error"}. A way is MAKE/DATA: eager, compiled, graph
 or compiled-graph, with data on the "device" or in the "host"'s pinned memory, or "adam", its update alone. All have
 fused Adam. It ends when nobody asks any more.
 """
@@ -205,8 +205,7 @@ class Update:
         return 0.0
 
 
-def answer(case, ways, line):
-    warm, steps, way = line.split()
+def answer(case, ways, warm, steps, way):
     make, _, data = way.partition("/")
     if make not in MAKES or data not in (("",) if make == "adam" else ("device", "host")):
         raise ValueError(f"there is no way {way}")
@@ -243,11 +242,12 @@ def main():
     ways = {}
     with open(arguments.turns + ".ask") as ask, open(arguments.turns + ".told", "w") as told:
         for line in ask:
+            number, *turn = line.split()
             try:
-                told_of = answer(case, ways, line)
+                told_of = answer(case, ways, *turn)
             except Exception as failure:  # a way that this PyTorch does not have is no reason to leave the others out
                 told_of = {"error": f"{type(failure).__name__}: {failure}".splitlines()[0]}
-            print(json.dumps(told_of), file=told, flush=True)
+            print(json.dumps({"turn": int(number), **told_of}), file=told, flush=True)
 
 
 if __name__ == "__main__":

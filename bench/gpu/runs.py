@@ -183,7 +183,7 @@ def compare_training(arguments, case, model, precision, places):
         for _ in range(arguments.rounds + 1):
             for data in places:
                 comparison.turn(f"holdfast/{data}", running[data].turn)
-                for way in WAYS if "pytorch" in running else ():
+                for way in arguments.ways if "pytorch" in running else ():
                     ask = lambda warm, steps, name=f"{way}/{data}": running["pytorch"].turn(warm, steps, name)  # noqa: E731
                     comparison.turn(f"{way}/{data}", ask)
     finally:
@@ -194,9 +194,9 @@ def compare_training(arguments, case, model, precision, places):
     measured |= {"losses": comparison.losses, "failures": comparison.failures}
     measured["divisor"] = TRIAL_DIVISOR if arguments.trial else 1
     keep(arguments, case, measured)
-    tell(line for data in places for line in figures.of_training(measured, data, WAYS, read_limits(arguments)))
+    tell(line for data in places for line in figures.of_training(measured, data, arguments.ways, read_limits(arguments)))
     is_ours_there = all(f"holdfast/{data}" in seconds for data in places)
-    return is_ours_there and all(figures.best_way(seconds, data, WAYS) for data in places)
+    return is_ours_there and all(figures.best_way(seconds, data, arguments.ways) for data in places)
 
 
 CASES = {
@@ -218,6 +218,7 @@ def parse_arguments():
     parser.add_argument("--python", default=sys.executable, help="the interpreter that has PyTorch")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--ways", type=lambda text: text.split(","), default=WAYS, help="of PyTorch's, with commas")
     parser.add_argument("--turn-seconds", type=float, default=0.5, help="how long a turn of training takes")
     parser.add_argument("--patience", type=float, default=100, help="seconds that one answer may take")
     parser.add_argument("--trial", action="store_true", help="little models, short turns")

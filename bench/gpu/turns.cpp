@@ -1,5 +1,11 @@
 #include "turns.h"
 
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -12,27 +18,21 @@ double seconds_between(std::chrono::steady_clock::time_point begin, std::chrono:
   return std::chrono::duration<double>(end - begin).count();
 }
 
-template <class Stream>
-Stream open(const std::string& path) {
-  Stream stream(path);
-  if (!stream) throw Error(ErrorCode::input_output, "cannot open " + path + "; bench/gpu/runs.py makes it");
-  return stream;
-}
-
 }  // namespace
 
 Turn parse_turn(const std::string& line) {
   Turn turn;
   std::istringstream words(line);
-  if (words >> turn.warm >> turn.steps && turn.warm >= 0 && turn.steps > 0) return turn;
-  throw Error(ErrorCode::invalid_argument, "a turn is WARM STEPS, two numbers, and not \"" + line + "\"");
+  if (words >> turn.number >> turn.warm >> turn.steps && turn.warm >= 0 && turn.steps > 0) return turn;
+  throw Error(ErrorCode::invalid_argument, "a turn is NUMBER WARM STEPS, three numbers, and not \"" + line + "\"");
 }
 
 std::string describe(const TurnReport& report) {
   const auto counted = report.ends.begin() + static_cast<std::ptrdiff_t>(report.turn.warm);
   nlohmann::json times = nlohmann::json::array();
   for (auto end = counted + 1; end != report.ends.end(); ++end) times.push_back(seconds_between(*(end - 1), *end));
-  return nlohmann::json{{"steps", report.turn.steps},
+  return nlohmann::json{{"turn", report.turn.number},
+                        {"steps", report.turn.steps},
                         {"seconds", seconds_between(*counted, report.ends.back())},
                         {"first_step", report.first_step + report.turn.warm},
                         {"times", times},
@@ -41,7 +41,10 @@ std::string describe(const TurnReport& report) {
 }
 
 Turns::Turns(const std::string& prefix)
-    : ask_(open<std::ifstream>(prefix + ".ask")), told_(open<std::ofstream>(prefix + ".told")) {}
+    : ask_(::open((prefix + ".ask").c_str(), O_RDONLY | O_CLOEXEC)), told_(prefix + ".told") {
+  if (ask_.is_open() && told_) return;
+  throw Error(ErrorCode::input_output, "cannot open " + prefix + ".ask and .told; bench/gpu/runs.py makes them");
+}
 
 void Turns::on_step_end(TrainingContext& context, const Logs& logs) {
   const auto now = std::chrono::steady_clock::now();
@@ -56,13 +59,32 @@ void Turns::on_step_end(TrainingContext& context, const Logs& logs) {
 }
 
 void Turns::begin_turn(TrainingContext& context) {
-  std::string line;
   report_ = {};
-  if (!std::getline(ask_, line)) return context.stop_training();
+  const std::string line = next_line();
+  if (line.empty()) return context.stop_training();
   report_.turn = parse_turn(line);
   report_.first_step = context.step() + 1;
   report_.ends.reserve(static_cast<std::size_t>(report_.turn.all()) + 1);
   report_.ends.push_back(std::chrono::steady_clock::now());
+}
+
+// Looks again and again: whoever sleeps in a callback for half a minute is taken for hung. One that does not is ended
+// by the run's hang_after.
+std::string Turns::next_line() {
+  for (;;) {
+    if (const std::size_t end = read_.find('\n'); end != std::string::npos) {
+      const std::string line = read_.substr(0, end);
+      read_.erase(0, end + 1);
+      return line;
+    }
+    pollfd asked{.fd = ask_.value(), .events = POLLIN, .revents = 0};
+    if (::poll(&asked, 1, 0) <= 0) continue;
+    std::array<char, 256> piece{};
+    const ssize_t count = ::read(ask_.value(), piece.data(), piece.size());
+    if (count == 0) return {};
+    if (count < 0 && errno != EINTR) throw system_error(errno, "cannot read the next turn");
+    if (count > 0) read_.append(piece.data(), static_cast<std::size_t>(count));
+  }
 }
 
 }  // namespace holdfast

@@ -9,19 +9,21 @@
 #include <string>
 #include <vector>
 
+#include "holdfast/base/shared_memory.h"
 #include "holdfast/train/callback.h"
 
 namespace holdfast {
 
 // One turn: so many steps, of which the first `warm` are not counted.
 struct Turn {
+  std::int64_t number = 0;
   std::int64_t warm = 0;
   std::int64_t steps = 0;
 
   std::int64_t all() const { return warm + steps; }
 };
 
-// "WARM STEPS", with anything behind it. Throws Error{invalid_argument} for other lines.
+// "NUMBER WARM STEPS", with anything behind it. Throws Error{invalid_argument} for other lines.
 Turn parse_turn(const std::string& line);
 
 // What is told of a turn, one line of JSON. `ends[0]` is when the turn began, `ends[i]` when its step i was done.
@@ -45,8 +47,11 @@ class Turns final : public Callback {
 
  private:
   void begin_turn(TrainingContext& context);
+  // Without its end; empty where nobody asks any more.
+  std::string next_line();
 
-  std::ifstream ask_;
+  FileDescriptor ask_;
+  std::string read_;  // of ask_, and not yet given out
   std::ofstream told_;
   TurnReport report_;  // of the turn that is under way
 };

@@ -81,9 +81,10 @@ Dataset noise(const Shape& features, std::int64_t classes, std::int64_t batch) {
   return from_tensors(std::move(values), std::move(targets));
 }
 
-Dataset batches_of(Dataset samples, const Arguments& arguments) {
+Dataset batches_of(const Dataset& samples, const Arguments& arguments) {
   // So many epochs as one that nobody sees the end of it.
-  return samples.repeat(1'000'000).batch(arguments.batch).prefetch(2);
+  const Dataset batches = samples.repeat(1'000'000).batch(arguments.batch).prefetch(2);
+  return arguments.data == "device" ? batches.keep_on_device() : batches;
 }
 
 FitOptions fit_options(const Arguments& arguments) {

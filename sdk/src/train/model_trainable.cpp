@@ -117,7 +117,7 @@ ModelTrainable::WorkerState& ModelTrainable::worker(const ShardBatch& batch) {
 }
 
 ModelTrainable::Inputs ModelTrainable::inputs(WorkerState& state, const ShardBatch& batch) const {
-  if (!state.device_shard) return {batch.features, batch.targets};
+  if (!state.device_shard || batch.is_on_device) return {batch.features, batch.targets};
   const auto move = [&](std::span<const float> from, compute::GrowingFloats& to) -> std::span<const float> {
     to.grow_to(from.size());
     state.program->backend().memory().copy_from_host(from, {to.data(), from.size()});

@@ -62,6 +62,11 @@ void PretendedMemory::copy(std::span<const float> from, std::span<float> to) {
   host_memory().copy(from, to);
 }
 
+void PretendedMemory::gather(std::span<const float> from, std::span<const std::int64_t> rows, std::span<float> to) {
+  const Access access(*this);
+  host_memory().gather(from, rows, to);
+}
+
 void PretendedMemory::add(std::span<const float> summand, std::span<float> sum) {
   const Access access(*this);
   host_memory().add(summand, sum);

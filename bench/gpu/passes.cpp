@@ -34,7 +34,7 @@ class Passes {
  public:
   explicit Passes(const Arguments& arguments)
       : arguments_(arguments),
-        backend_(compute::make_cuda_backend("cuda:0")),
+        backend_(compute::make_cuda_backend("cuda:0", Precision::f32)),
         memory_(backend_->memory()),
         gradients_(memory_.allocate(arguments.floats)),
         state_(memory_.allocate(state_floats())),

@@ -107,6 +107,8 @@ def batch_of(arguments, model):
 
 def holdfast(arguments, name, *, model, precision, data, batch, snapshot_every=0):
     folder = arguments.work / f"{name}-{os.getpid()}"
+    # Holdfast refuses others on CPUs.
+    precision = precision if arguments.device == "cuda" else "f32"
     command = [arguments.bin / "gpu_training", "--model", model, "--precision", precision, "--data", data]
     command += ["--batch", batch, "--device", arguments.device, "--run-dir", folder / "run"]
     command += ["--divisor", TRIAL_DIVISOR if arguments.trial else 1, "--snapshot-every", snapshot_every]

@@ -107,6 +107,7 @@ void train(Replica& replica, const Arguments& arguments) {
 SuperviseOptions run_of(const Arguments& arguments) {
   const std::int64_t never = std::numeric_limits<std::int64_t>::max();
   return {.devices = {arguments.device == "cuda" ? "cuda:0" : "cpu:0"},
+          .precision = precision_from_name(arguments.precision),
           .memory_snapshot_every = arguments.snapshot_every > 0 ? arguments.snapshot_every : never,
           .run_directory = arguments.run_directory,
           .seed = 1,

@@ -22,6 +22,8 @@ struct Arguments {
   std::string report;
   std::string device = "cpu";
   std::string samples_on = "host";
+  std::string precision = "f32";
+  std::string reduction = "shard_order";
   std::optional<double> hang_after_seconds;
   std::optional<double> start_timeout_seconds;
   std::string when_lost = "shrink";
@@ -142,6 +144,14 @@ void declare(CLI::App& app, Arguments& arguments) {
                  "where the digits are kept: in the host's memory, or all on each device")
       ->capture_default_str()
       ->check(CLI::IsMember({"host", "device"}));
+  app.add_option("--precision", arguments.precision, "of products of matrices on GPUs: f32, tf32 or bf16")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"f32", "tf32", "bf16"}));
+  app.add_option("--reduction", arguments.reduction,
+                 "how GPUs add gradients: in the order of shards, with the same bits for any number of replicas, or in "
+                 "NCCL's, the fastest")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"shard_order", "fastest"}));
   app.add_option("--hang-after", arguments.hang_after_seconds,
                  "seconds without progress after which a replica is replaced; by the times of steps when not given");
   app.add_option("--start-timeout", arguments.start_timeout_seconds, "the same while it starts; 120");
@@ -192,6 +202,8 @@ int main(int argc, char** argv) {
   declare(app, arguments);
   CLI11_PARSE(app, argc, argv);
   arguments.run.kind = arguments.device == "cuda" ? holdfast::DeviceKind::cuda : holdfast::DeviceKind::cpu;
+  arguments.run.precision = holdfast::precision_from_name(arguments.precision);
+  arguments.run.reduction = holdfast::reduction_from_name(arguments.reduction);
   if (arguments.hang_after_seconds) arguments.run.hang_after = to_milliseconds(*arguments.hang_after_seconds);
   if (arguments.start_timeout_seconds) arguments.run.start_timeout = to_milliseconds(*arguments.start_timeout_seconds);
   arguments.run.when_lost = arguments.when_lost == "wait" ? holdfast::WhenLost::wait : holdfast::WhenLost::shrink;

@@ -65,5 +65,9 @@ inline unsigned __float_as_uint(float value) {
   return std::bit_cast<unsigned>(value);
 }
 
+inline float __uint_as_float(unsigned bits) {
+  return std::bit_cast<float>(bits);
+}
+
 using std::isfinite;
 using std::isnan;

@@ -84,7 +84,7 @@ class EmulatedBackend final : public compute::Backend {
 
 }  // namespace
 
-std::unique_ptr<compute::Backend> backend_under_test() {
+std::unique_ptr<compute::Backend> backend_under_test(Precision) {
   return std::make_unique<EmulatedBackend>();
 }
 

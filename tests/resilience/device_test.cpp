@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <ostream>
 
@@ -57,6 +58,85 @@ const auto kCases = testing::Values(
          {{"--memory-snapshot-every", "5"}}});
 
 INSTANTIATE_TEST_SUITE_P(Cases, OnADevice, kCases, [](const auto& test) { return std::string(test.param.name); });
+
+class OnPretendedDevices : public testing::Test {
+ protected:
+  void SetUp() override { ::setenv("HOLDFAST_CUDA_LIBRARY", built_program("libpretended_device.so").c_str(), 1); }
+  void TearDown() override { ::unsetenv("HOLDFAST_CUDA_LIBRARY"); }
+
+  ProgramResult start(const DigitsRun& run) const {
+    return run_program(built_program("digits"), digits_arguments(run, folder_));
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(OnPretendedDevices, ARunRemembersItsPrecision) {
+  const ProgramResult first = start({.options = {{"--device", "cuda"}, {"--precision", "bf16"}}});
+  ASSERT_EQ(first.exit_code, 0) << first.output;
+
+  const ProgramResult other = start({.options = {{"--device", "cuda"}, {"--precision", "tf32"}}});
+
+  EXPECT_EQ(other.exit_code, 1);
+  EXPECT_NE(other.output.find(", bf16, 1 thread per shard and would go on with"), std::string::npos) << other.output;
+  EXPECT_NE(other.output.find("which gives other bits"), std::string::npos) << other.output;
+}
+
+TEST_F(OnPretendedDevices, TheLibrarysOrderGivesOtherBitsButTheSameEachTime) {
+  const DigitsRun run{.replicas = 4, .options = {{"--device", "cuda"}, {"--reduction", "fastest"}}};
+
+  const nlohmann::json first = completed(run), second = completed(run);
+
+  EXPECT_EQ(first.at("weights_digest"), second.at("weights_digest"));
+  EXPECT_NE(first.at("weights_digest"), undisturbed_digest());
+}
+
+// It has then trained with three replicas for a while, so that the bits are others than those of four.
+TEST_F(OnPretendedDevices, AChangeOfReplicasIsToldUnderTheLibrarysOrder) {
+  DigitsRun run{.replicas = 4,
+                .faults = {"rank=1,step=13,fault=kill"},
+                .options = {{"--device", "cuda"}, {"--reduction", "fastest"}}};
+
+  const ProgramResult result = start(run);
+
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  const std::vector<nlohmann::json> lines = journal_of(folder_);
+  const auto told =
+      std::find_if(lines.begin(), lines.end(), [](const auto& line) { return line.at("event") == "sums_reordered"; });
+  ASSERT_NE(told, lines.end());
+  EXPECT_NE(told->dump().find(R"(\"replicas\":3)"), std::string::npos) << told->dump();
+  EXPECT_NE(result.output.find("with Reduction::fastest"), std::string::npos) << result.output;
+}
+
+TEST_F(OnPretendedDevices, AnotherNumberOfReplicasIsRefusedUnderTheLibrarysOrder) {
+  const std::map<std::string, std::string> options = {{"--device", "cuda"}, {"--reduction", "fastest"}};
+  const ProgramResult first = start({.replicas = 2, .options = options});
+  ASSERT_EQ(first.exit_code, 0) << first.output;
+
+  const ProgramResult fewer = start({.replicas = 1, .options = options});
+  const ProgramResult other = start({.replicas = 2, .options = {{"--device", "cuda"}}});
+
+  EXPECT_EQ(fewer.exit_code, 1);
+  EXPECT_NE(fewer.output.find("started with 2 replicas and Reduction::fastest"), std::string::npos) << fewer.output;
+  EXPECT_EQ(other.exit_code, 1);
+  EXPECT_NE(other.output.find("started with reduction fastest"), std::string::npos) << other.output;
+}
+
+TEST(Cpus, RefuseOtherPrecisionsThanTheirOwn) {
+  const TemporaryFolder folder;
+  const ProgramResult result =
+      run_program(built_program("digits"), {"--run-dir", folder / "run", "--drawn", "100", "--precision", "bf16"});
+
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_NE(result.output.find("precision bf16 was asked for on CPUs, which compute in f32"), std::string::npos)
+      << result.output;
+}
+
+TEST(Cpus, AddInTheOrderOfShardsWhateverIsAsked) {
+  const nlohmann::json report = completed({.replicas = 3, .options = {{"--reduction", "fastest"}}});
+
+  EXPECT_EQ(report.at("weights_digest"), undisturbed_digest());
+}
 
 TEST(Devices, ThatAreNotThereAreNamed) {
   ::setenv("HOLDFAST_CUDA_LIBRARY", built_program("libpretended_device.so").c_str(), 1);

@@ -4,6 +4,7 @@
 
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
+#include "holdfast/compute/precision.h"
 #include "holdfast/core/random.h"
 #include "holdfast/core/tensor.h"
 #include "holdfast/data/dataset.h"
@@ -34,6 +35,7 @@
 #include "holdfast/train/callback.h"
 #include "holdfast/train/early_stopping.h"
 #include "holdfast/train/model_checkpoint.h"
+#include "holdfast/train/reduction.h"
 #include "holdfast/train/replica.h"
 #include "holdfast/train/savepoint.h"
 #include "holdfast/train/supervise.h"

@@ -18,6 +18,8 @@ class ShardDeal {
   // As evenly as contiguous ranges allow. Asserts that there is a shard for each rank.
   static ShardDeal even(int shards, int ranks);
 
+  bool operator==(const ShardDeal&) const = default;
+
   int ranks() const { return static_cast<int>(boundaries_.size()) - 1; }
   int shards() const { return boundaries_.back(); }
   ShardRange of(int rank) const;

@@ -16,6 +16,7 @@
 #include "compute/device_kernels.h"
 #include "holdfast/compute/activation.h"
 #include "holdfast/compute/padding.h"
+#include "holdfast/compute/precision.h"
 #include "holdfast/core/memory_space.h"
 
 namespace holdfast::compute {
@@ -204,7 +205,7 @@ std::unique_ptr<Backend> make_cpu_backend(int threads);
 
 // Of one device of a machine that can train on it: "cuda:1". Operations and arrays of all back ends of one memory space
 // share its order. Throws Error{unavailable} saying what is missing.
-std::unique_ptr<Backend> make_cuda_backend(const std::string& device);
+std::unique_ptr<Backend> make_cuda_backend(const std::string& device, Precision precision = Precision::f32);
 
 // The threads that the application and the environment allow the calling thread.
 int default_threads();

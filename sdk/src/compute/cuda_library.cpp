@@ -85,7 +85,7 @@ CudaLibrary& cuda_library() {
   return library;
 }
 
-std::unique_ptr<Backend> make_cuda_backend(const std::string& device) {
+std::unique_ptr<Backend> make_cuda_backend(const std::string& device, Precision precision) {
   int index = -1;
   const std::string_view digits = std::string_view(device).substr(std::min(device.size(), std::size_t{5}));
   const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
@@ -93,7 +93,7 @@ std::unique_ptr<Backend> make_cuda_backend(const std::string& device) {
     throw Error(ErrorCode::invalid_argument,
                 "\"" + device + "\" is no CUDA device; they are called cuda:0, cuda:1, ...");
   }
-  return cuda_library().make_backend(index);
+  return cuda_library().make_backend(index, precision);
 }
 
 }  // namespace holdfast::compute

@@ -28,12 +28,12 @@ class CudaLibrary {
  public:
   // Changes with this class, Backend, MemorySpace, DeviceKernels and Communicator: library and program are of one
   // build.
-  static constexpr const char* kInterface = "holdfast cuda interface 1";
+  static constexpr const char* kInterface = "holdfast cuda interface 2";
 
   virtual ~CudaLibrary() = default;
 
   virtual std::vector<CudaDevice> devices() = 0;
-  virtual std::unique_ptr<Backend> make_backend(int device) = 0;
+  virtual std::unique_ptr<Backend> make_backend(int device, Precision precision) = 0;
   // See make_device_communicator(); for two ranks and more.
   virtual std::unique_ptr<Communicator> make_communicator(std::unique_ptr<Communicator> host, MemorySpace& memory,
                                                           const DeviceCommunicatorShape& shape) = 0;

@@ -50,9 +50,7 @@ void check_listed(const std::vector<std::string>& devices) {
   }
 }
 
-}  // namespace
-
-ReplicaDevices devices_of(const SuperviseOptions& options) {
+ReplicaDevices listed_or_counted(const SuperviseOptions& options) {
   if (!options.devices.empty()) {
     if (options.replicas != 0 && static_cast<int>(options.devices.size()) != options.replicas) {
       throw Error(ErrorCode::invalid_argument, std::to_string(options.devices.size()) + " devices are listed for " +
@@ -73,6 +71,21 @@ ReplicaDevices devices_of(const SuperviseOptions& options) {
   ReplicaDevices devices{replicas};
   for (int device = 0; device < replicas; ++device) devices.names.push_back("cuda:" + std::to_string(device));
   return devices;
+}
+
+}  // namespace
+
+ReplicaDevices devices_of(const SuperviseOptions& options) {
+  ReplicaDevices devices = listed_or_counted(options);
+  check_precision(options.precision, devices.are_cuda());
+  return devices;
+}
+
+void check_precision(Precision precision, bool are_cuda) {
+  if (are_cuda || precision == Precision::f32) return;
+  throw Error(ErrorCode::invalid_argument, "precision " + std::string(name(precision)) +
+                                               " was asked for on CPUs, which compute in f32; ask for CUDA devices, "
+                                               "or leave the precision at f32");
 }
 
 std::string device_variable(const std::string& device) {

@@ -12,10 +12,15 @@ namespace holdfast {
 struct ReplicaDevices {
   int replicas = 0;                  // as asked for, whether or not so many are possible; 0: one for each core
   std::vector<std::string> names{};  // one for each replica; empty: whatever cores are free
+
+  bool are_cuda() const { return !names.empty() && names.front().starts_with("cuda:"); }
 };
 
 // Throws Error: invalid_argument for what does not fit together, unavailable for devices that are not there.
 ReplicaDevices devices_of(const SuperviseOptions& options);
+
+// Throws Error{invalid_argument} where these devices cannot compute so.
+void check_precision(Precision precision, bool are_cuda);
 
 // What the watchdog puts into the environment of a process that computes on `device`, and what that reads there:
 // "cuda:1", else "cpu".

@@ -47,7 +47,7 @@ void ModelTrainable::prepare(const Workers& workers) {
   // Those that are there have made their operations for the shapes that they met.
   while (static_cast<int>(workers_.size()) < workers.count) {
     auto backend = workers.device == "cpu" ? compute::make_cpu_backend(workers.threads_per_shard)
-                                           : compute::make_cuda_backend(workers.device);
+                                           : compute::make_cuda_backend(workers.device, workers.precision);
     MemorySpace& memory = backend->memory();
     const bool is_device = backend->device_kernels() != nullptr;
     WorkerState state{std::make_unique<ModelProgram>(model_, std::move(backend)), compute::GrowingFloats(memory)};

@@ -15,6 +15,8 @@
 #include "holdfast/base/error.h"
 #include "holdfast/base/file_system.h"
 #include "holdfast/base/whole_file.h"
+#include "holdfast/compute/precision.h"
+#include "holdfast/train/reduction.h"
 #include "holdfast/train/replica.h"
 
 namespace holdfast {
@@ -115,6 +117,9 @@ struct Replica::Place {
   int shards = 1;
   int threads_per_shard = 1;
   std::uint64_t seed = 0;
+  Precision precision = Precision::f32;
+  Reduction reduction = Reduction::shard_order;
+  int first_replicas = 1;  // of the run's first start: under Reduction::fastest the bits are theirs
   std::string run_directory;
   std::vector<std::string> savepoint_copies;
   bool accept_other_arithmetic = false;
@@ -135,6 +140,8 @@ struct Replica::Place {
   bool has_trainer = false;
 
   ShardDeal deal() const { return dealt.empty() ? ShardDeal::even(shards, size) : ShardDeal(dealt); }
+  // That of a run without failures.
+  ShardDeal first_deal() const { return ShardDeal::even(shards, first_replicas); }
 };
 
 }  // namespace holdfast

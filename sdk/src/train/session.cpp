@@ -34,6 +34,7 @@ Trainer::Session::Session(Replica& replica, std::unique_ptr<Trainable> owned, Tr
   state_.seed = place_->seed;
   state_.shards = place_->shards;
   state_.threads_per_shard = place_->threads_per_shard;
+  state_.reduction = place_->reduction;
   state_.graph = nlohmann::json::parse(trainable_.graph()).dump();
   state_.configuration = nlohmann::json::parse(trainable_.configuration()).dump();
   trainable_.initialize(place_->seed);
@@ -47,7 +48,10 @@ Trainer::Session::~Session() {
 void Trainer::Session::prepare_workers() {
   const int workers = StepRunner::workers_of(*place_);
   if (workers <= prepared_workers_) return;
-  trainable_.prepare({.count = workers, .threads_per_shard = place_->threads_per_shard, .device = place_->device});
+  trainable_.prepare({.count = workers,
+                      .threads_per_shard = place_->threads_per_shard,
+                      .device = place_->device,
+                      .precision = place_->precision});
   prepared_workers_ = workers;
 }
 

@@ -88,6 +88,7 @@ class Trainer::Session {
   Position position() const;
   std::vector<Standing> exchange_standings();
   void settle_state();
+  void tell_of_other_order();
   void drop_disputed_state(std::vector<Standing>& standings);
   void share_newest_state(const std::vector<Standing>& standings);
   void load_state();

@@ -33,12 +33,28 @@ void Trainer::Session::enter_generation() {
       prepare_workers();
       runner_.emplace(*place_, trainable_);
       settle_state();
+      tell_of_other_order();
       // Whoever waits for nobody any more is looked at again.
       return supervision_.enter(TrainingPhase::callbacks, state_.step);
     } catch (const GenerationEnded& ended) {
       log(LogLevel::info, std::string("replica: ") + ended.what() + "; it waits for the next");
     }
   }
+}
+
+// Before the first step whose bits are others than those of a run without failures.
+void Trainer::Session::tell_of_other_order() {
+  const bool depends_on_replicas = place_->reduction == Reduction::fastest && !trainable_.memory().is_host();
+  if (!depends_on_replicas || place_->rank != 0 || place_->deal() == place_->first_deal()) return;
+  const std::string replicas = std::to_string(place_->size);
+  log(LogLevel::warning, "from step " + std::to_string(state_.step) + " on gradients are added over " + replicas +
+                             " replicas, in another order than by the " + std::to_string(place_->first_replicas) +
+                             " that the run began with: with Reduction::fastest it ends with other bits than it would "
+                             "have without failures");
+  supervision_.report_event(
+      "sums_reordered",
+      nlohmann::json{{"step", state_.step}, {"replicas", place_->size}, {"first_replicas", place_->first_replicas}}
+          .dump());
 }
 
 Trainer::Session::Position Trainer::Session::position() const {

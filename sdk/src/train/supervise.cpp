@@ -37,18 +37,19 @@ struct RunChoices {
   std::uint64_t seed = 0;
   int shards = 1;
   int threads_per_shard = 1;
+  Reduction reduction = Reduction::shard_order;
+  int first_replicas = 1;  // what Reduction::fastest's bits depend on; others' do not
 };
 
 std::string choices_path(const SuperviseOptions& options) {
   return options.run_directory + "/run.json";
 }
 
-template <class Number>
-void require_same(const char* name, Number recorded, Number asked, const std::string& path) {
+void require_same(const std::string& choice, const std::string& recorded, const std::string& asked,
+                  const std::string& path) {
   if (recorded == asked) return;
-  throw Error(ErrorCode::incompatible, "the run was started with " + std::string(name) + " " +
-                                           std::to_string(recorded) + " (" + path + "), and its bits depend on it; " +
-                                           std::to_string(asked) + " needs another run directory");
+  throw Error(ErrorCode::incompatible, "the run was started with " + choice + " " + recorded + " (" + path +
+                                           "), and its bits depend on it; " + asked + " needs another run directory");
 }
 
 RunChoices recorded_choices(const std::string& path) {
@@ -56,26 +57,51 @@ RunChoices recorded_choices(const std::string& path) {
     const json object = json::parse(read_text_file(posix_file_system(), path));
     return {.seed = object.at("seed").get<std::uint64_t>(),
             .shards = object.at("shards").get<int>(),
-            .threads_per_shard = object.at("threads_per_shard").get<int>()};
-  } catch (const json::exception& failure) {
+            .threads_per_shard = object.at("threads_per_shard").get<int>(),
+            .reduction = reduction_from_name(object.value("reduction", std::string(name(Reduction::shard_order)))),
+            .first_replicas = object.value("replicas", 1)};
+  } catch (const std::exception& failure) {
     throw Error(ErrorCode::invalid_file,
                 path + " cannot be read: " + failure.what() + "; restore it or use another run directory");
   }
 }
 
 void require_same_choices(const RunChoices& recorded, const RunChoices& asked, const std::string& path) {
-  require_same("seed", recorded.seed, asked.seed, path);
-  require_same("shards", recorded.shards, asked.shards, path);
-  require_same("threads_per_shard", recorded.threads_per_shard, asked.threads_per_shard, path);
+  const auto require = [&](const std::string& choice, const auto& value, const auto& other) {
+    require_same(choice, std::to_string(value), std::to_string(other), path);
+  };
+  require("seed", recorded.seed, asked.seed);
+  require("shards", recorded.shards, asked.shards);
+  require("threads_per_shard", recorded.threads_per_shard, asked.threads_per_shard);
+  require_same("reduction", std::string(name(recorded.reduction)), std::string(name(asked.reduction)), path);
+}
+
+// A start by the user. What becomes of the number of replicas afterwards is told in each generation.
+void require_same_replicas(const RunChoices& choices, int replicas, const SuperviseOptions& options) {
+  if (choices.reduction != Reduction::fastest || choices.first_replicas == replicas) return;
+  const std::string sentence = "the run was started with " + std::to_string(choices.first_replicas) +
+                               " replicas and Reduction::fastest (" + choices_path(options) +
+                               "), so that its bits depend on their number, and would go on with " +
+                               std::to_string(replicas);
+  if (!options.accept_other_arithmetic) {
+    throw Error(ErrorCode::incompatible,
+                sentence + "; use as many as before, another run directory, or set accept_other_arithmetic");
+  }
+  log(LogLevel::warning, sentence + "; accepted");
 }
 
 // Those of the first start; options that contradict them are refused.
 RunChoices settle_choices(const SuperviseOptions& options, int replicas) {
-  RunChoices choices{.seed = options.seed, .shards = options.shards, .threads_per_shard = options.threads_per_shard};
+  RunChoices choices{.seed = options.seed,
+                     .shards = options.shards,
+                     .threads_per_shard = options.threads_per_shard,
+                     .reduction = options.reduction,
+                     .first_replicas = replicas};
   const std::string path = choices_path(options);
   if (posix_file_system().exists(path)) {
     const RunChoices recorded = recorded_choices(path);
     if (choices.shards == 0) choices.shards = recorded.shards;
+    choices.first_replicas = recorded.first_replicas;
     require_same_choices(recorded, choices, path);
   }
   if (choices.shards == 0) choices.shards = replicas;
@@ -87,8 +113,11 @@ RunChoices settle_choices(const SuperviseOptions& options, int replicas) {
 void record_choices(const SuperviseOptions& options, const RunChoices& choices) {
   const std::string path = choices_path(options);
   if (posix_file_system().exists(path)) return require_same_choices(recorded_choices(path), choices, path);
-  const json object = {
-      {"seed", choices.seed}, {"shards", choices.shards}, {"threads_per_shard", choices.threads_per_shard}};
+  json object = {{"seed", choices.seed}, {"shards", choices.shards}, {"threads_per_shard", choices.threads_per_shard}};
+  if (choices.reduction == Reduction::fastest) {
+    object["reduction"] = name(choices.reduction);
+    object["replicas"] = choices.first_replicas;
+  }
   const std::string text = object.dump(1) + "\n";
   write_whole_file(posix_file_system(), path, std::as_bytes(std::span(text)));
 }
@@ -116,6 +145,9 @@ json worker_config(const SuperviseOptions& options, const RunChoices& choices) {
   return {{"seed", choices.seed},
           {"shards", choices.shards},
           {"threads_per_shard", choices.threads_per_shard},
+          {"reduction", name(choices.reduction)},
+          {"first_replicas", choices.first_replicas},
+          {"precision", name(options.precision)},
           {"cores", recovery::core_count()},
           {"memory_snapshot_every", options.memory_snapshot_every},
           {"savepoint_copies", options.savepoint_copies},
@@ -167,6 +199,7 @@ recovery::RunOutcome watch(int argc, char** argv, const SuperviseOptions& option
   const int replicas = devices.replicas == 0 ? recovery::core_count() : devices.replicas;
   const RunChoices choices = settle_choices(options, replicas);
   check_numbers(choices, replicas);
+  if (devices.are_cuda()) require_same_replicas(choices, replicas, options);
   const std::vector<std::string> faults = all_faults(options, replicas + options.spares);
   return recovery::run_watchdog(
       {.replicas = replicas,
@@ -182,8 +215,7 @@ recovery::RunOutcome watch(int argc, char** argv, const SuperviseOptions& option
        .max_restarts = options.max_restarts,
        .restart_window = options.restart_window,
        .place_rest = options.place_rest,
-       .start_when_gone =
-           options.start_when_gone.value_or(!devices.names.empty() && devices.names.front().starts_with("cuda")),
+       .start_when_gone = options.start_when_gone.value_or(devices.are_cuda()),
        .hang_after = options.hang_after,
        .start_timeout = options.start_timeout,
        .stop_grace = options.stop_grace,
@@ -345,6 +377,7 @@ class OwnChoices {
     options_.run_directory = worker.run_directory();
     options_.replicas = worker.size();
     require_asked_kind(options_.kind);
+    check_precision(options_.precision, own_device() != "cpu");
     choices_ = settle_choices(options_, options_.replicas);
     check_numbers(choices_, options_.replicas);
     record_choices(options_, choices_);
@@ -380,6 +413,9 @@ std::shared_ptr<Replica::Place> place_of(recovery::Worker& worker, const Supervi
   place->shards = config.at("shards").get<int>();
   place->threads_per_shard = config.at("threads_per_shard").get<int>();
   place->seed = config.at("seed").get<std::uint64_t>();
+  place->precision = precision_from_name(config.at("precision").get<std::string>());
+  place->reduction = reduction_from_name(config.at("reduction").get<std::string>());
+  place->first_replicas = config.at("first_replicas").get<int>();
   place->run_directory = worker.run_directory();
   place->savepoint_copies = config.at("savepoint_copies").get<std::vector<std::string>>();
   place->accept_other_arithmetic = config.at("accept_other_arithmetic").get<bool>();

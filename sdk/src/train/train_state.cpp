@@ -149,20 +149,27 @@ void describe_differences(const std::string& path, const json& saved, const json
 std::string to_json(const TrainState& state) {
   json calls = json::array();
   for (const CallRecord& record : state.calls) calls.push_back(call(record));
-  const json object = {{"kind", "savepoint"},
-                       {"holdfast", HOLDFAST_VERSION},
-                       {"graph", json::parse(state.graph)},
-                       {"configuration", json::parse(state.configuration)},
-                       {"seed", state.seed},
-                       {"shards", state.shards},
-                       {"threads_per_shard", state.threads_per_shard},
-                       {"step", state.step},
-                       {"epoch", state.epoch},
-                       {"batch", state.batch},
-                       {"metrics", metrics(state)},
-                       {"calls", calls},
-                       {"callbacks", callbacks(state.callbacks)}};
+  json object = {{"kind", "savepoint"},
+                 {"holdfast", HOLDFAST_VERSION},
+                 {"graph", json::parse(state.graph)},
+                 {"configuration", json::parse(state.configuration)},
+                 {"seed", state.seed},
+                 {"shards", state.shards},
+                 {"threads_per_shard", state.threads_per_shard},
+                 {"step", state.step},
+                 {"epoch", state.epoch},
+                 {"batch", state.batch},
+                 {"metrics", metrics(state)},
+                 {"calls", calls},
+                 {"callbacks", callbacks(state.callbacks)}};
+  // Where the sums have the order that they always had, nothing is said.
+  if (state.reduction != Reduction::shard_order) object["reduction"] = name(state.reduction);
   return object.dump(1);
+}
+
+static Error unreadable(const std::string& origin, const std::exception& failure) {
+  return Error(ErrorCode::invalid_file,
+               "the metadata of " + origin + " cannot be read as a training state: " + failure.what());
 }
 
 TrainState train_state_from_json(const std::string& text, const std::string& origin) {
@@ -176,6 +183,9 @@ TrainState train_state_from_json(const std::string& text, const std::string& ori
     state.seed = object.at("seed").get<std::uint64_t>();
     state.shards = object.at("shards").get<int>();
     state.threads_per_shard = object.at("threads_per_shard").get<int>();
+    if (object.contains("reduction")) {
+      state.reduction = reduction_from_name(object.at("reduction").get<std::string>());
+    }
     state.step = object.at("step").get<std::int64_t>();
     state.epoch = object.at("epoch").get<std::int64_t>();
     state.batch = object.at("batch").get<std::int64_t>();
@@ -183,8 +193,9 @@ TrainState train_state_from_json(const std::string& text, const std::string& ori
     state.callbacks = callbacks_from(object.at("callbacks"));
     return state;
   } catch (const json::exception& failure) {
-    throw Error(ErrorCode::invalid_file,
-                "the metadata of " + origin + " cannot be read as a training state: " + failure.what());
+    throw unreadable(origin, failure);
+  } catch (const Error& failure) {
+    throw unreadable(origin, failure);
   }
 }
 
@@ -195,6 +206,7 @@ void require_same_choices(const TrainState& saved, const TrainState& now, const 
   describe_differences("seed", saved.seed, now.seed, sentences);
   describe_differences("shards", saved.shards, now.shards, sentences);
   describe_differences("threads_per_shard", saved.threads_per_shard, now.threads_per_shard, sentences);
+  describe_differences("reduction", std::string(name(saved.reduction)), std::string(name(now.reduction)), sentences);
   for (std::size_t i = 0; i < std::min(saved.calls.size(), now.calls.size()); ++i) {
     const std::string call_name = "call " + std::to_string(i);
     describe_differences(call_name + " (fit or evaluate)", saved.calls[i].kind, now.calls[i].kind, sentences);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "holdfast/train/callback.h"
+#include "holdfast/train/reduction.h"
 
 namespace holdfast {
 
@@ -30,6 +31,7 @@ struct TrainState {
   std::uint64_t seed = 0;
   int shards = 1;
   int threads_per_shard = 1;
+  Reduction reduction = Reduction::shard_order;
   std::string graph;          // Trainable::graph()
   std::string configuration;  // Trainable::configuration()
 

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <tuple>
+
 #include "compute/window.h"
 #include "gpu/layers/support/layer_test.h"
 
@@ -9,14 +12,16 @@ struct Case {
   ConvolutionShape shape;
 };
 
-class DeviceConvolution : public LayerTest, public testing::WithParamInterface<Case> {
+class DeviceConvolution : public LayerTest, public testing::WithParamInterface<std::tuple<Case, Precision>> {
  protected:
+  Precision precision() const override { return std::get<Precision>(GetParam()); }
+
   struct Arrays {
     Floats output, input_gradient, kernel_gradient, bias_gradient;
   };
 
   DeviceConvolution()
-      : shape_(GetParam().shape),
+      : shape_(std::get<Case>(GetParam()).shape),
         windows_(shape_.samples *
                  slide(shape_.height, shape_.kernel_height, shape_.stride_height, shape_.padding).count *
                  slide(shape_.width, shape_.kernel_width, shape_.stride_width, shape_.padding).count),
@@ -28,11 +33,15 @@ class DeviceConvolution : public LayerTest, public testing::WithParamInterface<C
 
   Arrays on_host() {
     const auto operation = host().convolution(shape_, {.training = true, .input_gradient = true});
+    const Floats input = factors_of(input_), kernel = factors_of(kernel_), gradient = factors_of(output_gradient_);
     Arrays arrays = {output_gradient_, input_, kernel_, bias_};
-    operation->forward(input_.data(), kernel_.data(), bias_.data(), arrays.output.data());
-    operation->backward_input(kernel_.data(), output_gradient_.data(), arrays.input_gradient.data());
-    operation->backward_weights(input_.data(), output_gradient_.data(), arrays.kernel_gradient.data(),
+    Floats unused = kernel_;
+    operation->forward(input.data(), kernel.data(), bias_.data(), arrays.output.data());
+    operation->backward_input(kernel.data(), gradient.data(), arrays.input_gradient.data());
+    operation->backward_weights(input.data(), gradient.data(), arrays.kernel_gradient.data(),
                                 arrays.bias_gradient.data());
+    // Which is no product.
+    operation->backward_weights(input.data(), output_gradient_.data(), unused.data(), arrays.bias_gradient.data());
     return arrays;
   }
 
@@ -49,8 +58,15 @@ class DeviceConvolution : public LayerTest, public testing::WithParamInterface<C
     return {result.values(), input_gradient.values(), kernel_gradient.values(), bias_gradient.values()};
   }
 
-  // Winograd's and Fourier's ways add a few roundings of their own.
-  static float tolerance(std::int64_t terms) { return 8 * sum_tolerance(terms); }
+  // Winograd's and Fourier's ways add a few roundings of their own. What cuDNN gives in bf16 is rounded to 8 bits, by
+  // up to 2^-9 of it, and to the neighbour where a sum in another order falls on the other side: 2^-8.
+  float tolerance(const Floats& expected, std::int64_t terms) const {
+    const float sums =
+        precision() == Precision::tf32 ? 4 * product_tolerance(precision(), terms) : 8 * sum_tolerance(terms);
+    if (precision() != Precision::bf16) return sums;
+    const auto less = [](float a, float b) { return std::abs(a) < std::abs(b); };
+    return sums + 0x1p-8F * std::abs(*std::max_element(expected.begin(), expected.end(), less));
+  }
 
   const ConvolutionShape shape_;
   const std::int64_t windows_;
@@ -63,11 +79,12 @@ TEST_P(DeviceConvolution, GivesTheHostsNumbers) {
 
   const Arrays actual = on_device();
 
-  EXPECT_EQ(differences(expected.output, actual.output, tolerance(window_elements_)), "");
+  EXPECT_EQ(differences(expected.output, actual.output, tolerance(expected.output, window_elements_)), "");
   const std::int64_t terms = shape_.kernel_height * shape_.kernel_width * shape_.filters;
-  EXPECT_EQ(differences(expected.input_gradient, actual.input_gradient, tolerance(terms)), "");
-  EXPECT_EQ(differences(expected.kernel_gradient, actual.kernel_gradient, tolerance(windows_)), "");
-  EXPECT_EQ(differences(expected.bias_gradient, actual.bias_gradient, tolerance(windows_)), "");
+  EXPECT_EQ(differences(expected.input_gradient, actual.input_gradient, tolerance(expected.input_gradient, terms)), "");
+  EXPECT_EQ(
+      differences(expected.kernel_gradient, actual.kernel_gradient, tolerance(expected.kernel_gradient, windows_)), "");
+  EXPECT_EQ(differences(expected.bias_gradient, actual.bias_gradient, sum_tolerance(windows_)), "");
 }
 
 TEST_P(DeviceConvolution, GivesTheSameBitsEachTime) {
@@ -79,19 +96,22 @@ TEST_P(DeviceConvolution, GivesTheSameBitsEachTime) {
   EXPECT_EQ(bit_differences(first.bias_gradient, second.bias_gradient), "");
 }
 
+const auto kCases = testing::Values(Case{"Narrow", {1, 5, 4, 3, 6, 3, 2, 1, 1, Padding::same, true}},
+                                    Case{"Strided", {2, 6, 5, 2, 3, 3, 3, 2, 2, Padding::same, true}},
+                                    Case{"Unpadded", {1, 7, 6, 1, 6, 5, 5, 1, 1, Padding::valid, true}},
+                                    Case{"Wide", {1, 3, 3, 16, 16, 2, 2, 1, 1, Padding::same, true}},
+                                    Case{"FirstOfLeNet", {128, 28, 28, 1, 6, 5, 5, 1, 1, Padding::same, true}},
+                                    Case{"SecondOfLeNet", {128, 14, 14, 6, 16, 5, 5, 1, 1, Padding::valid, true}},
+                                    Case{"PaddedUnevenly", {8, 28, 28, 6, 16, 4, 4, 1, 1, Padding::same, true}},
+                                    Case{"Pointwise", {8, 7, 6, 16, 33, 1, 1, 1, 1, Padding::valid, true}},
+                                    Case{"Leaping", {8, 17, 16, 5, 7, 2, 2, 3, 3, Padding::valid, true}},
+                                    Case{"OfAResidualNetwork", {4, 28, 28, 64, 64, 3, 3, 1, 1, Padding::same, true}});
+
 INSTANTIATE_TEST_SUITE_P(Shapes, DeviceConvolution,
-                         testing::Values(Case{"Narrow", {1, 5, 4, 3, 6, 3, 2, 1, 1, Padding::same, true}},
-                                         Case{"Strided", {2, 6, 5, 2, 3, 3, 3, 2, 2, Padding::same, true}},
-                                         Case{"Unpadded", {1, 7, 6, 1, 6, 5, 5, 1, 1, Padding::valid, true}},
-                                         Case{"Wide", {1, 3, 3, 16, 16, 2, 2, 1, 1, Padding::same, true}},
-                                         Case{"FirstOfLeNet", {128, 28, 28, 1, 6, 5, 5, 1, 1, Padding::same, true}},
-                                         Case{"SecondOfLeNet", {128, 14, 14, 6, 16, 5, 5, 1, 1, Padding::valid, true}},
-                                         Case{"PaddedUnevenly", {8, 28, 28, 6, 16, 4, 4, 1, 1, Padding::same, true}},
-                                         Case{"Pointwise", {8, 7, 6, 16, 33, 1, 1, 1, 1, Padding::valid, true}},
-                                         Case{"Leaping", {8, 17, 16, 5, 7, 2, 2, 3, 3, Padding::valid, true}},
-                                         Case{"OfAResidualNetwork",
-                                              {4, 28, 28, 64, 64, 3, 3, 1, 1, Padding::same, true}}),
-                         [](const auto& instance) { return instance.param.name; });
+                         testing::Combine(kCases, testing::Values(Precision::f32, Precision::tf32, Precision::bf16)),
+                         [](const auto& instance) {
+                           return std::get<Case>(instance.param).name + test_name(std::get<Precision>(instance.param));
+                         });
 
 }  // namespace
 }  // namespace holdfast::compute

@@ -4,8 +4,11 @@
 namespace holdfast::compute {
 namespace {
 
-class DeviceDense : public LayerTest {
+class DeviceDense : public LayerTest, public testing::WithParamInterface<Precision> {
  protected:
+  Precision precision() const override { return GetParam(); }
+  float tolerance(std::int64_t terms) const { return product_tolerance(precision(), terms); }
+
   struct Arrays {
     Floats output, input_gradient, kernel_gradient, bias_gradient;
   };
@@ -15,14 +18,18 @@ class DeviceDense : public LayerTest {
   static Floats bias_of(const DenseShape& shape) { return values(3, shape.outputs); }
   static Floats output_gradient_of(const DenseShape& shape) { return values(4, shape.rows * shape.outputs); }
 
+  // The bias is no factor, and its gradient is no product.
   Arrays on_host(const DenseShape& shape) {
     const auto operation = host().dense(shape, {.training = true, .input_gradient = true});
-    const Floats input = input_of(shape), kernel = kernel_of(shape), gradient = output_gradient_of(shape);
+    const Floats input = factors_of(input_of(shape)), kernel = factors_of(kernel_of(shape)),
+                 gradient = factors_of(output_gradient_of(shape)), given_gradient = output_gradient_of(shape);
     Arrays arrays = {gradient, input, kernel, bias_of(shape)};
+    Floats unused = kernel;
     operation->forward(input.data(), kernel.data(), bias_of(shape).data(), arrays.output.data());
     operation->backward_input(kernel.data(), gradient.data(), arrays.input_gradient.data());
     operation->backward_weights(input.data(), gradient.data(), arrays.kernel_gradient.data(),
                                 arrays.bias_gradient.data());
+    operation->backward_weights(input.data(), given_gradient.data(), unused.data(), arrays.bias_gradient.data());
     return arrays;
   }
 
@@ -48,22 +55,20 @@ std::string text(const DenseShape& shape) {
          std::to_string(shape.inputs) + ", " + std::to_string(shape.outputs) + "]";
 }
 
-TEST_F(DeviceDense, GivesTheHostsNumbers) {
+TEST_P(DeviceDense, GivesTheHostsNumbers) {
   for (const DenseShape& shape : kShapes) {
     const Arrays expected = on_host(shape);
 
     const Arrays actual = on_device(shape);
 
-    EXPECT_EQ(differences(expected.output, actual.output, sum_tolerance(shape.inputs)), "") << text(shape);
-    EXPECT_EQ(differences(expected.input_gradient, actual.input_gradient, sum_tolerance(shape.outputs)), "")
-        << text(shape);
-    EXPECT_EQ(differences(expected.kernel_gradient, actual.kernel_gradient, sum_tolerance(shape.rows)), "")
-        << text(shape);
+    EXPECT_EQ(differences(expected.output, actual.output, tolerance(shape.inputs)), "") << text(shape);
+    EXPECT_EQ(differences(expected.input_gradient, actual.input_gradient, tolerance(shape.outputs)), "") << text(shape);
+    EXPECT_EQ(differences(expected.kernel_gradient, actual.kernel_gradient, tolerance(shape.rows)), "") << text(shape);
     EXPECT_EQ(differences(expected.bias_gradient, actual.bias_gradient, sum_tolerance(shape.rows)), "") << text(shape);
   }
 }
 
-TEST_F(DeviceDense, GivesTheSameBitsEachTime) {
+TEST_P(DeviceDense, GivesTheSameBitsEachTime) {
   for (const DenseShape& shape : kShapes) {
     const Arrays first = on_device(shape), second = on_device(shape);
 
@@ -75,7 +80,7 @@ TEST_F(DeviceDense, GivesTheSameBitsEachTime) {
 }
 
 // A shard's samples may begin at any row of a batch.
-TEST_F(DeviceDense, GivesTheSameBitsWhereverItsRowsBegin) {
+TEST_P(DeviceDense, GivesTheSameBitsWhereverItsRowsBegin) {
   const DenseShape shape = {.rows = 31, .inputs = 13, .outputs = 17};
   const auto operation = backend().dense(shape, {});
   const DeviceArray kernel = upload(kernel_of(shape)), bias = upload(bias_of(shape)), result = output(31 * 17);
@@ -89,7 +94,7 @@ TEST_F(DeviceDense, GivesTheSameBitsWhereverItsRowsBegin) {
   }
 }
 
-TEST_F(DeviceDense, IgnoresTheBiasWithoutOne) {
+TEST_P(DeviceDense, IgnoresTheBiasWithoutOne) {
   const DenseShape shape = {.rows = 8, .inputs = 12, .outputs = 20, .has_bias = false};
   const auto operation = backend().dense(shape, {.training = true});
   const auto expected_operation = host().dense(shape, {.training = true});
@@ -100,18 +105,24 @@ TEST_F(DeviceDense, IgnoresTheBiasWithoutOne) {
 
   operation->forward(device_input.data(), device_kernel.data(), nullptr, result.data());
   operation->backward_weights(device_input.data(), device_gradient.data(), kernel_gradient.data(), nullptr);
-  expected_operation->forward(input.data(), kernel.data(), nullptr, expected.data());
-  expected_operation->backward_weights(input.data(), gradient.data(), expected_gradient.data(), nullptr);
+  const Floats inputs = factors_of(input), kernels = factors_of(kernel), gradients = factors_of(gradient);
+  expected_operation->forward(inputs.data(), kernels.data(), nullptr, expected.data());
+  expected_operation->backward_weights(inputs.data(), gradients.data(), expected_gradient.data(), nullptr);
 
-  EXPECT_EQ(differences(expected, result.values(), sum_tolerance(12)), "");
-  EXPECT_EQ(differences(expected_gradient, kernel_gradient.values(), sum_tolerance(8)), "");
+  EXPECT_EQ(differences(expected, result.values(), tolerance(12)), "");
+  EXPECT_EQ(differences(expected_gradient, kernel_gradient.values(), tolerance(8)), "");
 }
 
-TEST_F(DeviceDense, NamesTheArrayThatBeginsAtNoRow) {
+INSTANTIATE_TEST_SUITE_P(Precisions, DeviceDense, testing::Values(Precision::f32, Precision::tf32, Precision::bf16),
+                         [](const auto& instance) { return test_name(instance.param); });
+
+using DeviceDenseArrays = LayerTest;
+
+TEST_F(DeviceDenseArrays, AreNamedWhereTheyBeginAtNoRow) {
   const DenseShape shape = {.rows = 8, .inputs = 12, .outputs = 20};
   const auto operation = backend().dense(shape, {});
-  const DeviceArray input = upload(input_of(shape), 1), kernel = upload(kernel_of(shape)),
-                    bias = upload(bias_of(shape)), result = output(8 * 20);
+  const DeviceArray input = upload(values(1, 8 * 12), 1), kernel = upload(values(2, 12 * 20)),
+                    bias = upload(values(3, 20)), result = output(8 * 20);
 
   EXPECT_THROW(operation->forward(input.data(), kernel.data(), bias.data(), result.data()), Error);
 }

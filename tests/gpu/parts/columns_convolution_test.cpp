@@ -1,3 +1,5 @@
+#include <tuple>
+
 #include "compute/arithmetic/convolution.h"
 #include "compute/cuda/cuda_convolution.h"
 #include "compute/cuda/cuda_memory_space.h"
@@ -12,14 +14,16 @@ struct Case {
 };
 
 // What convolution is where cuDNN has no engine.
-class ColumnsConvolutions : public LayerTest, public testing::WithParamInterface<Case> {
+class ColumnsConvolutions : public LayerTest, public testing::WithParamInterface<std::tuple<Case, Precision>> {
  protected:
+  Precision precision() const override { return std::get<Precision>(GetParam()); }
+
   struct Arrays {
     Floats output, input_gradient, kernel_gradient, bias_gradient;
   };
 
   ColumnsConvolutions()
-      : shape_(GetParam().shape),
+      : shape_(std::get<Case>(GetParam()).shape),
         plan_(shape_),
         input_(values(1, plan_.samples * plan_.sample_inputs())),
         kernel_(values(2, plan_.window_elements() * plan_.filters)),
@@ -28,11 +32,15 @@ class ColumnsConvolutions : public LayerTest, public testing::WithParamInterface
 
   Arrays on_host() {
     const auto operation = host().convolution(shape_, {.training = true, .input_gradient = true});
+    const Floats input = factors_of(input_), kernel = factors_of(kernel_), gradient = factors_of(output_gradient_);
     Arrays arrays = {output_gradient_, input_, kernel_, bias_};
-    operation->forward(input_.data(), kernel_.data(), bias_.data(), arrays.output.data());
-    operation->backward_input(kernel_.data(), output_gradient_.data(), arrays.input_gradient.data());
-    operation->backward_weights(input_.data(), output_gradient_.data(), arrays.kernel_gradient.data(),
+    Floats unused = kernel_;
+    operation->forward(input.data(), kernel.data(), bias_.data(), arrays.output.data());
+    operation->backward_input(kernel.data(), gradient.data(), arrays.input_gradient.data());
+    operation->backward_weights(input.data(), gradient.data(), arrays.kernel_gradient.data(),
                                 arrays.bias_gradient.data());
+    // Which is no product.
+    operation->backward_weights(input.data(), output_gradient_.data(), unused.data(), arrays.bias_gradient.data());
     return arrays;
   }
 
@@ -51,7 +59,7 @@ class ColumnsConvolutions : public LayerTest, public testing::WithParamInterface
  private:
   std::unique_ptr<ConvolutionOperation> make(CudaMemorySpace& space) const {
     const CudaContext::Turn turn = space.context().take_turn();
-    return make_columns_convolution(space.context(), MatrixPrecision::f32, shape_,
+    return make_columns_convolution(space.context(), precision(), shape_,
                                     {.forward = true, .backward_input = true, .backward_weights = true});
   }
 
@@ -67,10 +75,11 @@ TEST_P(ColumnsConvolutions, GiveTheHostsNumbers) {
   const Arrays actual = on_device();
 
   const std::int64_t windows = plan_.samples * plan_.sample_windows();
-  EXPECT_EQ(differences(expected.output, actual.output, sum_tolerance(plan_.window_elements())), "");
+  const auto tolerance = [&](std::int64_t sum_terms) { return product_tolerance(precision(), sum_terms); };
+  EXPECT_EQ(differences(expected.output, actual.output, tolerance(plan_.window_elements())), "");
   const std::int64_t terms = shape_.kernel_height * shape_.kernel_width * shape_.filters;
-  EXPECT_EQ(differences(expected.input_gradient, actual.input_gradient, sum_tolerance(terms)), "");
-  EXPECT_EQ(differences(expected.kernel_gradient, actual.kernel_gradient, sum_tolerance(windows)), "");
+  EXPECT_EQ(differences(expected.input_gradient, actual.input_gradient, tolerance(terms)), "");
+  EXPECT_EQ(differences(expected.kernel_gradient, actual.kernel_gradient, tolerance(windows)), "");
   EXPECT_EQ(differences(expected.bias_gradient, actual.bias_gradient, sum_tolerance(windows)), "");
 }
 
@@ -83,14 +92,18 @@ TEST_P(ColumnsConvolutions, GiveTheSameBitsEachTime) {
   EXPECT_EQ(bit_differences(first.bias_gradient, second.bias_gradient), "");
 }
 
+const auto kCases = testing::Values(Case{"Narrow", {1, 5, 4, 3, 6, 3, 2, 1, 1, Padding::same, true}},
+                                    Case{"Strided", {2, 6, 5, 2, 3, 3, 3, 2, 2, Padding::same, true}},
+                                    Case{"Pointwise", {8, 7, 6, 16, 33, 1, 1, 1, 1, Padding::valid, true}},
+                                    Case{"SecondOfLeNet", {128, 14, 14, 6, 16, 5, 5, 1, 1, Padding::valid, true}},
+                                    // 115 million elements in columns: four parts, the last smaller.
+                                    Case{"InParts", {64, 56, 56, 64, 16, 3, 3, 1, 1, Padding::same, true}});
+
 INSTANTIATE_TEST_SUITE_P(Shapes, ColumnsConvolutions,
-                         testing::Values(Case{"Narrow", {1, 5, 4, 3, 6, 3, 2, 1, 1, Padding::same, true}},
-                                         Case{"Strided", {2, 6, 5, 2, 3, 3, 3, 2, 2, Padding::same, true}},
-                                         Case{"Pointwise", {8, 7, 6, 16, 33, 1, 1, 1, 1, Padding::valid, true}},
-                                         Case{"SecondOfLeNet", {128, 14, 14, 6, 16, 5, 5, 1, 1, Padding::valid, true}},
-                                         // 115 million elements in columns: four parts, the last smaller.
-                                         Case{"InParts", {64, 56, 56, 64, 16, 3, 3, 1, 1, Padding::same, true}}),
-                         [](const auto& instance) { return instance.param.name; });
+                         testing::Combine(kCases, testing::Values(Precision::f32, Precision::tf32, Precision::bf16)),
+                         [](const auto& instance) {
+                           return std::get<Case>(instance.param).name + test_name(std::get<Precision>(instance.param));
+                         });
 
 }  // namespace
 }  // namespace holdfast::compute

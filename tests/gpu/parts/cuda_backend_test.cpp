@@ -18,20 +18,26 @@ Floats product(Backend& backend, const Floats& input, const Floats& kernel, cons
 TEST_F(CudaBackends, RoundFactorsWhereTheyMay) {
   const DenseShape shape = {.rows = 256, .inputs = 1024, .outputs = 512, .has_bias = false};
   const Floats input = values(1, shape.rows * shape.inputs), kernel = values(2, shape.inputs * shape.outputs);
-  const auto exact = make_cuda_backend(0, MatrixPrecision::f32), rounding = make_cuda_backend(0, MatrixPrecision::tf32);
+  const auto unrounded = make_cuda_backend(0, Precision::f32);
+  const Floats exact = product(*unrounded, input, kernel, shape);
 
-  const Floats expected = product(*exact, input, kernel, shape);
-  const Floats actual = product(*rounding, input, kernel, shape);
+  for (const Precision precision : {Precision::tf32, Precision::bf16}) {
+    const auto rounding = make_cuda_backend(0, precision);
+    const Floats expected =
+        product(*unrounded, holdfast::factors_of(precision, input), holdfast::factors_of(precision, kernel), shape);
 
-  // 10 bits of mantissa: each product is off by up to 2^-10.
-  EXPECT_EQ(differences(expected, actual, 0x1p-9F * std::sqrt(static_cast<float>(shape.inputs))), "");
-  EXPECT_NE(bit_differences(expected, actual), "") << "nothing was rounded";
-  EXPECT_EQ(bit_differences(actual, product(*rounding, input, kernel, shape)), "");
+    const Floats actual = product(*rounding, input, kernel, shape);
+
+    EXPECT_EQ(differences(expected, actual, product_tolerance(precision, shape.inputs)), "") << name(precision);
+    EXPECT_NE(bit_differences(exact, actual), "") << name(precision) << ": nothing was rounded";
+    EXPECT_EQ(bit_differences(actual, product(*rounding, input, kernel, shape)), "") << name(precision);
+  }
 }
 
 TEST_F(CudaBackends, SayHowTheyRound) {
-  EXPECT_NE(make_cuda_backend(0, MatrixPrecision::f32)->description(),
-            make_cuda_backend(0, MatrixPrecision::tf32)->description());
+  for (const Precision precision : {Precision::f32, Precision::tf32, Precision::bf16}) {
+    EXPECT_TRUE(make_cuda_backend(0, precision)->description().ends_with(", " + std::string(name(precision))));
+  }
 }
 
 }  // namespace

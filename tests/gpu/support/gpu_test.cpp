@@ -18,7 +18,7 @@ std::vector<float> DeviceArray::values() const {
 }
 
 void GpuTest::SetUp() {
-  backend_ = backend_under_test();
+  backend_ = backend_under_test(precision());
   if (backend_ == nullptr) GTEST_SKIP() << "this machine has no CUDA device (no /dev/nvidiactl)";
   ASSERT_NE(backend_->device_kernels(), nullptr);
 }

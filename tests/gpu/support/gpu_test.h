@@ -16,7 +16,7 @@
 namespace holdfast {
 
 // Null on a machine without a device.
-std::unique_ptr<compute::Backend> backend_under_test();
+std::unique_ptr<compute::Backend> backend_under_test(Precision precision);
 
 // Floats on the device, from `padding` floats behind a place that is aligned on.
 class DeviceArray {
@@ -37,6 +37,7 @@ class DeviceArray {
 class GpuTest : public testing::Test {
  protected:
   void SetUp() override;
+  virtual Precision precision() const { return Precision::f32; }
 
   compute::Backend& backend() { return *backend_; }
   compute::DeviceKernels& kernels() { return *backend_->device_kernels(); }

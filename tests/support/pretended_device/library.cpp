@@ -16,9 +16,9 @@ class PretendedLibrary final : public compute::CudaLibrary {
     return std::vector<compute::CudaDevice>(4,
                                             {.name = "pretended", .major = 9, .minor = 0, .memory_bytes = 1U << 30U});
   }
-  std::unique_ptr<compute::Backend> make_backend(int device) override {
+  std::unique_ptr<compute::Backend> make_backend(int device, Precision precision) override {
     if (!memory_) memory_ = std::make_unique<PretendedMemory>(device);
-    return make_pretended_backend(*memory_);
+    return make_pretended_backend(*memory_, precision);
   }
   std::unique_ptr<Communicator> make_communicator(std::unique_ptr<Communicator> host, MemorySpace&,
                                                   const DeviceCommunicatorShape& shape) override {

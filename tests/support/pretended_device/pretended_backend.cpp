@@ -98,8 +98,8 @@ class BatchNormalizationOnDevice final : public OnDevice<BatchNormalizationOpera
 
 class PretendedBackend final : public Backend {
  public:
-  explicit PretendedBackend(PretendedMemory& memory)
-      : memory_(memory), kernels_(memory), on_host_(make_cpu_backend(1)) {}
+  PretendedBackend(PretendedMemory& memory, Precision precision)
+      : memory_(memory), precision_(precision), kernels_(memory), on_host_(make_cpu_backend(1)) {}
 
   std::unique_ptr<DenseOperation> dense(const DenseShape& shape, Use use) override {
     return wrapped<KernelOnDevice<DenseOperation>>(on_host_->dense(shape, use));
@@ -123,7 +123,9 @@ class PretendedBackend final : public Backend {
   void set_draws(const Draws& draws) override { on_host_->set_draws(draws); }
   MemorySpace& memory() override { return memory_; }
   DeviceKernels* device_kernels() override { return &kernels_; }
-  std::string description() const override { return "pretended device, " + on_host_->description(); }
+  std::string description() const override {
+    return "pretended device, " + on_host_->description() + ", " + std::string(name(precision_));
+  }
 
  private:
   template <class Wrapper, class Operation>
@@ -132,14 +134,15 @@ class PretendedBackend final : public Backend {
   }
 
   PretendedMemory& memory_;
+  const Precision precision_;
   PretendedKernels kernels_;
   std::unique_ptr<Backend> on_host_;
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> make_pretended_backend(PretendedMemory& memory) {
-  return std::make_unique<PretendedBackend>(memory);
+std::unique_ptr<Backend> make_pretended_backend(PretendedMemory& memory, Precision precision) {
+  return std::make_unique<PretendedBackend>(memory, precision);
 }
 
 }  // namespace holdfast

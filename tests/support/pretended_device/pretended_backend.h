@@ -1,6 +1,6 @@
 #pragma once
 
-// The arithmetic of the CPU on a pretended device's memory.
+// The arithmetic of the CPU on a pretended device's memory, whatever the precision, which the description names.
 
 #include <memory>
 
@@ -9,6 +9,6 @@
 
 namespace holdfast {
 
-std::unique_ptr<compute::Backend> make_pretended_backend(PretendedMemory& memory);
+std::unique_ptr<compute::Backend> make_pretended_backend(PretendedMemory& memory, Precision precision);
 
 }  // namespace holdfast

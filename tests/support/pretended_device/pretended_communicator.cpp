@@ -29,7 +29,7 @@ class PretendedCommunicator final : public Communicator {
       : host_(std::move(host)),
         memory_(memory),
         shape_(shape),
-        program_(sum_program(ShardTree(shape.deal.shards()), shape.deal.covering_nodes())),
+        program_(program_of(shape)),
         result_(memory.allocate(shape.gradient_floats)),
         shared_bytes_(shape.gradient_floats * static_cast<std::size_t>(shape.slots) * sizeof(float)),
         own_(SharedMemory::create("pretended-wire", shared_bytes_)) {
@@ -85,6 +85,14 @@ class PretendedCommunicator final : public Communicator {
   bool is_cancelled() const override { return host_->is_cancelled(); }
 
  private:
+  static std::vector<SumInstruction> program_of(const DeviceCommunicatorShape& shape) {
+    const std::vector<ShardRange> nodes = shape.deal.covering_nodes();
+    if (!shape.in_the_librarys_order) return sum_program(ShardTree(shape.deal.shards()), nodes);
+    std::vector<SumInstruction> program(nodes.size(), SumInstruction::push);
+    program.resize(2 * nodes.size() - 1, SumInstruction::add);
+    return program;
+  }
+
   static std::span<float> floats_of(std::span<std::byte> bytes) {
     return {reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float)};
   }

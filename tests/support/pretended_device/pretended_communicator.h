@@ -1,7 +1,7 @@
 #pragma once
 
 // Collectives between pretended devices: what lies on devices goes through files in memory that
-// the ranks show each other.
+// the ranks show each other. The library's order is from the last rank to the first.
 
 #include <memory>
 

@@ -66,6 +66,18 @@ TEST(TrainState, ComesBackFromJsonWithTheSameBits) {
   EXPECT_EQ(back.callbacks.at("0/mine").at("real").index(), 1U);
 }
 
+TEST(TrainState, SaysThatSumsHadTheLibrarysOrder) {
+  TrainState state = example();
+  EXPECT_FALSE(to_json(state).find("reduction") != std::string::npos);
+
+  state.reduction = Reduction::fastest;
+  const TrainState back = train_state_from_json(to_json(state), "a test");
+
+  EXPECT_EQ(back.reduction, Reduction::fastest);
+  EXPECT_EQ(to_json(back), to_json(state));
+  EXPECT_NE(refusal(state, example()).find(R"(reduction was "fastest" and is "shard_order")"), std::string::npos);
+}
+
 TEST(TrainState, HasMetricsOnlyBetweenEpochs) {
   TrainState state = example();
   EXPECT_EQ(format::metric_of(to_json(state), "loss"), std::nullopt) << "it is in the middle of an epoch";

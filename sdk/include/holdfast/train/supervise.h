@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "holdfast/compute/precision.h"
+#include "holdfast/train/reduction.h"
 #include "holdfast/train/replica.h"
 
 namespace holdfast {
@@ -49,6 +51,9 @@ struct SuperviseOptions {
   std::vector<std::string> devices{};
   int replicas = 0;
 
+  // Of the products of matrices on GPUs. Others than f32 are refused with Error{invalid_argument} on CPUs.
+  Precision precision = Precision::f32;
+
   // Further processes that load data, build the model and then wait to take the place of a replica at once.
   int spares = 0;
   WhenLost when_lost = WhenLost::shrink;
@@ -73,9 +78,10 @@ struct SuperviseOptions {
   std::uint64_t seed = 0;
   int shards = 0;
   int threads_per_shard = 1;
+  Reduction reduction = Reduction::shard_order;
 
-  // A run that is resumed with another processor or library version ends with other bits, and is refused unless this is
-  // set.
+  // A run that is resumed with another processor, library version or precision, or under Reduction::fastest with
+  // another number of replicas, ends with other bits, and is refused unless this is set.
   bool accept_other_arithmetic = false;
 
   int max_restarts = 20;  // within restart_window; then the run ends with the last cause

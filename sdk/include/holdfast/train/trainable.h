@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "holdfast/compute/precision.h"
 #include "holdfast/core/memory_space.h"
 #include "holdfast/core/shape.h"
 
@@ -70,6 +71,8 @@ struct Workers {
   int count = 1;
   int threads_per_shard = 1;
   std::string device = "cpu";  // "cuda:0"; workers of a device share its memory space, and there is one
+  // As the options say; f32 on CPUs. arithmetic() names what was taken.
+  Precision precision = Precision::f32;
 };
 
 // The order-fixed sum over all shards of what they wrote.

@@ -40,7 +40,9 @@ class LoadedLibrary final : public CudaLibrary {
     return make_nccl_communicator(std::move(host), memory, make_stream(dynamic_cast<CudaMemorySpace&>(memory)), shape);
   }
 
-  std::unique_ptr<Backend> make_backend(int device) override { return make_cuda_backend(device, MatrixPrecision::f32); }
+  std::unique_ptr<Backend> make_backend(int device, Precision precision) override {
+    return make_cuda_backend(device, precision);
+  }
 };
 
 }  // namespace

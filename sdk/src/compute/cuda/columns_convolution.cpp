@@ -16,7 +16,7 @@ constexpr std::int64_t kColumnFloats = std::int64_t{128} << 18;  // 128 MiB
 // Works for all shapes. The kernel needs no other layout, and sums have one order.
 class ColumnsConvolution final : public ConvolutionOperation {
  public:
-  ColumnsConvolution(CudaContext& context, MatrixPrecision precision, const ConvolutionShape& shape,
+  ColumnsConvolution(CudaContext& context, Precision precision, const ConvolutionShape& shape,
                      const ConvolutionPasses& passes)
       : context_(context),
         precision_(precision),
@@ -143,7 +143,7 @@ class ColumnsConvolution final : public ConvolutionOperation {
   MatrixExtent all_outputs() const { return {plan_.samples * plan_.sample_windows(), plan_.filters}; }
 
   CudaContext& context_;
-  const MatrixPrecision precision_;
+  const Precision precision_;
   const ConvolutionPlan plan_;
   const bool has_bias_;
   const ConvolutionPasses passes_;
@@ -156,7 +156,7 @@ class ColumnsConvolution final : public ConvolutionOperation {
 
 }  // namespace
 
-std::unique_ptr<ConvolutionOperation> make_columns_convolution(CudaContext& context, MatrixPrecision precision,
+std::unique_ptr<ConvolutionOperation> make_columns_convolution(CudaContext& context, Precision precision,
                                                                const ConvolutionShape& shape,
                                                                const ConvolutionPasses& passes) {
   return std::make_unique<ColumnsConvolution>(context, precision, shape, passes);

@@ -33,7 +33,7 @@ class TurnDropout final : public DropoutOperation {
 
 class CudaBackend final : public Backend {
  public:
-  CudaBackend(std::shared_ptr<CudaMemorySpace> memory, MatrixPrecision precision)
+  CudaBackend(std::shared_ptr<CudaMemorySpace> memory, Precision precision)
       : memory_(std::move(memory)),
         context_(memory_->context()),
         precision_(precision),
@@ -78,21 +78,19 @@ class CudaBackend final : public Backend {
   MemorySpace& memory() override { return *memory_; }
   DeviceKernels* device_kernels() override { return &kernels_; }
 
-  std::string description() const override {
-    return context_.description() + (precision_ == MatrixPrecision::tf32 ? ", TF32" : ", FP32");
-  }
+  std::string description() const override { return context_.description() + ", " + std::string(name(precision_)); }
 
  private:
   const std::shared_ptr<CudaMemorySpace> memory_;
   CudaContext& context_;
-  const MatrixPrecision precision_;
+  const Precision precision_;
   CudaDraws draws_;
   TurnKernels kernels_;
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> make_cuda_backend(int device, MatrixPrecision precision) {
+std::unique_ptr<Backend> make_cuda_backend(int device, Precision precision) {
   std::shared_ptr<CudaMemorySpace> memory = CudaMemorySpace::of_device(device);
   const CudaContext::Turn turn = memory->context().take_turn();
   return std::make_unique<CudaBackend>(memory, precision);

@@ -11,6 +11,6 @@ namespace holdfast::compute {
 
 // Back ends of one device share its memory space, and with it the order of all they do. Throws Error{unavailable} for a
 // device that is not there.
-std::unique_ptr<Backend> make_cuda_backend(int device, MatrixPrecision precision);
+std::unique_ptr<Backend> make_cuda_backend(int device, Precision precision);
 
 }  // namespace holdfast::compute

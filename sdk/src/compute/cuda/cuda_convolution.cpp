@@ -24,7 +24,7 @@ namespace {
 // Each pass on cuDNN where that has an engine, else by columns.
 class CudaConvolution final : public ConvolutionOperation {
  public:
-  CudaConvolution(CudaContext& context, MatrixPrecision precision, const ConvolutionShape& shape, Use use)
+  CudaConvolution(CudaContext& context, Precision precision, const ConvolutionShape& shape, Use use)
       : context_(context), shape_(shape), operation_(describe_convolution("a pass", shape)) {
     find(forward_, precision, ConvolutionPass::forward);
     if (use.input_gradient) find(backward_input_, precision, ConvolutionPass::backward_input);
@@ -67,7 +67,7 @@ class CudaConvolution final : public ConvolutionOperation {
   }
 
  private:
-  void find(std::optional<CudnnConvolution>& found, MatrixPrecision precision, ConvolutionPass pass) {
+  void find(std::optional<CudnnConvolution>& found, Precision precision, ConvolutionPass pass) {
     found = CudnnConvolution::find({.handle = context_.cudnn()}, precision, shape_, pass);
     // The library takes no null pointer, even for no bytes.
     if (found) context_.reserve_workspace(std::max<std::size_t>(found->workspace_bytes(), 1));
@@ -89,7 +89,7 @@ class CudaConvolution final : public ConvolutionOperation {
 
 }  // namespace
 
-std::unique_ptr<ConvolutionOperation> make_cuda_convolution(CudaContext& context, MatrixPrecision precision,
+std::unique_ptr<ConvolutionOperation> make_cuda_convolution(CudaContext& context, Precision precision,
                                                             const ConvolutionShape& shape, Use use) {
   return std::make_unique<CudaConvolution>(context, precision, shape, use);
 }

@@ -22,7 +22,7 @@ struct ConvolutionPasses {
 std::string describe_convolution(const std::string& pass, const ConvolutionShape& shape);
 
 // On cuBLASLt; any shape.
-std::unique_ptr<ConvolutionOperation> make_columns_convolution(CudaContext& context, MatrixPrecision precision,
+std::unique_ptr<ConvolutionOperation> make_columns_convolution(CudaContext& context, Precision precision,
                                                                const ConvolutionShape& shape,
                                                                const ConvolutionPasses& passes);
 

@@ -14,7 +14,7 @@ std::string describe(const std::string& pass, const DenseShape& shape) {
 
 class CudaDense final : public DenseOperation {
  public:
-  CudaDense(CudaContext& context, MatrixPrecision precision, const DenseShape& shape, Use use)
+  CudaDense(CudaContext& context, Precision precision, const DenseShape& shape, Use use)
       : context_(context), shape_(shape), bias_operation_(describe("the gradient of the bias", shape)) {
     make(forward_, describe("the forward pass", shape),
          {.rows = shape.rows,
@@ -75,8 +75,8 @@ class CudaDense final : public DenseOperation {
 
 }  // namespace
 
-std::unique_ptr<DenseOperation> make_cuda_dense(CudaContext& context, MatrixPrecision precision,
-                                                const DenseShape& shape, Use use) {
+std::unique_ptr<DenseOperation> make_cuda_dense(CudaContext& context, Precision precision, const DenseShape& shape,
+                                                Use use) {
   return std::make_unique<CudaDense>(context, precision, shape, use);
 }
 

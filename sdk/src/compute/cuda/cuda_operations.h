@@ -11,9 +11,9 @@
 
 namespace holdfast::compute {
 
-std::unique_ptr<DenseOperation> make_cuda_dense(CudaContext& context, MatrixPrecision precision,
-                                                const DenseShape& shape, Use use);
-std::unique_ptr<ConvolutionOperation> make_cuda_convolution(CudaContext& context, MatrixPrecision precision,
+std::unique_ptr<DenseOperation> make_cuda_dense(CudaContext& context, Precision precision, const DenseShape& shape,
+                                                Use use);
+std::unique_ptr<ConvolutionOperation> make_cuda_convolution(CudaContext& context, Precision precision,
                                                             const ConvolutionShape& shape, Use use);
 std::unique_ptr<PoolingOperation> make_cuda_pooling(CudaContext& context, const PoolingShape& shape, Use use);
 std::unique_ptr<ActivationOperation> make_cuda_activation(CudaContext& context, const ActivationShape& shape);

@@ -1,6 +1,7 @@
 #include "compute/cuda/cudnn_convolution.h"
 
 #include "compute/cuda/array_alignment.h"
+#include "compute/cuda/bfloat16_arrays.h"
 #include "compute/cuda/image_layout.h"
 
 namespace holdfast::compute {
@@ -16,13 +17,15 @@ constexpr std::int64_t kImages = 'x';
 constexpr std::int64_t kKernel = 'w';
 constexpr std::int64_t kOutputs = 'y';
 
-CudnnDescriptor tensor(std::int64_t identity, const ImageLayout& layout, const std::string& what) {
+CudnnDescriptor tensor(std::int64_t identity, Precision precision, const ImageLayout& layout, const std::string& what) {
+  // Copies lie where we want them.
+  const std::int64_t alignment = precision == Precision::bf16 ? kWidestAccess : layout.alignment;
   CudnnDescriptor tensor(CUDNN_BACKEND_TENSOR_DESCRIPTOR, what);
-  tensor.choice(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT)
+  tensor.choice(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, image_type(precision))
       .integers(CUDNN_ATTR_TENSOR_DIMENSIONS, layout.extents)
       .integers(CUDNN_ATTR_TENSOR_STRIDES, layout.strides)
       .integer(CUDNN_ATTR_TENSOR_UNIQUE_ID, identity)
-      .integer(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, layout.alignment)
+      .integer(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, alignment)
       .finalize();
   return tensor;
 }
@@ -96,11 +99,11 @@ std::string name_of(ConvolutionPass pass) {
 
 }  // namespace
 
-CudnnConvolution::Graph::Graph(const CudnnTarget& target, const std::string& name, const ConvolutionShape& shape,
-                               ConvolutionPass pass)
-    : images(tensor(kImages, layout_of_input(shape), "the images of " + name)),
-      kernel(tensor(kKernel, layout_of_kernel(shape), "the kernel of " + name)),
-      outputs(tensor(kOutputs, layout_of_output(shape), "the outputs of " + name)),
+CudnnConvolution::Graph::Graph(const CudnnTarget& target, const std::string& name, Precision precision,
+                               const ConvolutionShape& shape, ConvolutionPass pass)
+    : images(tensor(kImages, precision, layout_of_input(shape), "the images of " + name)),
+      kernel(tensor(kKernel, precision, layout_of_kernel(shape), "the kernel of " + name)),
+      outputs(tensor(kOutputs, precision, layout_of_output(shape), "the outputs of " + name)),
       convolution(make_convolution(shape, "the windows of " + name)),
       operation(names_of(pass).type, name),
       graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, "the graph of " + name) {
@@ -116,24 +119,37 @@ CudnnConvolution::Graph::Graph(const CudnnTarget& target, const std::string& nam
   graph.descriptor(CUDNN_ATTR_OPERATIONGRAPH_OPS, operation).finalize();
 }
 
-CudnnConvolution::CudnnConvolution(const std::string& operation, const ConvolutionShape& shape,
-                                   std::unique_ptr<Graph> graph)
-    : operation_(operation),
-      alignments_{layout_of_input(shape).alignment, layout_of_kernel(shape).alignment,
-                  layout_of_output(shape).alignment},
-      graph_(std::move(graph)) {}
+CudnnConvolution::CudnnConvolution(const std::string& operation, Precision precision, const ConvolutionShape& shape,
+                                   ConvolutionPass pass, std::unique_ptr<Graph> graph)
+    : operation_(operation), graph_(std::move(graph)) {
+  const auto operand = [&](const ImageLayout& layout, ConvolutionPass pass_to_it) {
+    const std::int64_t floats = elements_of(layout);
+    Operand made{.floats = floats, .alignment = layout.alignment, .is_result = pass == pass_to_it};
+    if (precision == Precision::bf16) made.copy = {.rows = 1, .columns = floats};
+    return made;
+  };
+  operands_ = {operand(layout_of_input(shape), ConvolutionPass::backward_input),
+               operand(layout_of_kernel(shape), ConvolutionPass::backward_weights),
+               operand(layout_of_output(shape), ConvolutionPass::forward)};
+}
 
-std::optional<CudnnConvolution> CudnnConvolution::find(const CudnnTarget& target, MatrixPrecision precision,
+std::size_t CudnnConvolution::workspace_bytes() const {
+  std::size_t bytes = library_bytes_;
+  for (const Operand& operand : operands_) bytes += operand.copy.bytes();
+  return bytes;
+}
+
+std::optional<CudnnConvolution> CudnnConvolution::find(const CudnnTarget& target, Precision precision,
                                                        const ConvolutionShape& shape, ConvolutionPass pass) {
   const std::string operation = describe_convolution(name_of(pass), shape);
-  CudnnConvolution found(operation, shape, std::make_unique<Graph>(target, operation, shape, pass));
+  CudnnConvolution found(operation, precision, shape, pass,
+                         std::make_unique<Graph>(target, operation, precision, shape, pass));
   if (found.choose_engine(target, precision, CUDNN_HEUR_MODE_A)) return found;
   if (found.choose_engine(target, precision, CUDNN_HEUR_MODE_FALLBACK)) return found;
   return std::nullopt;
 }
 
-bool CudnnConvolution::choose_engine(const CudnnTarget& target, MatrixPrecision precision,
-                                     cudnnBackendHeurMode_t mode) {
+bool CudnnConvolution::choose_engine(const CudnnTarget& target, Precision precision, cudnnBackendHeurMode_t mode) {
   CudnnDescriptor heuristic(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, "the heuristic for " + operation_);
   heuristic.descriptor(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph_->graph)
       .choice(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, mode);
@@ -147,7 +163,7 @@ bool CudnnConvolution::choose_engine(const CudnnTarget& target, MatrixPrecision 
   return false;
 }
 
-bool CudnnConvolution::take(const CudnnTarget& target, MatrixPrecision precision, CudnnDescriptor configuration) {
+bool CudnnConvolution::take(const CudnnTarget& target, Precision precision, CudnnDescriptor configuration) {
   const auto engines = configuration.descriptors_of(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR, 1);
   if (engines.empty() || !may_run(engines.front().notes_of(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE), precision)) return false;
   CudnnDescriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, "the plan of " + operation_);
@@ -160,7 +176,7 @@ bool CudnnConvolution::take(const CudnnTarget& target, MatrixPrecision precision
   if (!plan.finalize_if_supported()) return false;
   const std::int64_t workspace = plan.integer_of(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
   if (workspace > kMaximumWorkspaceBytes) return false;
-  workspace_bytes_ = static_cast<std::size_t>(workspace);
+  library_bytes_ = round_to_block(static_cast<std::size_t>(workspace));
   engine_ = "engine " + std::to_string(engines.front().integer_of(CUDNN_ATTR_ENGINE_GLOBAL_INDEX));
   configuration_ = std::move(configuration);
   plan_ = std::move(plan);
@@ -168,13 +184,36 @@ bool CudnnConvolution::take(const CudnnTarget& target, MatrixPrecision precision
 }
 
 void CudnnConvolution::run(CudaContext& context, const CudnnConvolutionArrays& arrays, std::byte* workspace) const {
-  const std::array<std::int64_t, 3> identities = {kImages, kKernel, kOutputs};
-  const std::array<void*, 3> pointers = {const_cast<void*>(arrays.images), const_cast<void*>(arrays.kernel),
-                                         const_cast<void*>(arrays.outputs)};
-  for (std::size_t i = 0; i < pointers.size(); ++i) {
-    if (is_aligned(pointers[i], static_cast<std::size_t>(alignments_[i]))) continue;
-    throw Error(ErrorCode::invalid_argument, operation_ + " needs its arrays to begin with a whole sample");
+  const std::array<const float*, 3> callers = {arrays.images, arrays.kernel, arrays.outputs};
+  std::array<void*, 3> pointers{};
+  std::byte* place = workspace + library_bytes_;
+  for (std::size_t i = 0; i < operands_.size(); ++i) {
+    const Operand& operand = operands_[i];
+    if (operand.copy.rows == 0) {
+      check_alignment(operand, callers[i]);
+      pointers[i] = const_cast<float*>(callers[i]);
+      continue;
+    }
+    Bfloat16* const copy = reinterpret_cast<Bfloat16*>(place);
+    if (!operand.is_result) round_to_bfloat16(operand.copy, callers[i], copy, context.stream());
+    pointers[i] = copy;
+    place += operand.copy.bytes();
   }
+  execute(context, pointers, workspace);
+  for (std::size_t i = 0; i < operands_.size(); ++i) {
+    if (operands_[i].copy.rows == 0 || !operands_[i].is_result) continue;
+    widen_bfloat16(operands_[i].floats, static_cast<const Bfloat16*>(pointers[i]), const_cast<float*>(callers[i]),
+                   context.stream());
+  }
+}
+
+void CudnnConvolution::check_alignment(const Operand& operand, const float* array) const {
+  if (is_aligned(array, static_cast<std::size_t>(operand.alignment))) return;
+  throw Error(ErrorCode::invalid_argument, operation_ + " needs its arrays to begin with a whole sample");
+}
+
+void CudnnConvolution::execute(CudaContext& context, const std::array<void*, 3>& pointers, std::byte* workspace) const {
+  const std::array<std::int64_t, 3> identities = {kImages, kKernel, kOutputs};
   const std::array<void*, 1> place = {workspace};
   CudnnDescriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, "the arrays of " + operation_);
   pack.integers(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, identities)

@@ -4,12 +4,16 @@
 // images with the channels last take our kernels, [height, width, channel, filter], by their strides, and padding that
 // differs in front and behind (asked of cuDNN 9.19 for an H200, 2026-11).
 //
+// At Precision::bf16 each run rounds what it reads into the workspace, and has the library write there, in bf16, too:
+// sums are f32, and rounded once when they are complete. They are widened on their way out.
+//
 // The engine is the first of those that the library's heuristic names, and then of its fallback, that gives the same
 // bits each time at the precision asked for: it depends on shape, device and library, on no timing.
 
 #include <array>
 #include <optional>
 
+#include "compute/cuda/bfloat16_matrix.h"
 #include "compute/cuda/cuda_convolution.h"
 #include "compute/cuda/cudnn_descriptor.h"
 
@@ -18,9 +22,9 @@ namespace holdfast::compute {
 enum class ConvolutionPass { forward, backward_input, backward_weights };
 
 struct CudnnConvolutionArrays {
-  const void* images = nullptr;   // input, or its gradient
-  const void* kernel = nullptr;   // or its gradient
-  const void* outputs = nullptr;  // or their gradient
+  const float* images = nullptr;   // input, or its gradient
+  const float* kernel = nullptr;   // or its gradient
+  const float* outputs = nullptr;  // or their gradient
 };
 
 // What a plan is made for.
@@ -32,10 +36,10 @@ struct CudnnTarget {
 class CudnnConvolution {
  public:
   // Nothing where the library has no such engine for the shape.
-  static std::optional<CudnnConvolution> find(const CudnnTarget& target, MatrixPrecision precision,
+  static std::optional<CudnnConvolution> find(const CudnnTarget& target, Precision precision,
                                               const ConvolutionShape& shape, ConvolutionPass pass);
 
-  std::size_t workspace_bytes() const { return workspace_bytes_; }
+  std::size_t workspace_bytes() const;
   const std::string& engine() const { return engine_; }  // "engine 12"
 
   // In a turn of the context whose handle the target has. The pass's result is written, whatever the pointer's type
@@ -45,7 +49,8 @@ class CudnnConvolution {
  private:
   // Whatever a plan was made of is kept with it.
   struct Graph {
-    Graph(const CudnnTarget& target, const std::string& operation, const ConvolutionShape& shape, ConvolutionPass pass);
+    Graph(const CudnnTarget& target, const std::string& operation, Precision precision, const ConvolutionShape& shape,
+          ConvolutionPass pass);
 
     CudnnDescriptor images;
     CudnnDescriptor kernel;
@@ -55,17 +60,29 @@ class CudnnConvolution {
     CudnnDescriptor graph;
   };
 
-  CudnnConvolution(const std::string& operation, const ConvolutionShape& shape, std::unique_ptr<Graph> graph);
+  // An array as callers have it.
+  struct Operand {
+    std::int64_t floats = 0;
+    std::int64_t alignment = 0;  // in bytes
+    bool is_result = false;
+    Bfloat16Matrix copy{};  // empty where the library reads and writes the caller's array
+  };
 
-  bool choose_engine(const CudnnTarget& target, MatrixPrecision precision, cudnnBackendHeurMode_t mode);
-  bool take(const CudnnTarget& target, MatrixPrecision precision, CudnnDescriptor configuration);
+  CudnnConvolution(const std::string& operation, Precision precision, const ConvolutionShape& shape,
+                   ConvolutionPass pass, std::unique_ptr<Graph> graph);
+
+  bool choose_engine(const CudnnTarget& target, Precision precision, cudnnBackendHeurMode_t mode);
+  bool take(const CudnnTarget& target, Precision precision, CudnnDescriptor configuration);
+
+  void check_alignment(const Operand& operand, const float* array) const;
+  void execute(CudaContext& context, const std::array<void*, 3>& pointers, std::byte* workspace) const;
 
   std::string operation_;
-  std::array<std::int64_t, 3> alignments_;  // of images, kernel and outputs, in bytes
+  std::array<Operand, 3> operands_;  // images, kernel and outputs
   std::unique_ptr<Graph> graph_;
   std::optional<CudnnDescriptor> configuration_;
   std::optional<CudnnDescriptor> plan_;
-  std::size_t workspace_bytes_ = 0;
+  std::size_t library_bytes_ = 0;  // of the workspace, before the copies
   std::string engine_;
 };
 

@@ -18,6 +18,10 @@ struct ImageLayout {
   std::int64_t alignment;  // in bytes: of the array and, of images, of each sample in it
 };
 
+inline std::int64_t elements_of(const ImageLayout& layout) {
+  return layout.extents[0] * layout.extents[1] * layout.extents[2] * layout.extents[3];
+}
+
 // Of an array [sample, row, column, channel] without gaps.
 inline ImageLayout layout_of_images(std::int64_t samples, std::int64_t rows, std::int64_t columns,
                                     std::int64_t channels) {

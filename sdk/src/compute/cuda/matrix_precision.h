@@ -9,15 +9,21 @@
 #include <cstdint>
 #include <span>
 
+#include "holdfast/compute/precision.h"
+
 namespace holdfast::compute {
 
-enum class MatrixPrecision {
-  f32,   // factors as they are
-  tf32,  // factors rounded to 10 bits of mantissa (NVIDIA's TensorFloat-32), on tensor cores
-};
+inline cublasComputeType_t compute_type(Precision precision) {
+  return precision == Precision::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+}
 
-inline cublasComputeType_t compute_type(MatrixPrecision precision) {
-  return precision == MatrixPrecision::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+// In which the libraries are given factors, and cuDNN gives results, too: it has no engine for bf16 that gives f32
+// without compiling one at run time (asked of 9.19 for an H200, 2026-11).
+inline cudaDataType_t factor_type(Precision precision) {
+  return precision == Precision::bf16 ? CUDA_R_16BF : CUDA_R_32F;
+}
+inline cudnnDataType_t image_type(Precision precision) {
+  return precision == Precision::bf16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
 }
 
 // Sums that are cut into parts are added in the order of the parts when the parts are stored and added by a step of
@@ -30,15 +36,17 @@ inline bool is_ordered(std::uint32_t reduction_scheme) {
 }
 
 // Whether an engine of cuDNN that has these notes gives the same bits each time, at the precision asked for.
-inline bool may_run(std::span<const cudnnBackendNumericalNote_t> notes, MatrixPrecision precision) {
+inline bool may_run(std::span<const cudnnBackendNumericalNote_t> notes, Precision precision) {
   return std::none_of(notes.begin(), notes.end(), [&](cudnnBackendNumericalNote_t note) {
     switch (note) {
       case CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC:
       case CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION:
         return true;
       case CUDNN_NUMERICAL_NOTE_TENSOR_CORE:
+        return precision == Precision::f32;
+      // What is bf16 already shall not be rounded any further.
       case CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS:
-        return precision == MatrixPrecision::f32;
+        return precision != Precision::tf32;
       default:
         return false;
     }

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "compute/cuda/array_alignment.h"
+#include "compute/cuda/bfloat16_arrays.h"
 #include "compute/cuda/columns.h"
 
 namespace holdfast::compute {
@@ -11,12 +12,26 @@ namespace holdfast::compute {
 // What the library's kernels for this generation of devices are made for.
 static constexpr std::size_t kMaximumWorkspaceBytes = std::size_t{32} << 20;
 
-MatrixProduct::Array::Array(std::int64_t rows, std::int64_t columns) : alignment(alignment_of_rows(columns)) {
+static cublasLtMatrixLayout_t make_layout(cudaDataType_t type, std::int64_t rows, std::int64_t columns,
+                                          std::int64_t row_stride) {
   cublasLtMatrixLayout_t made = nullptr;
-  check_cublas(cublasLtMatrixLayoutCreate(&made, CUDA_R_32F, static_cast<std::uint64_t>(columns),
-                                          static_cast<std::uint64_t>(rows), columns),
+  check_cublas(cublasLtMatrixLayoutCreate(&made, type, static_cast<std::uint64_t>(columns),
+                                          static_cast<std::uint64_t>(rows), row_stride),
                "cublasLtMatrixLayoutCreate of [" + std::to_string(rows) + ", " + std::to_string(columns) + "]");
-  layout.reset(made);
+  return made;
+}
+
+MatrixProduct::Array::Array(std::int64_t rows, std::int64_t columns)
+    : layout(make_layout(CUDA_R_32F, rows, columns, columns)), alignment(alignment_of_rows(columns)) {}
+
+MatrixProduct::Array::Array(const Bfloat16Matrix& rounded)
+    : layout(make_layout(CUDA_R_16BF, rounded.rows, rounded.columns, rounded.row_stride())),
+      alignment(kWidestAccess),
+      copy(rounded) {}
+
+MatrixProduct::Array MatrixProduct::factor(std::int64_t rows, std::int64_t columns, Precision precision) {
+  if (precision == Precision::bf16) return Array(Bfloat16Matrix{.rows = rows, .columns = columns});
+  return Array(rows, columns);
 }
 
 template <class Value>
@@ -35,8 +50,10 @@ MatrixProduct::MatrixProduct(CudaContext& context, const std::string& operation,
   const auto transposed = [](bool is) { return is ? CUBLAS_OP_T : CUBLAS_OP_N; };
   set(CUBLASLT_MATMUL_DESC_TRANSA, transposed(shape.is_right_transposed));
   set(CUBLASLT_MATMUL_DESC_TRANSB, transposed(shape.is_left_transposed));
-  left_ = shape.is_left_transposed ? Array(shape.inner, shape.rows) : Array(shape.rows, shape.inner);
-  right_ = shape.is_right_transposed ? Array(shape.columns, shape.inner) : Array(shape.inner, shape.columns);
+  left_ = shape.is_left_transposed ? factor(shape.inner, shape.rows, shape.precision)
+                                   : factor(shape.rows, shape.inner, shape.precision);
+  right_ = shape.is_right_transposed ? factor(shape.columns, shape.inner, shape.precision)
+                                     : factor(shape.inner, shape.columns, shape.precision);
   result_ = Array(shape.rows, shape.columns);
 
   bool found = false;
@@ -99,7 +116,7 @@ bool MatrixProduct::choose_algorithm(std::uint32_t reduction_schemes) {
     if (result.state != CUBLAS_STATUS_SUCCESS || result.workspaceSize > kMaximumWorkspaceBytes) continue;
     if (!is_ordered(config_of<std::uint32_t>(result.algo, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME))) continue;
     algorithm_ = result.algo;
-    workspace_bytes_ = result.workspaceSize;
+    library_bytes_ = round_to_block(result.workspaceSize);
     return true;
   }
   return false;
@@ -119,9 +136,20 @@ void MatrixProduct::check_alignment(const void* array, std::size_t alignment, co
                                                std::to_string(alignment) + " bytes: let it begin with a whole row");
 }
 
+const void* MatrixProduct::prepare(const Array& factor, const float* array, const char* name, std::byte* place) const {
+  if (factor.copy.rows == 0) {
+    check_alignment(array, factor.alignment, name);
+    return array;
+  }
+  Bfloat16* const copy = reinterpret_cast<Bfloat16*>(place);
+  round_to_bfloat16(factor.copy, array, copy, context_.stream());
+  return copy;
+}
+
 void MatrixProduct::run(const ProductArrays& arrays, std::byte* workspace) {
-  check_alignment(arrays.left, left_.alignment, "left factor");
-  check_alignment(arrays.right, right_.alignment, "right factor");
+  std::byte* const copies = workspace + library_bytes_;
+  const void* const left = prepare(left_, arrays.left, "left factor", copies);
+  const void* const right = prepare(right_, arrays.right, "right factor", copies + left_.copy.bytes());
   check_alignment(arrays.result, result_.alignment, "result");
   const bool adds_bias = shape_.has_bias && !adds_bias_after_;
   if (adds_bias) {
@@ -130,9 +158,9 @@ void MatrixProduct::run(const ProductArrays& arrays, std::byte* workspace) {
   }
   const float alpha = 1;
   const float beta = arrays.adds ? 1 : 0;
-  check_cublas(cublasLtMatmul(context_.cublas(), desc_.get(), &alpha, arrays.right, right_.layout.get(), arrays.left,
+  check_cublas(cublasLtMatmul(context_.cublas(), desc_.get(), &alpha, right, right_.layout.get(), left,
                               left_.layout.get(), &beta, arrays.result, result_.layout.get(), arrays.result,
-                              result_.layout.get(), &algorithm_, workspace, workspace_bytes_, context_.stream()),
+                              result_.layout.get(), &algorithm_, workspace, library_bytes_, context_.stream()),
                operation_);
   if (shape_.has_bias && adds_bias_after_) {
     add_to_columns(context_.stream(), operation_, {shape_.rows, shape_.columns}, arrays.bias, arrays.result);

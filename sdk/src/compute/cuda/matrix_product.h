@@ -1,11 +1,13 @@
 #pragma once
 
 // A product of row-major f32 matrices on cuBLASLt, made for one shape. The algorithm is the first of those that the
-// library's heuristic names and whose sums have one order: it depends on shape, device and library, on no timing.
+// library's heuristic names and whose sums have one order: it depends on shape, device and library, on no timing. At
+// Precision::bf16 each run rounds its factors into the workspace first, and multiplies those; the result is f32.
 
 #include <memory>
 #include <string>
 
+#include "compute/cuda/bfloat16_matrix.h"
 #include "compute/cuda/cuda_context.h"
 #include "compute/cuda/matrix_precision.h"
 
@@ -18,7 +20,7 @@ struct ProductShape {
   bool is_left_transposed = false;   // the left array is [inner, rows] instead of [rows, inner]
   bool is_right_transposed = false;  // the right array is [columns, inner] instead of [inner, columns]
   bool has_bias = false;             // [columns], added to each row
-  MatrixPrecision precision = MatrixPrecision::f32;
+  Precision precision = Precision::f32;
 };
 
 struct ProductArrays {
@@ -36,7 +38,7 @@ class MatrixProduct {
   MatrixProduct(CudaContext& context, const std::string& operation, const ProductShape& shape);
 
   // What run() needs at `workspace`, which is aligned as memory of the device is.
-  std::size_t workspace_bytes() const { return workspace_bytes_; }
+  std::size_t workspace_bytes() const { return library_bytes_ + left_.copy.bytes() + right_.copy.bytes(); }
   // "algorithm 21, tile 18, stages 15, 1 part"
   const std::string& algorithm() const { return description_; }
 
@@ -56,10 +58,14 @@ class MatrixProduct {
   struct Array {
     Array() = default;
     Array(std::int64_t rows, std::int64_t columns);
+    // A factor that is rounded.
+    explicit Array(const Bfloat16Matrix& rounded);
 
     Layout layout;
     std::size_t alignment = 0;
+    Bfloat16Matrix copy{};  // empty where the library reads the caller's array
   };
+  static Array factor(std::int64_t rows, std::int64_t columns, Precision precision);
 
   template <class Value>
   void set(cublasLtMatmulDescAttributes_t attribute, const Value& value);
@@ -67,6 +73,8 @@ class MatrixProduct {
   bool choose_algorithm(std::uint32_t reduction_schemes);
   void describe_algorithm();
   void check_alignment(const void* array, std::size_t alignment, const char* name) const;
+  // What the library reads: the caller's array, or a copy of it at `place`.
+  const void* prepare(const Array& factor, const float* array, const char* name, std::byte* place) const;
 
   CudaContext& context_;
   const std::string operation_;
@@ -75,7 +83,7 @@ class MatrixProduct {
   Array left_, right_, result_;
   bool adds_bias_after_ = false;  // where no algorithm does it on the way
   cublasLtMatmulAlgo_t algorithm_{};
-  std::size_t workspace_bytes_ = 0;
+  std::size_t library_bytes_ = 0;  // of the workspace, before the copies of factors
   std::string description_;
 };
 

@@ -19,12 +19,26 @@ inline float sum_tolerance(std::int64_t terms) {
   return 4 * 0x1p-22F * std::sqrt(static_cast<float>(terms));
 }
 
+// The same where factors are rounded by the device. tf32: each to 10 bits of mantissa, so that each product is off by
+// up to 2^-9; such errors have either sign. bf16 is the sum's alone, where `factors_of()` is what was multiplied.
+inline float product_tolerance(Precision precision, std::int64_t terms) {
+  if (precision != Precision::tf32) return sum_tolerance(terms);
+  return 0x1p-9F * std::sqrt(static_cast<float>(terms));
+}
+
+// What a product at this precision has for factors, as far as that is known exactly.
+Floats factors_of(Precision precision, const Floats& values);
+
+// "F32", for the names of tests.
+std::string test_name(Precision precision);
+
 // How many floats differ by more than `tolerance`, and by how much the worst; empty where none does.
 std::string differences(const Floats& expected, const Floats& actual, float tolerance);
 
 class LayerTest : public GpuTest {
  protected:
   compute::Backend& host() { return *host_; }
+  Floats factors_of(const Floats& values) const { return holdfast::factors_of(precision(), values); }
 
   // Content that no operation may leave behind.
   DeviceArray output(std::int64_t floats) { return upload(Floats(static_cast<std::size_t>(floats), 77)); }

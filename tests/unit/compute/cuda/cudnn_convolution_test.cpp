@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "compute/cuda/array_alignment.h"
+
 namespace holdfast::compute {
 namespace {
 
@@ -27,7 +29,7 @@ class CudnnConvolutions : public testing::Test {
   }
 
   void expect_engines(const ConvolutionShape& shape) {
-    for (const MatrixPrecision precision : {MatrixPrecision::f32, MatrixPrecision::tf32}) {
+    for (const Precision precision : {Precision::f32, Precision::tf32, Precision::bf16}) {
       for (const ConvolutionPass pass :
            {ConvolutionPass::forward, ConvolutionPass::backward_input, ConvolutionPass::backward_weights}) {
         const auto found = CudnnConvolution::find({.description = &*device_}, precision, shape, pass);
@@ -55,10 +57,26 @@ TEST_F(CudnnConvolutions, HaveEnginesForWideLayers) {
   expect_engines({64, 56, 56, 64, 64, 3, 3, 1, 1, Padding::same, true});
 }
 
+// Of two arrays that are read and one that is written.
+TEST_F(CudnnConvolutions, HaveRoomForCopiesInBf16) {
+  const ConvolutionShape shape = {64, 28, 28, 6, 16, 5, 5, 1, 1, Padding::valid, true};
+  const std::size_t copies = round_to_block(std::size_t{2} * 64 * 28 * 28 * 6) +
+                             round_to_block(std::size_t{2} * 5 * 5 * 6 * 16) +
+                             round_to_block(std::size_t{2} * 64 * 24 * 24 * 16);
+
+  for (const ConvolutionPass pass :
+       {ConvolutionPass::forward, ConvolutionPass::backward_input, ConvolutionPass::backward_weights}) {
+    const auto found = CudnnConvolution::find({.description = &*device_}, Precision::bf16, shape, pass);
+
+    ASSERT_TRUE(found);
+    EXPECT_GE(found->workspace_bytes(), copies);
+  }
+}
+
 TEST_F(CudnnConvolutions, AreTheSameEachTime) {
   const ConvolutionShape shape = {64, 28, 28, 6, 16, 5, 5, 1, 1, Padding::valid, true};
   const auto find = [&] {
-    return CudnnConvolution::find({.description = &*device_}, MatrixPrecision::f32, shape, ConvolutionPass::forward);
+    return CudnnConvolution::find({.description = &*device_}, Precision::f32, shape, ConvolutionPass::forward);
   };
 
   const auto first = find(), second = find();

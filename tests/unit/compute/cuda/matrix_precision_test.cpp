@@ -18,7 +18,7 @@ TEST(MatrixPrecision, TakesReductionsInOneOrderAlone) {
 }
 
 TEST(MatrixPrecision, RefusesEnginesWhoseBitsDiffer) {
-  for (const MatrixPrecision precision : {MatrixPrecision::f32, MatrixPrecision::tf32}) {
+  for (const Precision precision : {Precision::f32, Precision::tf32, Precision::bf16}) {
     EXPECT_TRUE(may_run({}, precision));
     EXPECT_TRUE(may_run(Notes{CUDNN_NUMERICAL_NOTE_WINOGRAD}, precision));
     EXPECT_FALSE(may_run(Notes{CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC}, precision));
@@ -27,10 +27,19 @@ TEST(MatrixPrecision, RefusesEnginesWhoseBitsDiffer) {
 }
 
 TEST(MatrixPrecision, TakesTensorCoresWhereFactorsMayBeRounded) {
-  EXPECT_FALSE(may_run(Notes{CUDNN_NUMERICAL_NOTE_TENSOR_CORE}, MatrixPrecision::f32));
-  EXPECT_TRUE(may_run(Notes{CUDNN_NUMERICAL_NOTE_TENSOR_CORE}, MatrixPrecision::tf32));
-  EXPECT_EQ(compute_type(MatrixPrecision::f32), CUBLAS_COMPUTE_32F);
-  EXPECT_EQ(compute_type(MatrixPrecision::tf32), CUBLAS_COMPUTE_32F_FAST_TF32);
+  EXPECT_FALSE(may_run(Notes{CUDNN_NUMERICAL_NOTE_TENSOR_CORE}, Precision::f32));
+  EXPECT_TRUE(may_run(Notes{CUDNN_NUMERICAL_NOTE_TENSOR_CORE}, Precision::tf32));
+  EXPECT_TRUE(may_run(Notes{CUDNN_NUMERICAL_NOTE_TENSOR_CORE}, Precision::bf16));
+  EXPECT_EQ(compute_type(Precision::f32), CUBLAS_COMPUTE_32F);
+  EXPECT_EQ(compute_type(Precision::tf32), CUBLAS_COMPUTE_32F_FAST_TF32);
+}
+
+TEST(MatrixPrecision, AddsInF32WhateverTheFactorsAre) {
+  EXPECT_EQ(compute_type(Precision::bf16), CUBLAS_COMPUTE_32F);
+  EXPECT_EQ(factor_type(Precision::bf16), CUDA_R_16BF);
+  EXPECT_EQ(image_type(Precision::bf16), CUDNN_DATA_BFLOAT16);
+  EXPECT_FALSE(may_run(Notes{CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION}, Precision::bf16));
+  EXPECT_FALSE(may_run(Notes{CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS}, Precision::bf16));
 }
 
 }  // namespace

@@ -1,0 +1,29 @@
+#include "holdfast/compute/precision.h"
+
+#include <string>
+
+#include "holdfast/base/error.h"
+
+namespace holdfast {
+
+std::string_view name(Precision precision) {
+  switch (precision) {
+    case Precision::f32:
+      return "f32";
+    case Precision::tf32:
+      return "tf32";
+    case Precision::bf16:
+      return "bf16";
+  }
+  HOLDFAST_ASSERT(false);
+}
+
+Precision precision_from_name(std::string_view text) {
+  for (const Precision precision : {Precision::f32, Precision::tf32, Precision::bf16}) {
+    if (name(precision) == text) return precision;
+  }
+  throw Error(ErrorCode::invalid_argument,
+              "\"" + std::string(text) + "\" is no precision; there are f32, tf32 and bf16");
+}
+
+}  // namespace holdfast

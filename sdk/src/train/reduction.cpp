@@ -1,0 +1,21 @@
+#include "holdfast/train/reduction.h"
+
+#include <string>
+
+#include "holdfast/base/error.h"
+
+namespace holdfast {
+
+std::string_view name(Reduction reduction) {
+  return reduction == Reduction::shard_order ? "shard_order" : "fastest";
+}
+
+Reduction reduction_from_name(std::string_view text) {
+  for (const Reduction reduction : {Reduction::shard_order, Reduction::fastest}) {
+    if (name(reduction) == text) return reduction;
+  }
+  throw Error(ErrorCode::invalid_argument,
+              "\"" + std::string(text) + "\" is no reduction; there are shard_order and fastest");
+}
+
+}  // namespace holdfast

@@ -3,8 +3,8 @@
     runs.py limits|passes|snapshot|mlp-tf32|mlp-bf16|lenet5 --bin DIR --out DIR [--python PYTHON] [--rounds 5] [--trial]
 
 limits first: the others state their shares of what it measured, DIR/limits.json. Each writes DIR/CASE.json and prints
-lines that begin with "figure: ". --trial takes little models, to see that all of it works, and --device cpu needs no GPU for that; passes and
-snapshot then take whatever HOLDFAST_CUDA_LIBRARY names.
+lines that begin with "figure: ". --trial takes little models, to see that all of it works. No GPU is needed for that with --peer-device cpu, and --device
+cpu or whatever else than a GPU HOLDFAST_CUDA_LIBRARY computes with.
 
 Exit code: 0 measured, whatever came out; 1 something could not be measured, which is said; 77 there is no GPU.
 """
@@ -72,7 +72,7 @@ def measure_passes(arguments):
     with peer_of(arguments, "mlp", "f32") as torch_side:
         for _ in range(arguments.rounds):
             ours.append(run_program(arguments, "gpu_passes", *options))
-            if arguments.device == "cuda":
+            if arguments.peer_device == "cuda":
                 raw.append(run_program(arguments, "gpu_limits", "--copies-only", *options))
             told = torch_side.turn(5, 50, "adam") if torch_side else None
             if told and "error" not in told:
@@ -133,7 +133,7 @@ def peer_of(arguments, model, precision):
         return Nobody()
     print(f"PyTorch {found.stdout.decode().strip()}", flush=True)
     command = [arguments.python, HERE / "peer.py", "--model", model, "--precision", precision]
-    command += ["--batch", batch_of(arguments, model), "--device", arguments.device]
+    command += ["--batch", batch_of(arguments, model), "--device", arguments.peer_device]
     command += ["--divisor", TRIAL_DIVISOR if arguments.trial else 1]
     folder = arguments.work / f"peer-{os.getpid()}"
     return Contender(folder, arguments.out / f"peer-{arguments.case}.log", command, arguments.patience)
@@ -219,6 +219,7 @@ def parse_arguments():
     parser.add_argument("--work", type=Path, help="for what runs need and leave (default: OUT/runs)")
     parser.add_argument("--python", default=sys.executable, help="the interpreter that has PyTorch")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda")
+    parser.add_argument("--peer-device", choices=("cpu", "cuda"), help="of PyTorch and its like (default: the same)")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--ways", type=lambda text: text.split(","), default=WAYS, help="of PyTorch's, with commas")
     parser.add_argument("--turn-seconds", type=float, default=0.5, help="how long a turn of training takes")
@@ -231,6 +232,7 @@ def main():
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     arguments = parse_arguments()
     arguments.bin, arguments.out = arguments.bin.absolute(), arguments.out.absolute()
+    arguments.peer_device = arguments.peer_device or arguments.device
     arguments.work = (arguments.work or arguments.out / "runs").absolute()
     arguments.out.mkdir(parents=True, exist_ok=True)
     try:

@@ -80,13 +80,13 @@ class Programs(unittest.TestCase):
         self.out = Path(holder.name)
 
     def run_case(self, case, *options):
-        command = [sys.executable, HERE / "runs.py", case, "--bin", BIN, "--out", self.out, "--trial", "--device", "cpu"]
+        command = [sys.executable, HERE / "runs.py", case, "--bin", BIN, "--out", self.out, "--trial"]
         environment = {**os.environ, "HOLDFAST_CUDA_LIBRARY": str(BIN / "libpretended_device.so")}
         done = subprocess.run(
-            [*map(str, command), "--rounds", "1", "--ways", "eager", *options],
+            [*map(str, command), "--peer-device", "cpu", "--rounds", "1", "--ways", "eager", *options],
             stdout=subprocess.PIPE,
             env=environment,
-            timeout=200,
+            timeout=280,
             check=False,
         )
         told = done.stdout.decode()

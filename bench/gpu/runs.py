@@ -3,8 +3,8 @@
     runs.py limits|passes|snapshot|mlp-tf32|mlp-bf16|lenet5 --bin DIR --out DIR [--python PYTHON] [--rounds 5] [--trial]
 
 limits first: the others state their shares of what it measured, DIR/limits.json. Each writes DIR/CASE.json and prints
-lines that begin with "figure: ". --trial takes little models, to see that all of it works. No GPU is needed for that with --peer-device cpu, and --device
-cpu or whatever else than a GPU HOLDFAST_CUDA_LIBRARY computes with.
+lines that begin with "figure: ". --trial takes little models, to see that all of it works. No GPU is needed for that
+with --peer-device cpu and --device cpu, or with another computer than a GPU behind HOLDFAST_CUDA_LIBRARY.
 
 Exit code: 0 measured, whatever came out; 1 something could not be measured, which is said; 77 there is no GPU.
 """

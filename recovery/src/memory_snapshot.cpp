@@ -51,24 +51,38 @@ MemorySnapshots::Header& MemorySnapshots::header(int slot) {
 
 bool MemorySnapshots::write(int generation, std::int64_t step, std::size_t bytes, const Write& write,
                             const Accepts& accepts) {
-  HOLDFAST_ASSERT(bytes <= capacity_bytes());
-  const bool first_is_newer = header(0).is_whole != 0 && (header(1).is_whole == 0 || header(0).step > header(1).step);
-  const int slot = first_is_newer ? 1 : 0;
-  Header& target = header(slot);
-  target.is_whole.store(0, std::memory_order_release);
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  std::byte* const begin = memory_.writable().data() + kPageBytes + static_cast<std::size_t>(slot) * capacity_bytes();
+  const std::span<std::byte> target = begin(bytes);
   DigestBuilder builder;
   for (std::size_t at = 0; at < bytes; at += kPieceBytes) {
-    const std::span<std::byte> piece(begin + at, std::min(bytes - at, kPieceBytes));
+    const std::span<std::byte> piece = target.subspan(at, std::min(bytes - at, kPieceBytes));
     write(at, piece);
     builder.update(piece);
   }
+  return commit(generation, step, builder.finish(), accepts);
+}
+
+std::span<std::byte> MemorySnapshots::begin(std::size_t bytes) {
+  HOLDFAST_ASSERT(bytes <= capacity_bytes());
+  const bool first_is_newer = header(0).is_whole != 0 && (header(1).is_whole == 0 || header(0).step > header(1).step);
+  open_slot_ = first_is_newer ? 1 : 0;
+  header(open_slot_).is_whole.store(0, std::memory_order_release);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  const std::size_t at = kPageBytes + static_cast<std::size_t>(open_slot_) * capacity_bytes();
+  open_bytes_ = memory_.writable().subspan(at, bytes);
+  return open_bytes_;
+}
+
+bool MemorySnapshots::finish(int generation, std::int64_t step, const Accepts& accepts) {
+  return commit(generation, step, digest(open_bytes_), accepts);
+}
+
+bool MemorySnapshots::commit(int generation, std::int64_t step, const Digest& digest, const Accepts& accepts) {
+  Header& target = header(open_slot_);
   target.step = step;
-  target.bytes = bytes;
+  target.bytes = open_bytes_.size();
   target.generation = generation;
-  target.digest = builder.finish();
-  if (accepts && !accepts({begin, bytes})) return false;
+  target.digest = digest;
+  if (accepts && !accepts(open_bytes_)) return false;
   target.is_whole.store(1, std::memory_order_release);
   return true;
 }

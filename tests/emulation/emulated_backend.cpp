@@ -4,6 +4,7 @@
 #include "compute/cuda/cuda_digester.h"
 #include "compute/cuda/cuda_dropout.h"
 #include "compute/cuda/cuda_kernels.h"
+#include "core/held_in_place.h"
 #include "gpu/support/gpu_test.h"
 
 namespace holdfast {
@@ -36,6 +37,9 @@ class EmulatedMemory final : public MemorySpace {
     return digester_.result();
   }
 
+  std::unique_ptr<HeldArrays> hold(std::span<const std::span<const float>> arrays) override {
+    return hold_in_place(*this, arrays, "it is the host's");
+  }
   void wait() override {}
   void set_time_limit(std::chrono::milliseconds) override {}
   void pin(std::span<std::byte>) override {}
@@ -71,6 +75,8 @@ class EmulatedBackend final : public compute::Backend {
   }
 
   void set_draws(const compute::Draws& draws) override { draws_.set(draws); }
+  void repeat(std::span<const std::uint64_t>, const std::function<void()>& queue) override { queue(); }
+  std::string repeat_obstacle() const override { return {}; }
   MemorySpace& memory() override { return memory_; }
   compute::DeviceKernels* device_kernels() override { return &kernels_; }
   std::string description() const override { return "kernels of a CUDA device on the host"; }

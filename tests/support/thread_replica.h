@@ -22,6 +22,8 @@ struct ThreadRun {
   std::vector<std::string> savepoint_copies{};
   std::shared_ptr<Supervision> supervision = std::make_shared<NoSupervision>();
   FileSystem* file_system = &posix_file_system();
+  std::string device = "cpu";
+  std::int64_t memory_snapshot_every = 0;
 };
 
 // Calls train(replica) on each rank. The first failure is rethrown.
@@ -41,6 +43,8 @@ inline void train_on_threads(const ThreadRun& run, const std::function<void(Repl
     place->collective_timeout = std::chrono::seconds(60);
     place->supervision = run.supervision;
     place->file_system = run.file_system;
+    place->device = run.device;
+    place->memory_snapshot_every = run.memory_snapshot_every;
     place->connect = [&group](const MemoryCommunicatorShape& shape) { return group.connect(shape); };
     Replica replica(std::move(place));
     train(replica);

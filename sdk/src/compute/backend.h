@@ -10,7 +10,9 @@
 // machines of the same description(). What fails is thrown as Error naming operation and shape.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "compute/device_kernels.h"
@@ -189,6 +191,14 @@ class Backend {
 
   // Of the passes that follow.
   virtual void set_draws(const Draws& draws) = 0;
+
+  // Does what `queue` asks of this back end and of its memory space, in which it must not wait, allocate, make
+  // operations or set draws. A device may record that, and do the same without calling `queue` where it is asked again
+  // with an equal key: the same operations on the same arrays, with whatever these hold by then. So all that `queue`
+  // depends on must be in the key, but for the draws. What it throws is passed on.
+  virtual void repeat(std::span<const std::uint64_t> key, const std::function<void()>& queue) = 0;
+  // Why the device could not record what it was given, and calls `queue` each time instead; empty where it can.
+  virtual std::string repeat_obstacle() const = 0;
 
   // Which the back end may share with others; both outlive all arrays and operations.
   virtual MemorySpace& memory() = 0;

@@ -71,6 +71,9 @@ class DeviceKernels {
   virtual void update_moving(const float* sums, const float* count, std::size_t floats, float momentum,
                              float* moving) = 0;
 
+  // *found has no bit set where all elements are finite.
+  virtual void find_not_finite(const float* array, std::size_t floats, float* found) = 0;
+
   struct Gap {
     std::size_t begin = 0;  // in floats
     std::size_t end = 0;
@@ -79,7 +82,7 @@ class DeviceKernels {
   virtual void clear(std::span<const Gap> gaps, float* arena) = 0;
 
   // Waits, and throws Error{invalid_argument} naming the first sample with a target that no sample can have, of any
-  // loss since the last check.
+  // loss since the last check; the sum of such a loss is not a number.
   virtual void check() = 0;
 };
 

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <new>
 
+#include "core/held_in_place.h"
 #include "holdfast/base/error.h"
 
 namespace holdfast {
@@ -62,6 +63,10 @@ class HostMemory final : public MemorySpace {
     DigestBuilder builder;
     for (const std::span<const float> array : arrays) builder.update(std::as_bytes(array));
     return builder.finish();
+  }
+
+  std::unique_ptr<HeldArrays> hold(std::span<const std::span<const float>> arrays) override {
+    return hold_in_place(*this, arrays, "they lie in the host's memory");
   }
 
   void wait() override {}

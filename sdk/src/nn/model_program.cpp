@@ -17,6 +17,10 @@ static std::size_t elements(const Shape& shape, std::int64_t samples) {
   return static_cast<std::size_t>(shape.with_batch(samples).element_count());
 }
 
+static std::uint64_t address_of(const float* array) {
+  return reinterpret_cast<std::uintptr_t>(array);
+}
+
 static std::vector<compute::DeviceKernels::Gap> padding_of(const ArenaLayout& layout) {
   std::vector<compute::DeviceKernels::Gap> gaps;
   std::size_t end = 0;  // of the entry before
@@ -46,9 +50,9 @@ ModelProgram::ModelProgram(const Sequential& model, int threads)
 
 ModelProgram::~ModelProgram() = default;
 
-std::shared_ptr<ModelPlan> ModelProgram::plan(std::int64_t samples, bool is_training) {
-  const auto found = std::find_if(plans_.begin(), plans_.end(), [&](const auto& plan) {
-    return plan->samples() == samples && plan->is_training() == is_training;
+const ModelProgram::NumberedPlan& ModelProgram::plan(std::int64_t samples, bool is_training) {
+  const auto found = std::find_if(plans_.begin(), plans_.end(), [&](const NumberedPlan& numbered) {
+    return numbered.plan->samples() == samples && numbered.plan->is_training() == is_training;
   });
   if (found != plans_.end()) {
     plans_.splice(plans_.begin(), plans_, found);
@@ -62,19 +66,35 @@ std::shared_ptr<ModelPlan> ModelProgram::plan(std::int64_t samples, bool is_trai
     gradients_b_.grow_to(plan->gradient_floats());
   }
   if (plans_.size() == kPlansKept) plans_.pop_back();
-  plans_.push_front(plan);
-  return plan;
+  plans_.push_front({.plan = std::move(plan), .number = plans_made_++});
+  return plans_.front();
+}
+
+std::vector<std::uint64_t> ModelProgram::prepare_training(std::int64_t samples, const Draws& draws) {
+  const std::uint64_t number = plan(samples, true).number;
+  backend_->set_draws(draws);
+  return {number, address_of(training_activations_.data()), address_of(gradients_a_.data()),
+          address_of(gradients_b_.data())};
+}
+
+std::vector<std::uint64_t> ModelProgram::prepare_inference(std::int64_t samples) {
+  return {plan(samples, false).number, address_of(inference_activations_.data())};
 }
 
 std::span<const float> ModelProgram::forward_training(std::span<const float> features, std::int64_t samples,
                                                       std::span<const float> parameters, const Draws& draws) {
+  if (samples > 0) prepare_training(samples, draws);
+  return forward_training(features, samples, parameters);
+}
+
+std::span<const float> ModelProgram::forward_training(std::span<const float> features, std::int64_t samples,
+                                                      std::span<const float> parameters) {
   HOLDFAST_ASSERT(samples >= 0 && features.size() == elements(model_.input_shape(), samples));
   HOLDFAST_ASSERT(parameters.size() == model_.parameters().float_count());
-  last_plan_ = samples == 0 ? nullptr : plan(samples, true);
+  last_plan_ = samples == 0 ? nullptr : plan(samples, true).plan;
   last_features_ = features;
   last_samples_ = samples;
   if (samples == 0) return {};
-  backend_->set_draws(draws);
   const ForwardPass pass = {.parameters = parameters.data(), .before_layer = before_layer_};
   const float* const output = last_plan_->forward(pass, features.data(), training_activations_.data());
   return {output, elements(model_.output_shape(), samples)};
@@ -88,7 +108,7 @@ std::span<const float> ModelProgram::forward_inference(std::span<const float> fe
   HOLDFAST_ASSERT(buffers.size() == model_.buffers().float_count());
   if (samples == 0) return {};
   const ForwardPass pass = {.parameters = parameters.data(), .buffers = buffers.data(), .before_layer = before_layer_};
-  const auto inference = plan(samples, false);
+  const std::shared_ptr<ModelPlan> inference = plan(samples, false).plan;
   const float* const output = inference->forward(pass, features.data(), inference_activations_.data());
   return {output, elements(model_.output_shape(), samples)};
 }

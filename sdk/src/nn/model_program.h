@@ -32,6 +32,12 @@ class ModelProgram {
   ModelProgram(const Sequential& model, int threads);
   ~ModelProgram();
 
+  // What passes of so many samples need is made; until another number is prepared they only queue work, and may be
+  // repeated (compute::Backend::repeat()) under the numbers that are returned and those of the arrays that they are
+  // given. The draws are those of the training that follows. At least one sample.
+  std::vector<std::uint64_t> prepare_training(std::int64_t samples, const Draws& draws);
+  std::vector<std::uint64_t> prepare_inference(std::int64_t samples);
+
   // All arrays lie in the back end's memory space. Those of parameters, gradients and buffers are arenas of the model's
   // layouts. `features` is [samples,
   // input...]; what is returned is [samples, output...], valid until the next forward pass. No samples are fine and
@@ -40,6 +46,9 @@ class ModelProgram {
   // The features are not copied: they must stay as they are until backward() has returned.
   std::span<const float> forward_training(std::span<const float> features, std::int64_t samples,
                                           std::span<const float> parameters, const Draws& draws);
+  // With what was prepared.
+  std::span<const float> forward_training(std::span<const float> features, std::int64_t samples,
+                                          std::span<const float> parameters);
   std::span<const float> forward_inference(std::span<const float> features, std::int64_t samples,
                                            std::span<const float> parameters, std::span<const float> buffers);
 
@@ -61,7 +70,12 @@ class ModelProgram {
   std::string arithmetic() const { return backend_->description(); }
 
  private:
-  std::shared_ptr<ModelPlan> plan(std::int64_t samples, bool is_training);
+  struct NumberedPlan {
+    std::shared_ptr<ModelPlan> plan;
+    std::uint64_t number = 0;  // no other one ever has it
+  };
+
+  const NumberedPlan& plan(std::int64_t samples, bool is_training);
   void clear_padding(std::span<float> gradients) const;
   std::vector<std::span<float>> buffers_of(const SequentialLayer& layer, std::span<float> buffers) const;
 
@@ -70,7 +84,8 @@ class ModelProgram {
   const std::size_t contribution_count_;
   const std::vector<compute::DeviceKernels::Gap> padding_;  // of the model's parameters
   BeforeLayer before_layer_ = [] {};
-  std::list<std::shared_ptr<ModelPlan>> plans_;  // most recent first
+  std::list<NumberedPlan> plans_;  // most recent first
+  std::uint64_t plans_made_ = 0;
 
   // Shared by all plans. Training has its own, so that an inference between its two passes does no harm.
   compute::GrowingFloats training_activations_;

@@ -112,6 +112,7 @@ FitResult Trainer::Session::fit(const Dataset& data, const FitOptions& options) 
   begin_fit(context, options);
   carry_through(call, [&] { continue_fit(call, context, data, options); });
   running_fit_ = nullptr;
+  memory_keeper_.finish();
   if (place_->rank == 0) act_and_tell(options, [&] { flush_savepoints(); });
   trainable_.on_fit_end();
   return {record_of(call).results, record_of(call).history};
@@ -173,7 +174,8 @@ void Trainer::Session::continue_fit(std::size_t call, FitContext& context, const
 StepRunner::Outcome Trainer::Session::compute_step(const Batch& batch, const Dataset& data, const FitOptions& options) {
   const bool is_disputed = dispute_ && dispute_->step == state_.step + 1;
   const bool is_due =
-      place_->rank == 0 && memory_schedule_.is_due(state_.step + 1, MemorySnapshotSchedule::Clock::now());
+      place_->rank == 0 &&
+      memory_schedule_.is_due(state_.step + 1, MemorySnapshotSchedule::Clock::now(), memory_keeper_.is_busy());
   const auto load = [&](ShardRange shards) {
     return LoadedShards(data, place_->seed, place_->shards, shards.begin, shards.end, batch.epoch, batch.index);
   };
@@ -299,7 +301,9 @@ bool Trainer::Session::submit_requested_savepoint(int number,
 }
 
 void Trainer::Session::keep_in_memory(const FitOptions& options) {
+  if (const auto times = memory_keeper_.take_finished()) memory_schedule_.written(times->begin, times->end);
   if (!std::exchange(is_comparison_requested_, false) || place_->run_directory.empty()) return;
+  if (!trainable_.memory().is_host()) return keep_devices_state(options);
   const auto begin = MemorySnapshotSchedule::Clock::now();
   agree();
   if (place_->rank != 0) return;
@@ -314,6 +318,23 @@ void Trainer::Session::keep_in_memory(const FitOptions& options) {
     return *copied == agreed_;
   });
   if (copied) require_unchanged(*copied);
+  memory_schedule_.taken(begin, MemorySnapshotSchedule::Clock::now());
+}
+
+// What the replicas compare is what is on its way to the host: what happens to the state meanwhile is a matter of the
+// next comparison. Who has nobody to compare with does not wait for the digest.
+void Trainer::Session::keep_devices_state(const FitOptions& options) {
+  if (place_->rank != 0) return agree();
+  supervision_.enter(TrainingPhase::saving, state_.step);
+  memory_keeper_.finish();
+  const auto begin = MemorySnapshotSchedule::Clock::now();
+  runner_->reach_with_state(FaultPoint::snapshot, state_.step);
+  collect_callback_states(options);
+  StateImage image = image_of(state_, trainable_);
+  const std::shared_ptr<HeldArrays> held = hold(image.arrays);
+  if (place_->size > 1 || dispute_) agree(held->digest());
+  memory_keeper_.keep({.step = state_.step, .header = image.header, .arrays = image.arrays, .held = held},
+                      trainable_.memory());
   memory_schedule_.taken(begin, MemorySnapshotSchedule::Clock::now());
 }
 

@@ -1,9 +1,15 @@
 #include "train/model_trainable.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "holdfast/base/error.h"
+#include "holdfast/base/log.h"
 
 namespace holdfast {
 namespace {
@@ -14,6 +20,14 @@ void append_spans(const ArenaLayout& layout, std::span<float> arena, const std::
     spans.push_back(
         {prefix + layout.entries()[entry].name, kind, layout.entries()[entry].shape, layout.view(arena, entry)});
   }
+}
+
+std::uint64_t address_of(const float* array) {
+  return reinterpret_cast<std::uintptr_t>(array);
+}
+
+std::size_t elements(const Shape& shape, std::int64_t samples) {
+  return static_cast<std::size_t>(shape.with_batch(samples).element_count());
 }
 
 }  // namespace
@@ -150,7 +164,6 @@ void ModelTrainable::evaluate_on(compute::DeviceKernels& device, WorkerState& st
                                  std::span<const float> outputs, const float* targets, float scale, float* gradient,
                                  std::span<float> sums) const {
   if (batch.samples == 0) return std::fill(sums.begin(), sums.end(), 0.0F);
-  state.device_shard->sums.grow_to(sums.size());
   DeviceBatch on_device{.outputs = outputs.data(),
                         .targets = targets,
                         .samples = batch.samples,
@@ -163,36 +176,91 @@ void ModelTrainable::evaluate_on(compute::DeviceKernels& device, WorkerState& st
   }
 }
 
+// The key names all that the passes depend on but what is the same for all of them: parameters, loss and metrics.
+void ModelTrainable::repeat(WorkerState& state, const ShardBatch& batch, std::vector<std::uint64_t> key,
+                            const std::function<void()>& queue) {
+  batch.check_cancelled();
+  compute::Backend& backend = state.program->backend();
+  const auto add = [&](const float* array) { key.push_back(address_of(array)); };
+  if (state.device_shard) {
+    add(state.device_shard->features.data());
+    add(state.device_shard->targets.data());
+    add(state.device_shard->sums.data());
+  }
+  add(state.output_gradient.data());
+  key.push_back(static_cast<std::uint64_t>(batch.samples));
+  key.push_back(static_cast<std::uint64_t>(batch.batch_samples));
+  backend.repeat(key, queue);
+  if (has_told_obstacle_ || backend.repeat_obstacle().empty()) return;
+  has_told_obstacle_ = true;
+  log(LogLevel::warning, "steps are queued kernel by kernel, with the same bits, since " + memory().device() +
+                             " cannot record them: " + backend.repeat_obstacle());
+}
+
+void ModelTrainable::queue_gradients(WorkerState& state, const ShardBatch& batch, std::span<const float> features,
+                                     std::span<const float> targets, std::span<float> gradients,
+                                     std::span<float> sums) {
+  const std::span<const float> outputs = state.program->forward_training(features, batch.samples, parameters_.span());
+  float* const output_gradient = state.output_gradient.data();
+  evaluate(state, batch, outputs, targets, 1.0F / static_cast<float>(batch.batch_samples), output_gradient, sums);
+  state.program->backward({output_gradient, outputs.size()}, parameters_.span(), gradients.first(parameters_.size),
+                          gradients.subspan(parameters_.size));
+}
+
 void ModelTrainable::compute_gradients(const ShardBatch& batch, GradientSink& sink, std::span<float> sums) {
   WorkerState& state = worker(batch);
   const Inputs in = inputs(state, batch);
-  const std::span<const float> outputs =
-      state.program->forward_training(in.features, batch.samples, parameters_.span(),
-                                      {.seed = batch.seed, .step = batch.step, .first_sample = batch.first_sample});
-  state.output_gradient.grow_to(outputs.size());
-  float* const output_gradient = state.output_gradient.data();
-  evaluate(state, batch, outputs, in.targets, 1.0F / static_cast<float>(batch.batch_samples), output_gradient, sums);
   const std::span<float> gradients = sink.gradients();
-  state.program->backward({output_gradient, outputs.size()}, parameters_.span(), gradients.first(parameters_.size),
-                          gradients.subspan(parameters_.size));
-  fetch_sums(state, batch, sums);
+  compute::DeviceKernels* const device = state.program->backend().device_kernels();
+  const bool looks = device != nullptr && batch.samples > 0 && sink.asks_if_finite();
+  const auto queue = [&] {
+    queue_gradients(state, batch, in.features, in.targets, gradients, sums);
+    if (looks)
+      device->find_not_finite(gradients.data(), gradients.size(), state.device_shard->sums.data() + sums.size());
+  };
+  if (batch.samples == 0) {
+    queue();
+  } else {
+    std::vector<std::uint64_t> key = state.program->prepare_training(
+        batch.samples, {.seed = batch.seed, .step = batch.step, .first_sample = batch.first_sample});
+    key.push_back(address_of(gradients.data()));
+    key.push_back(looks ? 1 : 0);
+    state.output_gradient.grow_to(elements(model_.output_shape(), batch.samples));
+    if (state.device_shard) state.device_shard->sums.grow_to(sums.size() + 1);
+    repeat(state, batch, std::move(key), queue);
+  }
+  const bool is_finite = fetch_sums(state, batch, sums);
+  if (looks) sink.set_finite(is_finite);
   sink.ready(0, gradients.size());
 }
 
 void ModelTrainable::compute_sums(const ShardBatch& batch, std::span<float> sums) {
   WorkerState& state = worker(batch);
   const Inputs in = inputs(state, batch);
-  const std::span<const float> outputs =
-      state.program->forward_inference(in.features, batch.samples, parameters_.span(), buffers_.span());
-  evaluate(state, batch, outputs, in.targets, 1.0F, nullptr, sums);
+  const auto queue = [&] {
+    const std::span<const float> outputs =
+        state.program->forward_inference(in.features, batch.samples, parameters_.span(), buffers_.span());
+    evaluate(state, batch, outputs, in.targets, 1.0F, nullptr, sums);
+  };
+  if (batch.samples == 0) {
+    queue();
+  } else {
+    std::vector<std::uint64_t> key = state.program->prepare_inference(batch.samples);
+    if (state.device_shard) state.device_shard->sums.grow_to(sums.size() + 1);
+    repeat(state, batch, std::move(key), queue);
+  }
   fetch_sums(state, batch, sums);
 }
 
-// Behind everything that was queued for the shard: waited for once.
-void ModelTrainable::fetch_sums(WorkerState& state, const ShardBatch& batch, std::span<float> sums) const {
-  if (!state.device_shard || batch.samples == 0) return;
-  state.program->backend().memory().copy_to_host({state.device_shard->sums.data(), sums.size()}, sums);
-  state.program->backend().device_kernels()->check();
+// Behind everything that was queued for the shard: waited for once. A target that no sample can have makes the loss no
+// number, so that nobody needs to look for one otherwise.
+bool ModelTrainable::fetch_sums(WorkerState& state, const ShardBatch& batch, std::span<float> sums) const {
+  if (!state.device_shard || batch.samples == 0) return true;
+  std::vector<float> fetched(sums.size() + 1);
+  state.program->backend().memory().copy_to_host({state.device_shard->sums.data(), fetched.size()}, fetched);
+  std::copy_n(fetched.begin(), sums.size(), sums.begin());
+  if (std::isnan(sums[0])) state.program->backend().device_kernels()->check();
+  return std::bit_cast<std::uint32_t>(fetched.back()) == 0;
 }
 
 void ModelTrainable::predict(const ShardBatch& batch, std::span<float> outputs) {
@@ -212,7 +280,12 @@ void ModelTrainable::apply_update(const Update& update) {
   } else {
     optimizer_->update(update.step, parameters_.span(), gradients, slots);
   }
-  program.update_buffers(update.gradients.subspan(parameters_.size), buffers_.span());
+  const std::span<const float> contributions = update.gradients.subspan(parameters_.size);
+  if (contributions.empty()) return;
+  // One pass for each layer's statistics, always the same. No plan of a shard has this number.
+  constexpr std::uint64_t kBuffers = std::numeric_limits<std::uint64_t>::max();
+  const std::array<std::uint64_t, 2> key{kBuffers, address_of(contributions.data())};
+  program.backend().repeat(key, [&] { program.update_buffers(contributions, buffers_.span()); });
 }
 
 void ModelTrainable::on_fit_end() {

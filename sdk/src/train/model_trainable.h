@@ -46,7 +46,7 @@ class ModelTrainable final : public Trainable {
   struct DeviceShard {
     compute::GrowingFloats features;
     compute::GrowingFloats targets;
-    compute::GrowingFloats sums;
+    compute::GrowingFloats sums;  // and, behind them, whether a gradient is not finite
   };
   struct WorkerState {
     std::unique_ptr<ModelProgram> program;
@@ -55,6 +55,11 @@ class ModelTrainable final : public Trainable {
   };
 
   void allocate();
+  // Queues a shard's passes, or has the device repeat what it has recorded of them.
+  void repeat(WorkerState& state, const ShardBatch& batch, std::vector<std::uint64_t> key,
+              const std::function<void()>& queue);
+  void queue_gradients(WorkerState& state, const ShardBatch& batch, std::span<const float> features,
+                       std::span<const float> targets, std::span<float> gradients, std::span<float> sums);
   WorkerState& worker(const ShardBatch& batch);
   // The shard's features and targets where the worker computes.
   struct Inputs {
@@ -69,7 +74,8 @@ class ModelTrainable final : public Trainable {
                    std::span<const float> outputs, const float* targets, float scale, float* gradient,
                    std::span<float> sums) const;
 
-  void fetch_sums(WorkerState& state, const ShardBatch& batch, std::span<float> sums) const;
+  // Whether all gradients are finite, where the device has looked for that.
+  bool fetch_sums(WorkerState& state, const ShardBatch& batch, std::span<float> sums) const;
 
   Sequential model_;
   const bool has_given_weights_;
@@ -78,6 +84,7 @@ class ModelTrainable final : public Trainable {
   const std::vector<std::shared_ptr<const Metric>> metrics_;
 
   std::vector<WorkerState> workers_;
+  bool has_told_obstacle_ = false;  // why the device does not record
   // In memory(), made by the first prepare().
   struct Arena {
     std::shared_ptr<float[]> floats;

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -39,6 +40,15 @@ enum class FaultPoint {
 };
 enum class FaultTarget { loss, gradient, weight, slot };
 
+// Where a state of so many bytes is kept beyond the end of this process.
+struct OutlivingMemory {
+  std::span<std::byte> bytes;     // for the state
+  std::span<std::byte> all;       // what they are part of: the same for states one after the other, mostly
+  std::shared_ptr<void> mapping;  // of all that; it is there as long as somebody holds this
+  // Once the bytes are written: reads them all, and keeps the state unless `accepts` refuses them. Any thread.
+  std::function<bool(const std::function<bool(std::span<const std::byte>)>& accepts)> keep;
+};
+
 // What training tells, and asks of, whoever supervises this replica. Any thread.
 class Supervision {
  public:
@@ -68,6 +78,8 @@ class Supervision {
   using Write = std::function<void(std::size_t begin, std::span<std::byte> piece)>;
   using Accepts = std::function<bool(std::span<const std::byte> copied)>;
   virtual void keep_in_memory(std::int64_t step, std::size_t bytes, const Write& write, const Accepts& accepts) = 0;
+  // The same for a state that somebody else copies there meanwhile: one at a time.
+  virtual std::optional<OutlivingMemory> begin_in_memory(std::int64_t step, std::size_t bytes) = 0;
   // Calls `read` with the newest state that any process kept so and that is whole; false where there is none.
   virtual bool read_from_memory(const std::function<void(std::span<const std::byte>)>& read) = 0;
   // A line for the run's journal.
@@ -89,6 +101,7 @@ class NoSupervision : public Supervision {
   void report_no_savepoint(int, const std::string&) override {}
   void count_samples(std::int64_t) override {}
   void keep_in_memory(std::int64_t, std::size_t, const Write&, const Accepts&) override {}
+  std::optional<OutlivingMemory> begin_in_memory(std::int64_t, std::size_t) override { return std::nullopt; }
   bool read_from_memory(const std::function<void(std::span<const std::byte>)>&) override { return false; }
   void report_event(const std::string&, const std::string&) override {}
 };

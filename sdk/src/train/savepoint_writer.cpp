@@ -139,19 +139,8 @@ void SavepointWriter::serve() {
     if (is_stopping_) return;
     const Work& work = requests_.front();  // a deque's push_back leaves references alone
     lock.unlock();
-    std::exception_ptr failure;
-    try {
-      save(work);
-    } catch (...) {
-      failure = std::current_exception();
-      SavepointEvent event = event_of(SavepointEvent::Kind::failed, work.request.path, work.request.step);
-      event.why = what_of(failure);
-      tell(event);
-      if (work.request.when_failed) {
-        work.request.when_failed(event.why);
-        failure = nullptr;
-      }
-    }
+    std::exception_ptr failure = arrive(work);
+    if (!failure) failure = save(work);
     lock.lock();
     if (failure && !failure_) failure_ = failure;
     requests_.pop_front();
@@ -159,9 +148,32 @@ void SavepointWriter::serve() {
   }
 }
 
-void SavepointWriter::save(const Work& work) {
-  write(work);
-  if (work.request.options.when_durable) work.request.options.when_durable();
+std::exception_ptr SavepointWriter::arrive(const Work& work) noexcept {
+  try {
+    if (work.snapshot.arrive) work.snapshot.arrive();
+    return nullptr;
+  } catch (...) {
+    tell_failure(work, std::current_exception());
+    return std::current_exception();
+  }
+}
+
+std::exception_ptr SavepointWriter::save(const Work& work) noexcept {
+  try {
+    write(work);
+    if (work.request.options.when_durable) work.request.options.when_durable();
+    return nullptr;
+  } catch (...) {
+    tell_failure(work, std::current_exception());
+    return work.request.when_failed ? nullptr : std::current_exception();
+  }
+}
+
+void SavepointWriter::tell_failure(const Work& work, const std::exception_ptr& failure) {
+  SavepointEvent event = event_of(SavepointEvent::Kind::failed, work.request.path, work.request.step);
+  event.why = what_of(failure);
+  tell(event);
+  if (work.request.when_failed) work.request.when_failed(event.why);
 }
 
 void SavepointWriter::write(const Work& work) {

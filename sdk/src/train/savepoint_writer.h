@@ -26,7 +26,8 @@ class SavepointWriter {
     std::int64_t step = 0;
     std::function<Snapshot()> take_snapshot;  // called by submit(), only once there is a place for it
     SaveOptions options{};
-    // Called on the writer's thread instead of what a failed write does otherwise: it is rethrown to nobody.
+    // Called on the writer's thread instead of what a failed write does otherwise: it is rethrown to nobody. A state
+    // that does not arrive is no failure of the write, and rethrown all the same.
     std::function<void(const std::string& why)> when_failed{};
   };
   // Called on whichever thread it happens.
@@ -66,8 +67,10 @@ class SavepointWriter {
 
   // Writer's thread.
   void serve();
+  std::exception_ptr arrive(const Work& work) noexcept;
+  std::exception_ptr save(const Work& work) noexcept;
+  void tell_failure(const Work& work, const std::exception_ptr& failure);
   void write(const Work& work);
-  void save(const Work& work);
   SavepointCompression compression_of(const Work& work);
   // Any thread, without mutex_.
   void tell(SavepointEvent event);

@@ -26,6 +26,7 @@ Trainer::Session::Session(Replica& replica, std::unique_ptr<Trainable> owned, Tr
       trainable_(trainable),
       supervision_(*place_->supervision),
       memory_schedule_(claim(*place_).memory_snapshot_every),
+      memory_keeper_(supervision_),
       savepoint_journal_(supervision_),
       writer_(*place_->file_system, [this](const SavepointEvent& event) { savepoint_journal_.note(event); }) {
   supervision_.enter(TrainingPhase::starting, 0);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "holdfast/train/trainer.h"
+#include "train/memory_snapshot_keeper.h"
 #include "train/memory_snapshot_schedule.h"
 #include "train/place.h"
 #include "train/savepoint_journal.h"
@@ -103,6 +104,7 @@ class Trainer::Session {
   // All ranks at the same point: throws RollBack unless all hold the same state, and the Error of a replica that was
   // wrong before.
   void agree();
+  void agree(const Digest& own);
   void require_unchanged(const Digest& copied) const;
   Snapshot agreed(Snapshot snapshot) const;
   void settle_dispute(const Digest& agreed);
@@ -120,6 +122,9 @@ class Trainer::Session {
   bool submit_savepoint(const std::string& path, SaveOptions options,
                         std::function<void(const std::string& why)> when_failed = {});
   bool submit(SavepointWriter::Request request);
+  // The state that was agreed on, for the writer.
+  Snapshot snapshot_to_save();
+  std::shared_ptr<HeldArrays> hold(std::span<const std::span<const float>> arrays);
   void flush_savepoints();
   void save_before_stop();
   // Who goes on although a stop's savepoint was not durable in time must not change what is still being written.
@@ -138,6 +143,7 @@ class Trainer::Session {
   std::string callback_key(const Callback& callback) const;
   void collect_callback_states(const FitOptions& options);
   void keep_in_memory(const FitOptions& options);
+  void keep_devices_state(const FitOptions& options);
   void save_pending(FitContext& context, const FitOptions& options);
   void while_storage_fails(const std::function<void()>& act);
   // What somebody outside asked for, at the same step on every rank. Training goes on, whatever becomes of it.
@@ -181,6 +187,8 @@ class Trainer::Session {
   int prepared_workers_ = 0;
   std::optional<StepRunner> runner_;  // of the newest generation
   MemorySnapshotSchedule memory_schedule_;
+  MemorySnapshotKeeper memory_keeper_;  // of states on devices
+  bool has_told_obstacle_ = false;      // why these stop training
   SavepointJournal savepoint_journal_;
   SavepointWriter writer_;
 };

@@ -18,7 +18,10 @@ Digest Trainer::Session::state_digest() const {
 
 void Trainer::Session::agree() {
   supervision_.enter(TrainingPhase::saving, state_.step);
-  const Digest own = state_digest();
+  agree(state_digest());
+}
+
+void Trainer::Session::agree(const Digest& own) {
   agreed_ = own;
   if (place_->size == 1 && !dispute_) return;
   supervision_.enter(TrainingPhase::waiting_for_peers, state_.step);

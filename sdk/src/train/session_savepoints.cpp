@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "holdfast/base/log.h"
 #include "train/resume.h"
 #include "train/session.h"
 
@@ -25,9 +26,29 @@ bool Trainer::Session::submit_savepoint(const std::string& path, SaveOptions opt
   if (options.threads == 0) options.threads = place_->saving_threads;
   return submit({.path = path,
                  .step = state_.step,
-                 .take_snapshot = [this] { return agreed(take_snapshot(state_, trainable_)); },
+                 .take_snapshot = [this] { return snapshot_to_save(); },
                  .options = std::move(options),
                  .when_failed = std::move(when_failed)});
+}
+
+// From a device it comes while training goes on.
+Snapshot Trainer::Session::snapshot_to_save() {
+  if (trainable_.memory().is_host()) return agreed(take_snapshot(state_, trainable_));
+  std::vector<std::span<const float>> arrays;
+  for (const StateSpan& span : trainable_.state()) arrays.push_back(span.values);
+  const std::shared_ptr<HeldArrays> held = hold(arrays);
+  require_unchanged(held->digest());
+  return send_snapshot(state_, trainable_, held);
+}
+
+std::shared_ptr<HeldArrays> Trainer::Session::hold(std::span<const std::span<const float>> arrays) {
+  std::shared_ptr<HeldArrays> held = trainable_.memory().hold(arrays);
+  const std::string obstacle = held->obstacle();
+  if (!obstacle.empty() && !std::exchange(has_told_obstacle_, true)) {
+    log(LogLevel::warning, "replica " + std::to_string(place_->rank) +
+                               ": training stands still while its state is copied to the host: " + obstacle);
+  }
+  return held;
 }
 
 bool Trainer::Session::submit(SavepointWriter::Request request) {

@@ -93,6 +93,27 @@ Snapshot take_snapshot(const TrainState& state, Trainable& trainable) {
   return snapshot;
 }
 
+Snapshot send_snapshot(const TrainState& state, Trainable& trainable, const std::shared_ptr<HeldArrays>& held) {
+  Snapshot snapshot{.state = state, .arrays = {}};
+  std::vector<std::span<float>> arrays;
+  for (const StateSpan& span : trainable.state()) arrays.push_back(snapshot.add(span.name, span.shape));
+  held->begin_copy(arrays);
+  snapshot.arrive = [held, arrays, step = state.step] {
+    held->finish_copy();
+    DigestBuilder arrived;
+    for (const std::span<float> array : arrays) arrived.update(std::as_bytes(array));
+    require_arrived(step, held->digest(), arrived.finish());
+  };
+  return snapshot;
+}
+
+void require_arrived(std::int64_t step, const Digest& held, const Digest& arrived) {
+  if (arrived == held) return;
+  throw Error(ErrorCode::diverged,
+              "the state of step " + std::to_string(step) + " was " + held.hex() + " on the device, and " +
+                  arrived.hex() + " when it had been copied to the host; one of the two, or the link, is defective");
+}
+
 Snapshot view_of(const TrainState& state, Trainable& trainable) {
   if (!trainable.memory().is_host()) return take_snapshot(state, trainable);
   Snapshot snapshot{.state = state, .arrays = {}};

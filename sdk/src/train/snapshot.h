@@ -29,6 +29,9 @@ struct Snapshot {
   std::vector<SnapshotArray> arrays;
   // What the arrays view, where it is not somebody else's. Goes with the snapshot when that is moved.
   std::vector<std::unique_ptr<float[]>> memory{};
+  // Where they are still on their way from a device: blocks until they are there, within that device's time limit. To
+  // be called once, on any thread, before the arrays are read.
+  std::function<void()> arrive{};
 
   // Another array, in memory of the snapshot, which nobody has written yet.
   std::span<float> add(std::string name, const Shape& shape);
@@ -36,6 +39,11 @@ struct Snapshot {
 
 // A copy.
 Snapshot take_snapshot(const TrainState& state, Trainable& trainable);
+// The same of a state on a device, still on its way: arrive() throws Error{diverged} where another one came than was
+// held.
+Snapshot send_snapshot(const TrainState& state, Trainable& trainable, const std::shared_ptr<HeldArrays>& held);
+// Throws Error{diverged} unless what was copied to the host is what the device held.
+void require_arrived(std::int64_t step, const Digest& held, const Digest& arrived);
 // No copy where the state lies in the host's memory: valid while the Trainable's state does not change.
 Snapshot view_of(const TrainState& state, Trainable& trainable);
 // Copies the arrays into the Trainable. Throws Error{incompatible} naming the first array that is missing, unknown or

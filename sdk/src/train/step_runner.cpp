@@ -83,11 +83,10 @@ StepRunner::Outcome StepRunner::train(const Batch& batch, std::int64_t step, con
   requests_comparison_ = options.requests_comparison;
   check_.reset();
   if (options.checked_shards > 0) return train_checked(batch, step, options);
-  const Sums reduced = sum_over_shards(batch, step);
-  return apply({.block = reduced, .is_finite = communicator_->was_finite()}, batch, step, options);
+  return apply(sum_over_shards(batch, step), batch, step, options);
 }
 
-Sums StepRunner::sum_over_shards(const Batch& batch, std::int64_t step) {
+StepRunner::Sum StepRunner::sum_over_shards(const Batch& batch, std::int64_t step) {
   Supervision& supervision = *place_.supervision;
   supervision.enter(TrainingPhase::computing, step);
   reach_with_state(FaultPoint::forward, step);
@@ -100,7 +99,24 @@ Sums StepRunner::sum_over_shards(const Batch& batch, std::int64_t step) {
     const Slot slot = communicator_->slots()[static_cast<std::size_t>(slots.front())];
     add_to_sum(report_of(*check_), check_->recomputations, slot.tail.subspan(sum_count_ + kVotes, kCheckFloats));
   }
-  return communicator_->reduce(slots, {.begin = 0, .end = block_floats_}, deadline());
+  return reduce(slots);
+}
+
+// The one shard of a device that trains alone.
+bool StepRunner::is_lone_shard() const {
+  return place_.size == 1 && local_.count() == 1 && !memory().is_host();
+}
+
+// It is the sum itself, and has been looked at.
+StepRunner::Sum StepRunner::reduce(std::span<const int> slots) {
+  const bool is_looked_at = is_lone_shard() && lone_shard_is_finite_.has_value();
+  const std::size_t begin = is_looked_at ? gradient_floats_ : 0;
+  Sum sum{.block = communicator_->reduce(slots, {.begin = begin, .end = block_floats_}, deadline())};
+  sum.is_finite = communicator_->was_finite();
+  if (!is_looked_at) return sum;
+  sum.block.gradients = communicator_->slots()[static_cast<std::size_t>(slots.front())].gradients;
+  sum.is_finite = sum.is_finite && *lone_shard_is_finite_;
+  return sum;
 }
 
 StepRunner::Outcome StepRunner::apply(const Sum& sum, const Batch& batch, std::int64_t step,
@@ -134,10 +150,10 @@ StepRunner::Outcome StepRunner::apply(const Sum& sum, const Batch& batch, std::i
 
 StepRunner::Outcome StepRunner::train_checked(const Batch& batch, std::int64_t step, const TrainOptions& options) {
   check_ = prepare_check(false, step, options);
-  const Sums reduced = sum_over_shards(batch, step);
-  if (is_agreed(check_floats(reduced.tail))) {
+  const Sum reduced = sum_over_shards(batch, step);
+  if (is_agreed(check_floats(reduced.block.tail))) {
     check_.reset();
-    return apply({.block = reduced, .is_finite = communicator_->was_finite()}, batch, step, options);
+    return apply(reduced, batch, step, options);
   }
   // Votes are not lost: who voted does so again.
   return train_again(gather_reports(), step, options);
@@ -149,8 +165,7 @@ StepRunner::Outcome StepRunner::train_again(const std::vector<CheckReport>& firs
                                             const TrainOptions& options) {
   check_ = prepare_check(true, step, options);
   const LoadedShards loaded = options.load(local_);
-  const Sums reduced = sum_over_shards(loaded.batch(), step);
-  const bool is_finite = communicator_->was_finite();
+  const auto [reduced, is_finite] = sum_over_shards(loaded.batch(), step);
   // The exchange of reports takes the memory of the sum.
   const std::shared_ptr<float[]> gradients = memory().allocate(gradient_floats_);
   memory().copy(reduced.gradients, {gradients.get(), gradient_floats_});
@@ -254,13 +269,15 @@ void StepRunner::reach_with_state(FaultPoint point, std::int64_t step) {
 }
 
 // What lies on a device is changed in a copy on the host.
-void StepRunner::corrupt(FaultPoint point, std::int64_t step, const std::function<Floats(FaultTarget)>& floats_of) {
+bool StepRunner::corrupt(FaultPoint point, std::int64_t step, const std::function<Floats(FaultTarget)>& floats_of) {
   struct Copy {
     std::span<float> original;
     std::vector<float> values;
   };
   std::list<Copy> copies;
+  bool is_changed = false;
   place_.supervision->corrupt(point, step, [&](FaultTarget target) {
+    is_changed = true;
     Floats floats = floats_of(target);
     for (const std::span<float> array : floats.in_memory) {
       if (memory().is_host()) {
@@ -274,6 +291,7 @@ void StepRunner::corrupt(FaultPoint point, std::int64_t step, const std::functio
     return floats.on_host;
   });
   for (const Copy& copy : copies) memory().copy_from_host(copy.values, copy.original);
+  return is_changed;
 }
 
 // An injected fault may make this replica a slow one.
@@ -323,9 +341,10 @@ void StepRunner::compute_shard(const Batch& batch, std::int64_t step, Mode mode,
   std::fill(slot.tail.begin(), slot.tail.end(), 0.0F);
   const std::span<float> sums = slot.tail.first(sum_count_);
   if (mode == Mode::train) {
-    compute_block(shard, slot);
+    std::optional<bool> is_finite = compute_block(shard, slot);
     place_.supervision->reach(FaultPoint::backward, step);
-    corrupt_shard(slot, step);
+    if (corrupt_shard(slot, step)) is_finite.reset();
+    if (is_lone_shard()) lone_shard_is_finite_ = is_finite;
     if (check_) check_->own_digests[static_cast<std::size_t>(index)] = digest_of(slot);
   } else {
     trainable_.compute_sums(shard, sums);
@@ -335,9 +354,9 @@ void StepRunner::compute_shard(const Batch& batch, std::int64_t step, Mode mode,
                          {.begin = mode == Mode::train ? 0 : gradient_floats_, .end = block_floats_});
 }
 
-void StepRunner::corrupt_shard(const Slot& slot, std::int64_t step) {
+bool StepRunner::corrupt_shard(const Slot& slot, std::int64_t step) {
   const std::span<float> gradients = slot.gradients.first(trainable_.gradient_count());
-  corrupt(FaultPoint::backward, step, [&](FaultTarget target) {
+  return corrupt(FaultPoint::backward, step, [&](FaultTarget target) {
     return target == FaultTarget::loss ? Floats{.on_host = {slot.tail.first(1)}} : Floats{.in_memory = {gradients}};
   });
 }
@@ -357,9 +376,9 @@ void StepRunner::recompute_shard(Recomputation& recomputation, std::int64_t step
 }
 
 // Gradients, padding and sums.
-void StepRunner::compute_block(const ShardBatch& shard, const Slot& block) {
+std::optional<bool> StepRunner::compute_block(const ShardBatch& shard, const Slot& block) {
   const std::size_t gradient_count = trainable_.gradient_count();
-  GradientSink sink(block.gradients.first(gradient_count));
+  GradientSink sink(block.gradients.first(gradient_count), is_lone_shard());
   trainable_.compute_gradients(shard, sink, block.tail.first(sum_count_));
   if (sink.ready_count() != gradient_count) {
     throw Error(ErrorCode::invalid_argument, "compute_gradients() declared " + std::to_string(sink.ready_count()) +
@@ -367,6 +386,7 @@ void StepRunner::compute_block(const ShardBatch& shard, const Slot& block) {
                                                  " floats ready; each must be, once");
   }
   memory().fill_zero(block.gradients.subspan(gradient_count));
+  return sink.is_finite();
 }
 
 Digest StepRunner::digest_of(const Slot& block) const {

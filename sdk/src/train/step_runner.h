@@ -100,16 +100,18 @@ class StepRunner {
     std::vector<std::span<float>> on_host{};
     std::vector<std::span<float>> in_memory{};
   };
-  void corrupt(FaultPoint point, std::int64_t step, const std::function<Floats(FaultTarget)>& floats_of);
-  void corrupt_shard(const Slot& slot, std::int64_t step);
+  // Whether something was changed.
+  bool corrupt(FaultPoint point, std::int64_t step, const std::function<Floats(FaultTarget)>& floats_of);
+  bool corrupt_shard(const Slot& slot, std::int64_t step);
   void compute_at_pace(const Batch& batch, std::int64_t step);
-  Sums sum_over_shards(const Batch& batch, std::int64_t step);
-
   // A sum over all shards, complete on every rank, before anybody has applied it.
   struct Sum {
     Sums block;
     bool is_finite = true;
   };
+  Sum sum_over_shards(const Batch& batch, std::int64_t step);
+  Sum reduce(std::span<const int> slots);
+  bool is_lone_shard() const;
   Outcome apply(const Sum& sum, const Batch& batch, std::int64_t step, const TrainOptions& options);
 
   Outcome train_checked(const Batch& batch, std::int64_t step, const TrainOptions& options);
@@ -124,7 +126,8 @@ class StepRunner {
   void compute_shard(const Batch& batch, std::int64_t step, Mode mode, int worker, int index);
   void check_cancelled() const;
   void recompute_shard(Recomputation& recomputation, std::int64_t step, int worker);
-  void compute_block(const ShardBatch& shard, const Slot& block);
+  // Whether its gradients are finite, where the Trainable has looked.
+  std::optional<bool> compute_block(const ShardBatch& shard, const Slot& block);
   ShardBatch shard_batch(const Batch& batch, std::size_t index, std::int64_t step, int worker) const;
   Digest digest_of(const Slot& block) const;
   void vote(std::span<float> tail) const;
@@ -133,6 +136,7 @@ class StepRunner {
   // In the step that is being computed.
   bool requests_comparison_ = false;
   std::optional<Check> check_;
+  std::optional<bool> lone_shard_is_finite_;  // of a rank that has no other, where it is known
 
   Replica::Place& place_;
   Trainable& trainable_;

@@ -313,14 +313,17 @@ class WorkerSupervision final : public Supervision {
   void report_no_savepoint(int number, const std::string& why) override { worker_.report_no_savepoint(number, why); }
   void count_samples(std::int64_t samples) override { worker_.count_samples(samples); }
   void keep_in_memory(std::int64_t step, std::size_t bytes, const Write& write, const Accepts& accepts) override;
+  std::optional<OutlivingMemory> begin_in_memory(std::int64_t step, std::size_t bytes) override;
   bool read_from_memory(const std::function<void(std::span<const std::byte>)>& read) override;
   void report_event(const std::string& event, const std::string& detail) override {
     worker_.report_event(event, detail);
   }
 
  private:
+  recovery::MemorySnapshots& snapshots_for(std::size_t bytes);
+
   recovery::Worker& worker_;
-  std::optional<recovery::MemorySnapshots> snapshots_;
+  std::shared_ptr<recovery::MemorySnapshots> snapshots_;
   std::atomic<int> begun_savepoint_ = 0;  // the newest request that was
 };
 
@@ -333,14 +336,28 @@ void WorkerSupervision::corrupt(FaultPoint point, std::int64_t step, const Float
   }
 }
 
+// The header grows with the history: not each snapshot should need new memory.
+recovery::MemorySnapshots& WorkerSupervision::snapshots_for(std::size_t bytes) {
+  if (!snapshots_ || snapshots_->capacity_bytes() < bytes) {
+    snapshots_ = std::make_shared<recovery::MemorySnapshots>(
+        worker_.request_snapshot_memory(bytes + bytes / 8 + kSpareSnapshotBytes, Deadline::after(kMemoryTimeout)));
+  }
+  return *snapshots_;
+}
+
 void WorkerSupervision::keep_in_memory(std::int64_t step, std::size_t bytes, const Write& write,
                                        const Accepts& accepts) {
-  // The header grows with the history: not each snapshot should need new memory.
-  if (!snapshots_ || snapshots_->capacity_bytes() < bytes) {
-    snapshots_ =
-        worker_.request_snapshot_memory(bytes + bytes / 8 + kSpareSnapshotBytes, Deadline::after(kMemoryTimeout));
-  }
-  snapshots_->write(worker_.generation(), step, bytes, write, accepts);
+  snapshots_for(bytes).write(worker_.generation(), step, bytes, write, accepts);
+}
+
+std::optional<OutlivingMemory> WorkerSupervision::begin_in_memory(std::int64_t step, std::size_t bytes) {
+  recovery::MemorySnapshots& snapshots = snapshots_for(bytes);
+  // Of the generation that the state is of: another one may have begun when it is there.
+  const auto keep = [memory = snapshots_, step, generation = worker_.generation()](const Accepts& accepts) {
+    return memory->finish(generation, step, accepts);
+  };
+  return OutlivingMemory{
+      .bytes = snapshots.begin(bytes), .all = snapshots.memory(), .mapping = snapshots_, .keep = keep};
 }
 
 bool WorkerSupervision::read_from_memory(const std::function<void(std::span<const std::byte>)>& read) {

@@ -39,3 +39,7 @@ extern "C" __attribute__((visibility("default"))) holdfast::compute::CudaLibrary
   static holdfast::PretendedLibrary library;
   return &library;
 }
+
+extern "C" __attribute__((visibility("default"))) int pretended_repeats() {
+  return holdfast::PretendedMemory::repeats();
+}

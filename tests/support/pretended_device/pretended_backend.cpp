@@ -1,5 +1,6 @@
 #include "pretended_backend.h"
 
+#include <functional>
 #include <utility>
 
 #include "pretended_kernels.h"
@@ -8,7 +9,6 @@ namespace holdfast {
 namespace {
 
 using namespace compute;
-using Access = PretendedMemory::Access;
 
 template <class Operation>
 class OnDevice : public Operation {
@@ -17,11 +17,13 @@ class OnDevice : public Operation {
       : on_host_(std::move(on_host)), memory_(memory) {}
 
  protected:
-  Operation& opened() { return *on_host_; }
-  Access access() { return Access(memory_); }
+  // `call` gets the host's operation.
+  void queue(std::function<void(Operation&)> call) {
+    memory_.queue([operation = on_host_, call = std::move(call)] { call(*operation); });
+  }
 
  private:
-  std::unique_ptr<Operation> on_host_;
+  const std::shared_ptr<Operation> on_host_;
   PretendedMemory& memory_;
 };
 
@@ -31,17 +33,15 @@ class KernelOnDevice final : public OnDevice<Operation> {
  public:
   using OnDevice<Operation>::OnDevice;
   void forward(const float* input, const float* kernel, const float* bias, float* output) override {
-    const auto access = this->access();
-    this->opened().forward(input, kernel, bias, output);
+    this->queue([=](auto& operation) { operation.forward(input, kernel, bias, output); });
   }
   void backward_input(const float* kernel, const float* output_gradient, float* input_gradient) override {
-    const auto access = this->access();
-    this->opened().backward_input(kernel, output_gradient, input_gradient);
+    this->queue([=](auto& operation) { operation.backward_input(kernel, output_gradient, input_gradient); });
   }
   void backward_weights(const float* input, const float* output_gradient, float* kernel_gradient,
                         float* bias_gradient) override {
-    const auto access = this->access();
-    this->opened().backward_weights(input, output_gradient, kernel_gradient, bias_gradient);
+    this->queue(
+        [=](auto& operation) { operation.backward_weights(input, output_gradient, kernel_gradient, bias_gradient); });
   }
 };
 
@@ -51,12 +51,10 @@ class TwoPassesOnDevice final : public OnDevice<Operation> {
  public:
   using OnDevice<Operation>::OnDevice;
   void forward(const float* input, float* output) override {
-    const auto access = this->access();
-    this->opened().forward(input, output);
+    this->queue([=](auto& operation) { operation.forward(input, output); });
   }
   void backward(const float* output_gradient, float* input_gradient) override {
-    const auto access = this->access();
-    this->opened().backward(output_gradient, input_gradient);
+    this->queue([=](auto& operation) { operation.backward(output_gradient, input_gradient); });
   }
 };
 
@@ -64,12 +62,10 @@ class ActivationOnDevice final : public OnDevice<ActivationOperation> {
  public:
   using OnDevice::OnDevice;
   void forward(const float* input, float* output) override {
-    const auto access = this->access();
-    opened().forward(input, output);
+    this->queue([=](auto& operation) { operation.forward(input, output); });
   }
   void backward(const float* kept, const float* output_gradient, float* input_gradient) override {
-    const auto access = this->access();
-    opened().backward(kept, output_gradient, input_gradient);
+    this->queue([=](auto& operation) { operation.backward(kept, output_gradient, input_gradient); });
   }
 };
 
@@ -77,22 +73,20 @@ class BatchNormalizationOnDevice final : public OnDevice<BatchNormalizationOpera
  public:
   using OnDevice::OnDevice;
   void forward_training(const float* input, const float* gamma, const float* beta, float* output) override {
-    const auto access = this->access();
-    opened().forward_training(input, gamma, beta, output);
+    this->queue([=](auto& operation) { operation.forward_training(input, gamma, beta, output); });
   }
   void forward_inference(const float* input, const float* gamma, const float* beta, const float* mean,
                          const float* variance, float* output) override {
-    const auto access = this->access();
-    opened().forward_inference(input, gamma, beta, mean, variance, output);
+    this->queue([=](auto& operation) { operation.forward_inference(input, gamma, beta, mean, variance, output); });
   }
   void backward(const float* input, const float* gamma, const float* output_gradient, float* input_gradient,
                 float* gamma_gradient, float* beta_gradient) override {
-    const auto access = this->access();
-    opened().backward(input, gamma, output_gradient, input_gradient, gamma_gradient, beta_gradient);
+    this->queue([=](auto& operation) {
+      operation.backward(input, gamma, output_gradient, input_gradient, gamma_gradient, beta_gradient);
+    });
   }
   void contribute(float* contributions) override {
-    const auto access = this->access();
-    opened().contribute(contributions);
+    this->queue([=](auto& operation) { operation.contribute(contributions); });
   }
 };
 
@@ -120,7 +114,15 @@ class PretendedBackend final : public Backend {
   std::unique_ptr<DropoutOperation> dropout(const DropoutShape& shape) override {
     return wrapped<TwoPassesOnDevice<DropoutOperation>>(on_host_->dropout(shape));
   }
-  void set_draws(const Draws& draws) override { on_host_->set_draws(draws); }
+  // What is repeated makes the draws of then.
+  void set_draws(const Draws& draws) override {
+    memory_.require_no_recording();
+    on_host_->set_draws(draws);
+  }
+  void repeat(std::span<const std::uint64_t> key, const std::function<void()>& queue) override {
+    memory_.repeat(key, queue);
+  }
+  std::string repeat_obstacle() const override { return {}; }
   MemorySpace& memory() override { return memory_; }
   DeviceKernels* device_kernels() override { return &kernels_; }
   std::string description() const override {

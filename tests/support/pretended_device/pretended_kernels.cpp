@@ -1,6 +1,7 @@
 #include "pretended_kernels.h"
 
 #include <algorithm>
+#include <bit>
 #include <memory>
 
 #include "holdfast/base/error.h"
@@ -58,44 +59,54 @@ std::span<const float> targets_of(const auto& shape, const float* first) {
 
 void PretendedKernels::loss(const compute::LossShape& shape, const float* outputs, const float* targets, float scale,
                             float* gradient, float* sum) {
-  const PretendedMemory::Access access(memory_);
-  const std::span<const float> values = floats_of(outputs, shape.samples * shape.outputs);
-  *sum = loss_of(shape)->evaluate(values, targets_of(shape, targets), shape.samples, scale,
-                                  {gradient, gradient == nullptr ? 0 : values.size()});
+  memory_.queue([=] {
+    const std::span<const float> values = floats_of(outputs, shape.samples * shape.outputs);
+    *sum = loss_of(shape)->evaluate(values, targets_of(shape, targets), shape.samples, scale,
+                                    {gradient, gradient == nullptr ? 0 : values.size()});
+  });
 }
 
 void PretendedKernels::metric(const compute::MetricShape& shape, const float* outputs, const float* targets,
                               float* sum) {
-  const PretendedMemory::Access access(memory_);
-  *sum = metric_of(shape)->sum(floats_of(outputs, shape.samples * shape.outputs), targets_of(shape, targets),
-                               shape.samples);
+  memory_.queue([=] {
+    *sum = metric_of(shape)->sum(floats_of(outputs, shape.samples * shape.outputs), targets_of(shape, targets),
+                                 shape.samples);
+  });
 }
 
 void PretendedKernels::sgd(const compute::SgdStep& step, std::size_t floats, float* parameters, const float* gradients,
                            float* velocity) {
-  const PretendedMemory::Access access(memory_);
-  const std::span<float> slot(velocity, velocity == nullptr ? 0 : floats);
-  SGD({.learning_rate = step.learning_rate, .momentum = step.momentum, .nesterov = step.nesterov})
-      .update(1, {parameters, floats}, {gradients, floats}, std::span(&slot, velocity == nullptr ? 0 : 1));
+  memory_.queue([=] {
+    const std::span<float> slot(velocity, velocity == nullptr ? 0 : floats);
+    SGD({.learning_rate = step.learning_rate, .momentum = step.momentum, .nesterov = step.nesterov})
+        .update(1, {parameters, floats}, {gradients, floats}, std::span(&slot, velocity == nullptr ? 0 : 1));
+  });
 }
 
 void PretendedKernels::adam(const compute::AdamStep& step, std::size_t floats, float* parameters,
                             const float* gradients, float* m, float* v) {
-  const PretendedMemory::Access access(memory_);
-  const std::vector<std::span<float>> slots{{m, floats}, {v, floats}};
-  adam_pass(step, {parameters, floats}, {gradients, floats}, slots);
+  memory_.queue([=] {
+    const std::vector<std::span<float>> slots{{m, floats}, {v, floats}};
+    adam_pass(step, {parameters, floats}, {gradients, floats}, slots);
+  });
 }
 
 void PretendedKernels::update_moving(const float* sums, const float* count, std::size_t floats, float momentum,
                                      float* moving) {
-  const PretendedMemory::Access access(memory_);
-  if (*count == 0) return;
-  for (std::size_t i = 0; i < floats; ++i) moving[i] = moving[i] * momentum + sums[i] / *count * (1 - momentum);
+  memory_.queue([=] {
+    if (*count == 0) return;
+    for (std::size_t i = 0; i < floats; ++i) moving[i] = moving[i] * momentum + sums[i] / *count * (1 - momentum);
+  });
+}
+
+void PretendedKernels::find_not_finite(const float* array, std::size_t floats, float* found) {
+  memory_.queue([=] { *found = std::bit_cast<float>(host_memory().is_finite({array, floats}) ? 0U : 1U); });
 }
 
 void PretendedKernels::clear(std::span<const Gap> gaps, float* arena) {
-  const PretendedMemory::Access access(memory_);
-  for (const Gap& gap : gaps) std::fill(arena + gap.begin, arena + gap.end, 0.0F);
+  memory_.queue([gaps = std::vector(gaps.begin(), gaps.end()), arena] {
+    for (const Gap& gap : gaps) std::fill(arena + gap.begin, arena + gap.end, 0.0F);
+  });
 }
 
 }  // namespace holdfast

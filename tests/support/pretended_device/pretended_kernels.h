@@ -21,6 +21,7 @@ class PretendedKernels final : public compute::DeviceKernels {
   void adam(const compute::AdamStep& step, std::size_t floats, float* parameters, const float* gradients, float* m,
             float* v) override;
   void update_moving(const float* sums, const float* count, std::size_t floats, float momentum, float* moving) override;
+  void find_not_finite(const float* array, std::size_t floats, float* found) override;
   void clear(std::span<const Gap> gaps, float* arena) override;
   void check() override {}  // loss() has thrown already
 

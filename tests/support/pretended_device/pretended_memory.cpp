@@ -2,7 +2,12 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdlib>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "holdfast/base/error.h"
 
@@ -12,7 +17,30 @@ namespace {
 constexpr std::size_t kRegionBytes = std::size_t{1} << 30;
 constexpr std::size_t kAlignment = 4096;
 
+std::atomic<int> repeated = 0;
+
 }  // namespace
+
+// In a second place. What is copied arrives with finish_copy(), and no earlier.
+class PretendedMemory::Held final : public HeldArrays {
+ public:
+  Held(PretendedMemory& memory, std::vector<std::span<const float>> places)
+      : memory_(memory), places_(std::move(places)) {}
+
+  Digest digest() override { return memory_.digest_of(places_); }
+  void begin_copy(std::span<const std::span<float>> to) override {
+    to_.assign(to.begin(), to.end());
+    for (const std::span<float> array : to_) std::fill(array.begin(), array.end(), -1.0F);
+  }
+  void finish_copy() override {
+    for (std::size_t i = 0; i < to_.size(); ++i) memory_.copy_to_host(places_[i], to_[i]);
+  }
+
+ private:
+  PretendedMemory& memory_;
+  const std::vector<std::span<const float>> places_;
+  std::vector<std::span<float>> to_;
+};
 
 PretendedMemory::PretendedMemory(int device) : device_(device) {
   void* const region = ::mmap(nullptr, kRegionBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -29,16 +57,62 @@ void PretendedMemory::protect(int protection) const {
   if (::mprotect(region_, used_, protection) != 0) throw system_error(errno, "mprotect failed");
 }
 
+// Also where another thread has access: something may have been allocated meanwhile.
 PretendedMemory::Access::Access(PretendedMemory& memory) : memory_(memory) {
-  if (memory_.accesses_++ == 0) memory_.protect(PROT_READ | PROT_WRITE);
+  const std::lock_guard lock(memory_.mutex_);
+  ++memory_.accesses_;
+  memory_.protect(PROT_READ | PROT_WRITE);
 }
 
 PretendedMemory::Access::~Access() {
+  const std::lock_guard lock(memory_.mutex_);
   if (--memory_.accesses_ == 0) memory_.protect(PROT_NONE);
+}
+
+void PretendedMemory::queue(std::function<void()> call) {
+  if (recording_ != nullptr) return recording_->push_back(std::move(call));
+  const Access access(*this);
+  call();
+}
+
+// Recorded the second time, as a device does.
+void PretendedMemory::repeat(std::span<const std::uint64_t> key, const std::function<void()>& queue) {
+  require_no_recording();
+  const char* const wish = std::getenv("HOLDFAST_CUDA_GRAPHS");
+  if (wish != nullptr && std::string_view(wish) == "off") return queue();
+  const auto [entry, is_new] = recorded_.try_emplace({key.begin(), key.end()});
+  if (is_new) return queue();
+  std::optional<Calls>& recorded = entry->second;
+  if (!recorded) recorded = record(queue);
+  ++repeated;
+  const Access access(*this);
+  for (const auto& call : *recorded) call();
+}
+
+int PretendedMemory::repeats() {
+  return repeated;
+}
+
+PretendedMemory::Calls PretendedMemory::record(const std::function<void()>& queue) {
+  Calls calls;
+  recording_ = &calls;
+  try {
+    queue();
+  } catch (...) {
+    recording_ = nullptr;
+    throw;
+  }
+  recording_ = nullptr;
+  return calls;
+}
+
+void PretendedMemory::require_no_recording() const {
+  HOLDFAST_ASSERT(recording_ == nullptr);
 }
 
 // Fresh pages are zero.
 std::shared_ptr<float[]> PretendedMemory::allocate(std::size_t floats) {
+  require_no_recording();
   const std::size_t bytes = (floats * sizeof(float) + kAlignment) / kAlignment * kAlignment;
   if (bytes > kRegionBytes - used_) {
     throw Error(ErrorCode::out_of_memory, device() + " has " + std::to_string(kRegionBytes - used_) +
@@ -50,41 +124,56 @@ std::shared_ptr<float[]> PretendedMemory::allocate(std::size_t floats) {
 }
 
 void PretendedMemory::copy_to_host(std::span<const float> from, std::span<float> to) {
-  copy(from, to);
-}
-
-void PretendedMemory::copy_from_host(std::span<const float> from, std::span<float> to) {
-  copy(from, to);
-}
-
-void PretendedMemory::copy(std::span<const float> from, std::span<float> to) {
+  require_no_recording();
   const Access access(*this);
   host_memory().copy(from, to);
 }
 
+void PretendedMemory::copy_from_host(std::span<const float> from, std::span<float> to) {
+  copy_to_host(from, to);
+}
+
+void PretendedMemory::copy(std::span<const float> from, std::span<float> to) {
+  queue([from, to] { host_memory().copy(from, to); });
+}
+
 void PretendedMemory::gather(std::span<const float> from, std::span<const std::int64_t> rows, std::span<float> to) {
-  const Access access(*this);
-  host_memory().gather(from, rows, to);
+  queue([from, numbers = std::vector(rows.begin(), rows.end()), to] { host_memory().gather(from, numbers, to); });
 }
 
 void PretendedMemory::add(std::span<const float> summand, std::span<float> sum) {
-  const Access access(*this);
-  host_memory().add(summand, sum);
+  queue([summand, sum] { host_memory().add(summand, sum); });
 }
 
 bool PretendedMemory::is_finite(std::span<const float> array) {
+  require_no_recording();
   const Access access(*this);
   return host_memory().is_finite(array);
 }
 
 void PretendedMemory::fill_zero(std::span<float> array) {
-  const Access access(*this);
-  host_memory().fill_zero(array);
+  queue([array] { host_memory().fill_zero(array); });
 }
 
 Digest PretendedMemory::digest_of(std::span<const std::span<const float>> arrays) {
+  require_no_recording();
   const Access access(*this);
   return host_memory().digest_of(arrays);
+}
+
+std::unique_ptr<HeldArrays> PretendedMemory::hold(std::span<const std::span<const float>> arrays) {
+  std::size_t floats = 0;
+  for (const std::span<const float> array : arrays) floats += array.size();
+  float*& place = held_places_[floats];
+  if (place == nullptr) place = allocate(floats).get();
+  std::vector<std::span<const float>> places;
+  float* next = place;
+  for (const std::span<const float> array : arrays) {
+    copy(array, {next, array.size()});
+    places.emplace_back(next, array.size());
+    next += array.size();
+  }
+  return std::make_unique<Held>(*this, std::move(places));
 }
 
 }  // namespace holdfast

@@ -3,9 +3,16 @@
 // Memory of a device that is none: the host's, which nobody may touch but the calls of this library. Whoever follows a
 // pointer into it elsewhere, as would be wrong with a real device, is ended by SIGSEGV.
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "holdfast/core/memory_space.h"
 
@@ -28,6 +35,15 @@ class PretendedMemory final : public MemorySpace {
     PretendedMemory& memory_;
   };
 
+  // Does it, in its turn: at once, or when what is being recorded is repeated.
+  void queue(std::function<void()> call);
+  // See Backend::repeat(). Whoever waits meanwhile, or allocates, is ended by an assertion.
+  void repeat(std::span<const std::uint64_t> key, const std::function<void()>& queue);
+
+  void require_no_recording() const;
+  // How often something was repeated, since the process began.
+  static int repeats();
+
   std::string device() const override { return "cuda:" + std::to_string(device_); }
   std::shared_ptr<float[]> allocate(std::size_t floats) override;
   void copy_to_host(std::span<const float> from, std::span<float> to) override;
@@ -38,18 +54,28 @@ class PretendedMemory final : public MemorySpace {
   bool is_finite(std::span<const float> array) override;
   void fill_zero(std::span<float> array) override;
   Digest digest_of(std::span<const std::span<const float>> arrays) override;
+  std::unique_ptr<HeldArrays> hold(std::span<const std::span<const float>> arrays) override;
   void wait() override {}
   void set_time_limit(std::chrono::milliseconds) override {}
   void pin(std::span<std::byte>) override {}
   void unpin(std::span<std::byte>) override {}
 
  private:
+  class Held;
+
   void protect(int protection) const;
 
+  using Calls = std::vector<std::function<void()>>;
+  Calls record(const std::function<void()>& queue);
+
   const int device_;
+  std::map<std::vector<std::uint64_t>, std::optional<Calls>> recorded_;  // nothing: asked for once
+  Calls* recording_ = nullptr;
   std::byte* region_;
-  std::size_t used_ = 0;  // nothing is given back: what trains here is small
-  int accesses_ = 0;
+  std::atomic<std::size_t> used_ = 0;  // nothing is given back: what trains here is small
+  std::mutex mutex_;
+  int accesses_ = 0;                           // guarded by mutex_
+  std::map<std::size_t, float*> held_places_;  // of hold(), by floats: one at a time
 };
 
 }  // namespace holdfast

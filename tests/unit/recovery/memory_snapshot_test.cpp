@@ -104,6 +104,30 @@ TEST_F(MemorySnapshotsTest, LeaveOutWhatIsNotAccepted) {
   EXPECT_EQ(newest(), "1: first");
 }
 
+TEST_F(MemorySnapshotsTest, MayBeFilledBySomebodyElse) {
+  write(1, "first");
+  const std::string text = "second";
+
+  const std::span<std::byte> target = writer_.begin(text.size());
+  std::copy_n(std::as_bytes(std::span(text)).begin(), text.size(), target.begin());
+  EXPECT_EQ(newest(), "1: first") << "before it is finished";
+  EXPECT_TRUE(writer_.finish(4, 2));
+
+  EXPECT_EQ(newest(), "2: second");
+  EXPECT_EQ(MemorySnapshots::newest(memory_)->generation, 4);
+}
+
+TEST_F(MemorySnapshotsTest, AreNoneOfWhatWasGivenUp) {
+  write(1, "first");
+  write(2, "second");
+
+  writer_.begin(5);
+  EXPECT_EQ(newest(), "2: second") << "the older slot is the one that is filled";
+  write(3, "third");
+
+  EXPECT_EQ(newest(), "3: third");
+}
+
 TEST_F(MemorySnapshotsTest, AreNoneInBytesOfAnybody) {
   for (std::byte& byte : memory_.writable()) byte = std::byte{0xFF};
   EXPECT_EQ(newest(), "none");

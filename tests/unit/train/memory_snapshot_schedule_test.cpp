@@ -28,5 +28,24 @@ TEST(MemorySnapshotSchedule, LetsSnapshotsTakeASmallShareOfTheTime) {
   EXPECT_TRUE(schedule.is_due(3, end + 2s));
 }
 
+TEST(MemorySnapshotSchedule, LetsTheLastOneBeWrittenFirst) {
+  const MemorySnapshotSchedule as_often_as_is_cheap(0);
+  const MemorySnapshotSchedule each_third(3);
+
+  EXPECT_FALSE(as_often_as_is_cheap.is_due(3, Clock::time_point{}, true));
+  EXPECT_TRUE(each_third.is_due(3, Clock::time_point{}, true)) << "which was asked for";
+}
+
+TEST(MemorySnapshotSchedule, LetsWritingBesideTrainingTakeALargerShare) {
+  MemorySnapshotSchedule schedule(0);
+  const Clock::time_point end = Clock::time_point{} + 100ms;
+  schedule.taken(Clock::time_point{}, Clock::time_point{} + 1ms);
+
+  schedule.written(Clock::time_point{}, end);
+
+  EXPECT_FALSE(schedule.is_due(2, end + 999ms));
+  EXPECT_TRUE(schedule.is_due(3, end + 1s));
+}
+
 }  // namespace
 }  // namespace holdfast

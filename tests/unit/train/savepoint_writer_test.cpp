@@ -223,6 +223,50 @@ TEST(SavepointWriter, ReportsAFailedWriteOnceAndLeavesNothingBehind) {
   EXPECT_TRUE(std::filesystem::exists(folder / "b"));
 }
 
+TEST(SavepointWriter, WritesWhatArrivesLater) {
+  const TemporaryFolder folder;
+  SavepointWriter writer(posix_file_system());
+  Gate gate;
+  SavepointWriter::Request request = request_of(folder / "a", 1);
+  request.take_snapshot = [&] {
+    Snapshot snapshot = snapshot_of(1);
+    float* const weights = snapshot.memory.front().get();
+    snapshot.arrive = [&gate, weights] {
+      gate.pass();
+      weights[0] = 77;
+    };
+    return snapshot;
+  };
+
+  writer.submit(std::move(request), Deadline::after(30s));
+  gate.wait_for_arrival();
+  EXPECT_FALSE(std::filesystem::exists(folder / "a"));
+  gate.open();
+  writer.flush(Deadline::after(30s));
+
+  EXPECT_EQ(read_savepoint(posix_file_system(), folder / "a").arrays.front().values[0], 77.0F);
+}
+
+// Training stands on that state: it is not for the storage to fail.
+TEST(SavepointWriter, RethrowsThatAStateDidNotArriveAlsoToWhomAFailedWriteIsNoMatter) {
+  const TemporaryFolder folder;
+  SavepointWriter writer(posix_file_system());
+  std::string why;
+  SavepointWriter::Request request = request_of(folder / "a", 1);
+  request.when_failed = [&](const std::string& reason) { why = reason; };
+  request.take_snapshot = [] {
+    Snapshot snapshot = snapshot_of(1);
+    snapshot.arrive = [] { throw Error(ErrorCode::diverged, "another state arrived"); };
+    return snapshot;
+  };
+
+  writer.submit(std::move(request), Deadline::after(30s));
+
+  EXPECT_THROW(writer.flush(Deadline::after(30s)), Error);
+  EXPECT_EQ(why, "another state arrived");
+  EXPECT_FALSE(std::filesystem::exists(folder / "a"));
+}
+
 TEST(SavepointWriter, WritesInAsManyThreadsAsItIsGiven) {
   for (const std::size_t threads : {1U, 3U}) {
     const TemporaryFolder folder;

@@ -6,6 +6,7 @@
 #include "holdfast/format/array_file.h"
 #include "holdfast/train/trainer.h"
 #include "support/program.h"
+#include "unit/train/support/held_by_a_test.h"
 
 namespace holdfast {
 namespace {
@@ -93,6 +94,33 @@ TEST(Snapshot, ShowsTheStateItselfWhereItIsAView) {
 
   EXPECT_EQ(values_of(view.arrays[0]), (std::vector<float>{7, 8, 9}));
   EXPECT_TRUE(view.memory.empty());
+}
+
+TEST(Snapshot, OfADeviceHasItsValuesOnceItHasArrived) {
+  TwoArrays model;
+  const auto held = std::make_shared<HeldByATest>(std::vector<std::vector<float>>{{9, 8, 7}, {6, 5}});
+
+  const Snapshot sent = send_snapshot(some_state(), model, held);
+  sent.arrive();
+
+  EXPECT_EQ(sent.arrays[0].name, "model/z");
+  EXPECT_EQ(values_of(sent.arrays[0]), (std::vector<float>{9, 8, 7}));
+  EXPECT_EQ(values_of(sent.arrays[1]), (std::vector<float>{6, 5}));
+}
+
+TEST(Snapshot, ThatArrivesAsAnotherIsRefused) {
+  TwoArrays model;
+  const auto held = std::make_shared<HeldByATest>(std::vector<std::vector<float>>{{9, 8, 7}, {6, 5}});
+  held->arrive_as({{9, 8, 7}, {6, 4}});
+
+  const Snapshot sent = send_snapshot(some_state(), model, held);
+
+  try {
+    sent.arrive();
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::diverged);
+  }
 }
 
 TEST(Snapshot, KeepsItsValuesWhenItIsMoved) {

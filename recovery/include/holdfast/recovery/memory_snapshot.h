@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 
+#include "holdfast/base/digest.h"
 #include "holdfast/base/shared_memory.h"
 
 namespace holdfast::recovery {
@@ -31,6 +32,15 @@ class MemorySnapshots {
   using Accepts = std::function<bool(std::span<const std::byte> written)>;
   bool write(int generation, std::int64_t step, std::size_t bytes, const Write& write, const Accepts& accepts = {});
 
+  // The same in two steps, for one that is filled by somebody else meanwhile: where to put `bytes` bytes, and behind
+  // that finish(), which reads and digests them all and may be called on another thread. begin() once more gives the
+  // first one up.
+  std::span<std::byte> begin(std::size_t bytes);
+  bool finish(int generation, std::int64_t step, const Accepts& accepts = {});
+
+  // Where all of this lies.
+  std::span<std::byte> memory() { return memory_.writable(); }
+
   struct Whole {
     int generation = 0;
     std::int64_t step = 0;
@@ -42,8 +52,11 @@ class MemorySnapshots {
  private:
   struct Header;
   Header& header(int slot);
+  bool commit(int generation, std::int64_t step, const Digest& digest, const Accepts& accepts);
 
   SharedMemory memory_;
+  int open_slot_ = 0;                // that was begun last
+  std::span<std::byte> open_bytes_;  // of it
 };
 
 }  // namespace holdfast::recovery

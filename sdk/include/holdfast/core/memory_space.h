@@ -19,6 +19,33 @@
 
 namespace holdfast {
 
+// Arrays as they were at one moment, on their way to the host while those that they were taken from go on changing:
+//
+//   const auto held = memory.hold(arrays);
+//   held->digest();              waits; here, or behind finish_copy()
+//   held->begin_copy(to);        before anything changes the arrays
+//   ...                          the arrays change
+//   held->finish_copy();         on any thread; what begin_copy() was given holds them
+//
+// Its memory space outlives it. Whoever is no longer interested may leave out what is left of this.
+class HeldArrays {
+ public:
+  virtual ~HeldArrays() = default;
+
+  // digest() of the bytes of all arrays, one behind the other.
+  virtual Digest digest() = 0;
+
+  // One span for each array, of its size, which stays where it is until finish_copy() or the end of this object. Where
+  // the memory space had no room to hold the arrays in, this waits until they are there.
+  virtual void begin_copy(std::span<const std::span<float>> to) = 0;
+  // Throws what went wrong, and Error{deadline_exceeded} where it takes longer than the memory space's time limit and
+  // what the bytes may take.
+  virtual void finish_copy() = 0;
+
+  // Why begin_copy() waits; empty where it does not.
+  virtual std::string obstacle() const { return {}; }
+};
+
 class MemorySpace {
  public:
   virtual ~MemorySpace() = default;
@@ -45,6 +72,10 @@ class MemorySpace {
   virtual void fill_zero(std::span<float> array) = 0;
   // digest() of the bytes of all arrays, one behind the other.
   virtual Digest digest_of(std::span<const std::span<const float>> arrays) = 0;
+
+  // The arrays as they are behind all that was asked for so far. A memory space that has room for a second copy needs
+  // no more of its own time than that takes. One at a time: waits for the copy of the one before.
+  virtual std::unique_ptr<HeldArrays> hold(std::span<const std::span<const float>> arrays) = 0;
 
   // Until everything is done that was asked for.
   virtual void wait() = 0;

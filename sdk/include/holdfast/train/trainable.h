@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -51,7 +52,8 @@ struct ShardBatch {
 // Where a shard's gradients go. What is written here is added over all shards of the batch in one fixed order.
 class GradientSink {
  public:
-  explicit GradientSink(std::span<float> gradients) : gradients_(gradients) {}
+  explicit GradientSink(std::span<float> gradients, bool asks_if_finite = false)
+      : gradients_(gradients), asks_if_finite_(asks_if_finite) {}
 
   // gradient_count() floats in the Trainable's memory(), with undefined content.
   std::span<float> gradients() { return gradients_; }
@@ -59,11 +61,19 @@ class GradientSink {
   // Error{invalid_argument}.
   void ready(std::size_t begin, std::size_t end) { ready_count_ += end - begin; }
 
+  // Whether it spares somebody a look at all of them to be told that they are finite; nobody needs to tell.
+  bool asks_if_finite() const { return asks_if_finite_; }
+  void set_finite(bool is_finite) { is_finite_ = is_finite; }
+
   std::size_t ready_count() const { return ready_count_; }
+  // Empty where nobody has told.
+  std::optional<bool> is_finite() const { return is_finite_; }
 
  private:
   std::span<float> gradients_;
+  bool asks_if_finite_;
   std::size_t ready_count_ = 0;
+  std::optional<bool> is_finite_;
 };
 
 // How many calls run at once in this replica, and with how many threads each computes.

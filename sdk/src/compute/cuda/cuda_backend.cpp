@@ -1,10 +1,13 @@
 #include "compute/cuda/cuda_backend.h"
 
+#include <cstdlib>
+#include <string_view>
 #include <utility>
 
 #include "compute/cuda/cuda_dropout.h"
 #include "compute/cuda/cuda_memory_space.h"
 #include "compute/cuda/cuda_operations.h"
+#include "compute/cuda/graph_cache.h"
 #include "compute/cuda/turn_kernels.h"
 
 namespace holdfast::compute {
@@ -31,6 +34,12 @@ class TurnDropout final : public DropoutOperation {
   const std::unique_ptr<DropoutOperation> dropout_;
 };
 
+// For whoever looks for a fault: HOLDFAST_CUDA_GRAPHS=off queues each kernel by itself. The bits are the same.
+bool graphs_are_wanted() {
+  const char* const wish = std::getenv("HOLDFAST_CUDA_GRAPHS");
+  return wish == nullptr || std::string_view(wish) != "off";
+}
+
 class CudaBackend final : public Backend {
  public:
   CudaBackend(std::shared_ptr<CudaMemorySpace> memory, Precision precision)
@@ -38,7 +47,8 @@ class CudaBackend final : public Backend {
         context_(memory_->context()),
         precision_(precision),
         draws_(*memory_, context_.stream()),
-        kernels_(*memory_) {}
+        kernels_(*memory_),
+        graphs_(context_, graphs_are_wanted()) {}
 
   std::unique_ptr<DenseOperation> dense(const DenseShape& shape, Use use) override {
     const CudaContext::Turn turn = context_.take_turn();
@@ -75,6 +85,11 @@ class CudaBackend final : public Backend {
     draws_.set(draws);
   }
 
+  void repeat(std::span<const std::uint64_t> key, const std::function<void()>& queue) override {
+    graphs_.run(key, queue);
+  }
+  std::string repeat_obstacle() const override { return graphs_.obstacle(); }
+
   MemorySpace& memory() override { return *memory_; }
   DeviceKernels* device_kernels() override { return &kernels_; }
 
@@ -86,6 +101,7 @@ class CudaBackend final : public Backend {
   const Precision precision_;
   CudaDraws draws_;
   TurnKernels kernels_;
+  GraphCache graphs_;
 };
 
 }  // namespace

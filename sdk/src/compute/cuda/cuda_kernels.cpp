@@ -5,6 +5,7 @@
 #include <limits>
 #include <string>
 
+#include "compute/cuda/cuda_arrays.h"
 #include "compute/cuda/cuda_error.h"
 #include "compute/cuda/cuda_losses.h"
 #include "compute/cuda/cuda_metrics.h"
@@ -73,6 +74,11 @@ void CudaKernels::adam(const AdamStep& step, std::size_t floats, float* paramete
 void CudaKernels::update_moving(const float* sums, const float* count, std::size_t floats, float momentum,
                                 float* moving) {
   queue_update_moving(sums, count, floats, momentum, moving, stream_);
+}
+
+void CudaKernels::find_not_finite(const float* array, std::size_t floats, float* found) {
+  check_cuda(cudaMemsetAsync(found, 0, sizeof *found, stream_), "cudaMemsetAsync of 4 bytes");
+  if (floats > 0) flag_not_finite(array, floats, reinterpret_cast<std::uint32_t*>(found), stream_);
 }
 
 void CudaKernels::clear(std::span<const Gap> gaps, float* arena) {

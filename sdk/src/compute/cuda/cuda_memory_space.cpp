@@ -5,6 +5,7 @@
 
 #include "compute/cuda/cuda_arrays.h"
 #include "compute/cuda/device_sentences.h"
+#include "core/held_in_place.h"
 
 namespace holdfast::compute {
 
@@ -24,10 +25,26 @@ std::shared_ptr<CudaMemorySpace> CudaMemorySpace::of_device(int device) {
 std::shared_ptr<float[]> CudaMemorySpace::allocate(std::size_t floats) {
   HOLDFAST_ASSERT(floats <= SIZE_MAX / sizeof(float));
   const std::size_t bytes = floats * sizeof(float);
-  const std::shared_ptr<std::byte[]> memory = context_.allocate(bytes);
+  std::shared_ptr<std::byte[]> memory = context_.allocate(bytes);
   const CudaContext::Turn turn = context_.take_turn();
   check_cuda(cudaMemsetAsync(memory.get(), 0, bytes, context_.stream()), "cudaMemsetAsync of " + in_bytes(bytes));
-  return {memory, reinterpret_cast<float*>(memory.get())};
+  auto* const floats_of_it = reinterpret_cast<float*>(memory.get());
+  allocated_.add({memory.get(), bytes});
+  return {floats_of_it, [this, bytes, memory = std::move(memory)](float*) { forget({memory.get(), bytes}); }};
+}
+
+// The process is about to end where this cannot be had.
+void CudaMemorySpace::forget(std::span<const std::byte> memory) noexcept {
+  try {
+    const CudaContext::Turn turn = context_.take_turn();
+    allocated_.remove(memory);
+  } catch (const Error&) {
+  }
+}
+
+std::unique_ptr<HeldArrays> CudaMemorySpace::hold(std::span<const std::span<const float>> arrays) {
+  if (std::unique_ptr<HeldArrays> held = holder_.hold(arrays)) return held;
+  return hold_in_place(*this, arrays, holder_.obstacle());
 }
 
 // Straight from or to registered memory, which the host may use again on return.

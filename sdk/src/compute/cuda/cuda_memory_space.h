@@ -5,9 +5,10 @@
 #include <memory>
 #include <optional>
 
+#include "compute/cuda/array_holder.h"
 #include "compute/cuda/cuda_context.h"
 #include "compute/cuda/cuda_digester.h"
-#include "compute/cuda/pinned_ranges.h"
+#include "compute/cuda/memory_ranges.h"
 #include "compute/cuda/staging_ring.h"
 #include "holdfast/core/memory_space.h"
 
@@ -19,7 +20,7 @@ class CudaMemorySpace final : public MemorySpace {
   // what CudaContext does.
   static std::shared_ptr<CudaMemorySpace> of_device(int device);
 
-  explicit CudaMemorySpace(int device) : context_(device), staging_(context_) {}
+  explicit CudaMemorySpace(int device) : context_(device), staging_(context_, context_.stream()) {}
 
   CudaContext& context() { return context_; }
 
@@ -33,17 +34,21 @@ class CudaMemorySpace final : public MemorySpace {
   bool is_finite(std::span<const float> array) override;
   void fill_zero(std::span<float> array) override;
   Digest digest_of(std::span<const std::span<const float>> arrays) override;
+  std::unique_ptr<HeldArrays> hold(std::span<const std::span<const float>> arrays) override;
   void wait() override { context_.wait(); }
   void set_time_limit(std::chrono::milliseconds limit) override { context_.set_time_limit(limit); }
   void pin(std::span<std::byte> memory) override;
   void unpin(std::span<std::byte> memory) override;
 
  private:
+  void forget(std::span<const std::byte> memory) noexcept;
   void copy_and_wait(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind);
 
   CudaContext context_;
   StagingRing staging_;
-  PinnedRanges pinned_;
+  MemoryRanges allocated_;  // in turns of the context
+  MemoryRanges pinned_;
+  ArrayHolder holder_{context_, allocated_, pinned_};
   std::optional<CudaDigester> digester_;      // made by the first digest
   std::shared_ptr<std::byte[]> row_numbers_;  // of gather(), for as many rows as it was ever asked for
   std::size_t row_numbers_bytes_ = 0;

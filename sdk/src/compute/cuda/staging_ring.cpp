@@ -21,12 +21,13 @@ StagingRing::Piece& StagingRing::piece(std::size_t number) {
 
 void StagingRing::queue(Piece& piece, std::byte* to, const std::byte* from, std::size_t bytes, cudaMemcpyKind kind) {
   const CudaContext::Turn turn = context_.take_turn();
-  check_cuda(cudaMemcpyAsync(to, from, bytes, kind, context_.stream()), "cudaMemcpyAsync through pinned memory");
-  check_cuda(cudaEventRecord(piece.copied.get(), context_.stream()), "cudaEventRecord behind a copy");
+  check_cuda(cudaMemcpyAsync(to, from, bytes, kind, stream_), "cudaMemcpyAsync through pinned memory");
+  check_cuda(cudaEventRecord(piece.copied.get(), stream_), "cudaEventRecord behind a copy");
 }
 
-void StagingRing::wait_for_piece(const Piece& piece) {
-  wait_for(piece.copied.get(), context_.deadline(), "a copy between the host and " + context_.device());
+void StagingRing::wait_for_piece(const Piece& piece, std::optional<Deadline> deadline) {
+  wait_for(piece.copied.get(), deadline.value_or(context_.deadline()),
+           "a copy between the host and " + context_.device());
 }
 
 void StagingRing::send(std::span<const std::byte> from, std::byte* to) {
@@ -41,7 +42,7 @@ void StagingRing::send(std::span<const std::byte> from, std::byte* to) {
   }
 }
 
-void StagingRing::fetch(const std::byte* from, std::span<std::byte> to) {
+void StagingRing::fetch(const std::byte* from, std::span<std::byte> to, std::optional<Deadline> deadline) {
   const std::size_t parts = (to.size() + kPieceBytes - 1) / kPieceBytes;
   const auto part_of = [&](std::size_t part) {
     const std::size_t begin = part * kPieceBytes;
@@ -57,7 +58,7 @@ void StagingRing::fetch(const std::byte* from, std::span<std::byte> to) {
       queue(target, target.memory.get(), from + queued * kPieceBytes, part_of(queued).size(), cudaMemcpyDeviceToHost);
     }
     const Piece& ready = piece(first + part);
-    wait_for_piece(ready);
+    wait_for_piece(ready, deadline);
     std::memcpy(part_of(part).data(), ready.memory.get(), part_of(part).size());
   }
 }

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "compute/cuda/cuda_context.h"
@@ -14,12 +15,15 @@ namespace holdfast::compute {
 
 class StagingRing {
  public:
-  explicit StagingRing(CudaContext& context) : context_(context) {}
+  // `stream` is one of the context's device, in whose order the copies are.
+  StagingRing(CudaContext& context, cudaStream_t stream) : context_(context), stream_(stream) {}
 
-  // On return `from` may change, and the copy is queued.
+  // On return `from` may change, and the copy is queued. Each piece is waited for as long as the context allows.
   void send(std::span<const std::byte> from, std::byte* to);
-  // On return `to` holds what `from` held behind all that was queued before.
-  void fetch(const std::byte* from, std::span<std::byte> to);
+  // On return `to` holds what `from` held behind all that was queued before. As long for each piece, or by the
+  // deadline.
+  void fetch(const std::byte* from, std::span<std::byte> to) { fetch(from, to, std::nullopt); }
+  void fetch(const std::byte* from, std::span<std::byte> to, std::optional<Deadline> deadline);
 
  private:
   // Enough of them that the host fills one while the device reads another, and large enough that the link is busy.
@@ -37,9 +41,10 @@ class StagingRing {
   // The memory is found at the first call: some devices are never copied to.
   Piece& piece(std::size_t number);
   void queue(Piece& piece, std::byte* to, const std::byte* from, std::size_t bytes, cudaMemcpyKind kind);
-  void wait_for_piece(const Piece& piece);
+  void wait_for_piece(const Piece& piece, std::optional<Deadline> deadline = std::nullopt);
 
   CudaContext& context_;
+  const cudaStream_t stream_;
   std::array<Piece, kPieces> pieces_;
   std::size_t next_ = 0;  // number of the piece that the next copy takes
 };

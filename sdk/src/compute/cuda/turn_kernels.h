@@ -42,6 +42,11 @@ class TurnKernels final : public DeviceKernels {
     kernels_.update_moving(sums, count, floats, momentum, moving);
   }
 
+  void find_not_finite(const float* array, std::size_t floats, float* found) override {
+    const CudaContext::Turn turn = context_.take_turn();
+    kernels_.find_not_finite(array, floats, found);
+  }
+
   void clear(std::span<const Gap> gaps, float* arena) override {
     const CudaContext::Turn turn = context_.take_turn();
     kernels_.clear(gaps, arena);

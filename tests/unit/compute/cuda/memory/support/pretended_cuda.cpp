@@ -5,19 +5,35 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <vector>
 
 #include "compute/cuda/cuda_arrays.h"
 #include "compute/cuda/cuda_digester.h"
 
-struct CUstream_st {};
+struct CUgraph_st {
+  std::vector<std::function<void()>> actions;
+  bool is_spoilt = false;  // by a call that cannot be captured
+};
+struct CUgraphExec_st {
+  std::vector<std::function<void()>> actions;
+};
+struct CUstream_st {
+  std::unique_ptr<CUgraph_st> captured;  // null: actions are queued
+  std::deque<std::function<void()>> queue;
+  std::uint64_t queued = 0;  // so far
+  std::uint64_t done = 0;    // of them
+};
 struct CUevent_st {
-  int pending_records = 0;
+  cudaStream_t stream = nullptr;  // of the last record
+  std::uint64_t position = 0;     // in it
 };
 struct cublasLtContext {};
 struct cudnnContext {};
@@ -26,8 +42,9 @@ namespace holdfast::pretended_cuda {
 namespace {
 
 struct State {
+  std::recursive_mutex mutex;  // guards all
   Device device;
-  std::deque<std::function<void()>> queue;
+  std::vector<cudaStream_t> streams;
   std::map<void*, std::size_t> allocated;
   std::map<const std::byte*, std::size_t> pinned;
   std::map<const std::byte*, std::size_t> registered;
@@ -44,11 +61,28 @@ cudaError_t remember(cudaError_t status) {
   return status;
 }
 
+using Lock = std::lock_guard<std::recursive_mutex>;
+
 // Sticky: everything fails behind the first failure.
-cudaError_t queued(std::function<void()> action) {
+cudaError_t queued(cudaStream_t stream, std::function<void()> action) {
+  const Lock lock(state().mutex);
   if (state().device.failure != cudaSuccess) return remember(state().device.failure);
-  state().queue.push_back(std::move(action));
+  if (stream->captured) {
+    stream->captured->actions.push_back(std::move(action));
+    return cudaSuccess;
+  }
+  stream->queue.push_back(std::move(action));
+  ++stream->queued;
   return cudaSuccess;
+}
+
+void run(cudaStream_t stream, std::uint64_t until) {
+  while (stream->done < until) {
+    const std::function<void()> next = std::move(stream->queue.front());
+    stream->queue.pop_front();
+    ++stream->done;
+    next();
+  }
 }
 
 bool lies_in(const std::map<const std::byte*, std::size_t>& ranges, const void* address) {
@@ -57,6 +91,16 @@ bool lies_in(const std::map<const std::byte*, std::size_t>& ranges, const void* 
   if (after == ranges.begin()) return false;
   --after;
   return byte < after->first + after->second;
+}
+
+// Of what cannot be part of a graph, in this thread's captures: there is one.
+cudaError_t spoil_captures() {
+  for (const cudaStream_t stream : state().streams) {
+    if (!stream->captured) continue;
+    stream->captured->is_spoilt = true;
+    return remember(cudaErrorStreamCaptureUnsupported);
+  }
+  return cudaSuccess;
 }
 
 std::map<const compute::CudaDigester*, Digest>& digests() {
@@ -72,7 +116,10 @@ Device& device() {
 
 void reset() {
   state().device = {};
-  state().queue.clear();
+  for (const cudaStream_t stream : state().streams) {
+    stream->queue.clear();
+    stream->done = stream->queued;
+  }
   state().last_error = cudaSuccess;
 }
 
@@ -80,8 +127,11 @@ void reset() {
 
 using holdfast::pretended_cuda::device;
 using holdfast::pretended_cuda::lies_in;
+using holdfast::pretended_cuda::Lock;
 using holdfast::pretended_cuda::queued;
 using holdfast::pretended_cuda::remember;
+using holdfast::pretended_cuda::run;
+using holdfast::pretended_cuda::spoil_captures;
 using holdfast::pretended_cuda::state;
 
 extern "C" {
@@ -103,13 +153,21 @@ cudaError_t cudaSetDevice(int) {
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+  const Lock lock(state().mutex);
   *stream = new CUstream_st;
+  state().streams.push_back(*stream);
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  const Lock lock(state().mutex);
+  std::erase(state().streams, stream);
   delete stream;
   return cudaSuccess;
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  return queued(stream, [other = event->stream, position = event->position] { run(other, position); });
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
@@ -122,23 +180,27 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
   return cudaSuccess;
 }
 
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) {
-  ++event->pending_records;
-  return queued([event] { --event->pending_records; });
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  const Lock lock(state().mutex);
+  if (const cudaError_t status = queued(stream, [] {}); status != cudaSuccess) return status;
+  event->stream = stream;
+  event->position = stream->queued;
+  return cudaSuccess;
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
+  const Lock lock(state().mutex);
   if (device().failure != cudaSuccess) return remember(device().failure);
-  while (event->pending_records > 0) {
-    if (device().hangs) return remember(cudaErrorNotReady);
-    const std::function<void()> next = std::move(state().queue.front());
-    state().queue.pop_front();
-    next();
-  }
+  if (event->stream == nullptr || event->stream->done >= event->position) return cudaSuccess;
+  const bool stands = device().only_first_stream_runs && event->stream != state().streams.front();
+  if (device().hangs || stands) return remember(cudaErrorNotReady);
+  run(event->stream, event->position);
   return cudaSuccess;
 }
 
 cudaError_t cudaMalloc(void** memory, size_t bytes) {
+  const Lock lock(state().mutex);
+  if (const cudaError_t status = spoil_captures(); status != cudaSuccess) return status;
   if (bytes > device().total_bytes - device().used_bytes) return remember(cudaErrorMemoryAllocation);
   *memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
   std::memset(*memory, 0xFF, bytes);
@@ -148,10 +210,54 @@ cudaError_t cudaMalloc(void** memory, size_t bytes) {
 }
 
 cudaError_t cudaFree(void* memory) {
-  device().freed_too_early |= !state().queue.empty();
+  const Lock lock(state().mutex);
+  device().freed_too_early |= std::any_of(state().streams.begin(), state().streams.end(),
+                                          [](cudaStream_t stream) { return !stream->queue.empty(); });
   device().used_bytes -= state().allocated[memory];
   state().allocated.erase(memory);
   std::free(memory);
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
+  const Lock lock(state().mutex);
+  stream->captured = std::make_unique<CUgraph_st>();
+  stream->captured->is_spoilt = device().refuses_to_capture;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  const Lock lock(state().mutex);
+  const std::unique_ptr<CUgraph_st> captured = std::move(stream->captured);
+  *graph = nullptr;
+  if (captured->is_spoilt) return remember(cudaErrorStreamCaptureInvalidated);
+  *graph = new CUgraph_st{captured->actions, false};
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* instance, cudaGraph_t graph, unsigned long long) {
+  *instance = new CUgraphExec_st{graph->actions};
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
+  const Lock lock(state().mutex);
+  ++device().launched_graphs;
+  return queued(stream, [graph] {
+    for (const auto& action : graph->actions) action();
+  });
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  delete graph;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) {
+  const Lock lock(state().mutex);
+  device().freed_too_early |= std::any_of(state().streams.begin(), state().streams.end(),
+                                          [](cudaStream_t stream) { return !stream->queue.empty(); });
+  delete graph;
   return cudaSuccess;
 }
 
@@ -161,43 +267,51 @@ cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* total_bytes) {
   return cudaSuccess;
 }
 
-cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t) {
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
+  const Lock lock(state().mutex);
   const void* const on_host = kind == cudaMemcpyHostToDevice ? from : to;
   if (kind != cudaMemcpyDeviceToDevice) {
     device().direct_copies += lies_in(state().registered, on_host);
     device().staged_copies += lies_in(state().pinned, on_host);
+  } else {
+    ++device().inner_copies;
   }
-  return queued([=] { std::memcpy(to, from, bytes); });
+  return queued(stream, [=] { std::memcpy(to, from, bytes); });
 }
 
-cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t) {
-  return queued([=] { std::memset(memory, value, bytes); });
+cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t stream) {
+  return queued(stream, [=] { std::memset(memory, value, bytes); });
 }
 
 cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned) {
+  const Lock lock(state().mutex);
   *memory = std::malloc(bytes);
   state().pinned[static_cast<const std::byte*>(*memory)] = bytes;
   return cudaSuccess;
 }
 
 cudaError_t cudaFreeHost(void* memory) {
+  const Lock lock(state().mutex);
   state().pinned.erase(static_cast<const std::byte*>(memory));
   std::free(memory);
   return cudaSuccess;
 }
 
 cudaError_t cudaHostRegister(void* memory, size_t bytes, unsigned) {
+  const Lock lock(state().mutex);
   if (device().refuses_to_register) return remember(cudaErrorMemoryAllocation);
   state().registered[static_cast<const std::byte*>(memory)] = bytes;
   return cudaSuccess;
 }
 
 cudaError_t cudaHostUnregister(void* memory) {
+  const Lock lock(state().mutex);
   state().registered.erase(static_cast<const std::byte*>(memory));
   return cudaSuccess;
 }
 
 cudaError_t cudaGetLastError() {
+  const Lock lock(state().mutex);
   const cudaError_t last = state().last_error;
   // What ends the use of the device is not forgotten.
   state().last_error = device().failure;
@@ -258,23 +372,23 @@ void cudnnGetLastErrorString(char*, size_t) {}
 
 namespace holdfast::compute {
 
-void add_arrays(const float* summand, float* sum, std::size_t floats, cudaStream_t) {
-  static_cast<void>(queued([=] {
+void add_arrays(const float* summand, float* sum, std::size_t floats, cudaStream_t stream) {
+  static_cast<void>(queued(stream, [=] {
     for (std::size_t i = 0; i < floats; ++i) sum[i] += summand[i];
   }));
 }
 
 void gather_rows(const float* from, std::size_t row_floats, const std::int64_t* rows, std::size_t row_count, float* to,
-                 cudaStream_t) {
-  static_cast<void>(queued([=] {
+                 cudaStream_t stream) {
+  static_cast<void>(queued(stream, [=] {
     for (std::size_t i = 0; i < row_count; ++i) {
       std::copy_n(from + static_cast<std::size_t>(rows[i]) * row_floats, row_floats, to + i * row_floats);
     }
   }));
 }
 
-void flag_not_finite(const float* values, std::size_t floats, std::uint32_t* flag, cudaStream_t) {
-  static_cast<void>(queued([=] {
+void flag_not_finite(const float* values, std::size_t floats, std::uint32_t* flag, cudaStream_t stream) {
+  static_cast<void>(queued(stream, [=] {
     for (std::size_t i = 0; i < floats; ++i) {
       if (!std::isfinite(values[i])) *flag = 1;
     }
@@ -282,11 +396,12 @@ void flag_not_finite(const float* values, std::size_t floats, std::uint32_t* fla
 }
 
 CudaDigester::~CudaDigester() {
+  const pretended_cuda::Lock lock(pretended_cuda::state().mutex);
   pretended_cuda::digests().erase(this);
 }
 
-void CudaDigester::queue(std::span<const std::span<const float>> arrays, cudaStream_t) {
-  static_cast<void>(queued([this, arrays = std::vector(arrays.begin(), arrays.end())] {
+void CudaDigester::queue(std::span<const std::span<const float>> arrays, cudaStream_t stream) {
+  static_cast<void>(queued(stream, [this, arrays = std::vector(arrays.begin(), arrays.end())] {
     DigestBuilder builder;
     for (const std::span<const float> array : arrays) builder.update(std::as_bytes(array));
     pretended_cuda::digests()[this] = builder.finish();
@@ -294,6 +409,7 @@ void CudaDigester::queue(std::span<const std::span<const float>> arrays, cudaStr
 }
 
 Digest CudaDigester::result() const {
+  const pretended_cuda::Lock lock(pretended_cuda::state().mutex);
   return pretended_cuda::digests().at(this);
 }
 

@@ -1,7 +1,8 @@
 #pragma once
 
-// A CUDA runtime that pretends a device in host memory, for code that allocates, copies and waits. What is queued
-// happens when an event behind it is looked at, no earlier: who reads too soon reads what was there before.
+// A CUDA runtime that pretends a device in host memory, for code that allocates, copies, waits and captures graphs.
+// What is queued in a stream happens when an event behind it is looked at, no earlier: who reads too soon reads what
+// was there before. Any thread.
 
 #include <cuda_runtime_api.h>
 
@@ -12,17 +13,26 @@ namespace holdfast::pretended_cuda {
 struct Device {
   std::size_t total_bytes = std::size_t{1} << 30;
   std::size_t used_bytes = 0;
-  bool hangs = false;                 // events behind queued work are never reached
-  cudaError_t failure = cudaSuccess;  // of what is waited for, and of all that follows
-  bool refuses_to_register = false;   // host memory
-  int direct_copies = 0;              // to or from registered host memory
-  int staged_copies = 0;              // to or from memory of cudaHostAlloc()
-  bool freed_too_early = false;       // memory while work was queued
+  bool hangs = false;                   // events behind queued work are never reached
+  bool only_first_stream_runs = false;  // the others' events are not reached meanwhile
+  cudaError_t failure = cudaSuccess;    // of what is waited for, and of all that follows
+  bool refuses_to_register = false;     // host memory
+  int direct_copies = 0;                // to or from registered host memory
+  int staged_copies = 0;                // to or from memory of cudaHostAlloc()
+  int inner_copies = 0;                 // from device memory to device memory
+  bool refuses_to_capture = false;
+  int launched_graphs = 0;
+  bool freed_too_early = false;  // memory while work was queued
 };
 
 // The only one.
 Device& device();
 // As it was at first; what is queued is forgotten.
 void reset();
+
+// For fixtures whose members use the device.
+struct FreshDevice {
+  FreshDevice() { reset(); }
+};
 
 }  // namespace holdfast::pretended_cuda

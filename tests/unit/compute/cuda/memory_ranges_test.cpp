@@ -1,4 +1,4 @@
-#include "compute/cuda/pinned_ranges.h"
+#include "compute/cuda/memory_ranges.h"
 
 #include <gtest/gtest.h>
 
@@ -7,10 +7,10 @@
 namespace holdfast::compute {
 namespace {
 
-TEST(PinnedRanges, ContainWhatLiesInOneOfThem) {
+TEST(MemoryRanges, ContainWhatLiesInOneOfThem) {
   const std::vector<std::byte> memory(100);
   const std::span<const std::byte> all(memory);
-  PinnedRanges ranges;
+  MemoryRanges ranges;
   ranges.add(all.subspan(10, 20));
   ranges.add(all.subspan(30, 20));
 
@@ -23,10 +23,10 @@ TEST(PinnedRanges, ContainWhatLiesInOneOfThem) {
   EXPECT_FALSE(ranges.contain(all.subspan(60, 10)));
 }
 
-TEST(PinnedRanges, ForgetWhatIsRemovedOnce) {
+TEST(MemoryRanges, ForgetWhatIsRemovedOnce) {
   const std::vector<std::byte> memory(100);
   const std::span<const std::byte> range(memory);
-  PinnedRanges ranges;
+  MemoryRanges ranges;
   ranges.add(range);
 
   EXPECT_TRUE(ranges.remove(range));

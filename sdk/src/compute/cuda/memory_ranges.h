@@ -1,6 +1,7 @@
 #pragma once
 
-// Which host memory is registered with the device, so that copies may go straight to and from it.
+// Pieces of memory of one kind: host memory that is registered with the device, so that copies may go straight to and
+// from it; what was allocated on the device.
 
 #include <cstddef>
 #include <map>
@@ -8,9 +9,9 @@
 
 namespace holdfast::compute {
 
-class PinnedRanges {
+class MemoryRanges {
  public:
-  // Ranges never overlap: the device refuses to register memory twice.
+  // Ranges never overlap.
   void add(std::span<const std::byte> range) { ends_[range.data()] = range.data() + range.size(); }
 
   // Whether a range was added that begins there; it is forgotten.

@@ -1,0 +1,130 @@
+#include "compute/cuda/graph_cache.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "compute/cuda/cuda_memory_space.h"
+#include "unit/compute/cuda/memory/support/pretended_cuda.h"
+
+namespace holdfast::compute {
+namespace {
+
+using Floats = std::vector<float>;
+using Key = std::array<std::uint64_t, 1>;
+
+// Steps that add one array to another.
+class GraphCacheTest : public testing::Test {
+ protected:
+  GraphCacheTest() { space_->copy_from_host(Floats{1, 2, 3}, summand()); }
+
+  std::span<float> summand() { return {memory_.get(), 3}; }
+  std::span<float> sum() { return {memory_.get() + 3, 3}; }
+  void step(GraphCache& graphs, std::uint64_t key = 1) {
+    graphs.run(Key{key}, [this] {
+      ++calls_;
+      space_->add(summand(), sum());
+    });
+  }
+  Floats content_of(std::span<const float> array) {
+    Floats content(array.size());
+    space_->copy_to_host(array, content);
+    return content;
+  }
+
+  const pretended_cuda::FreshDevice fresh_;
+  const std::shared_ptr<CudaMemorySpace> space_ = std::make_shared<CudaMemorySpace>(0);
+  const std::shared_ptr<float[]> memory_ = space_->allocate(6);
+  GraphCache graphs_{space_->context(), true};
+  int calls_ = 0;
+};
+
+TEST_F(GraphCacheTest, RecordsTheSecondTimeAndThenRepeats) {
+  for (int i = 0; i < 5; ++i) step(graphs_);
+
+  EXPECT_EQ(content_of(sum()), (Floats{5, 10, 15}));
+  EXPECT_EQ(calls_, 2);
+  EXPECT_EQ(pretended_cuda::device().launched_graphs, 4);
+}
+
+TEST_F(GraphCacheTest, ReadsWhatTheArraysHoldByThen) {
+  for (int i = 0; i < 3; ++i) step(graphs_);
+  space_->copy_from_host(Floats{100, 200, 300}, summand());
+
+  step(graphs_);
+
+  EXPECT_EQ(content_of(sum()), (Floats{103, 206, 309}));
+}
+
+TEST_F(GraphCacheTest, TellsKeysApart) {
+  for (int i = 0; i < 3; ++i) step(graphs_, 1);
+  calls_ = 0;
+
+  step(graphs_, 2);
+
+  EXPECT_EQ(calls_, 1);
+  EXPECT_EQ(content_of(sum()), (Floats{4, 8, 12}));
+}
+
+TEST_F(GraphCacheTest, ForgetsWhatWasNotUsedForLongest) {
+  for (int i = 0; i < 2; ++i) step(graphs_, 0);
+  for (std::uint64_t key = 1; key <= GraphCache::kGraphsKept; ++key) step(graphs_, key);
+  calls_ = 0;
+
+  step(graphs_, GraphCache::kGraphsKept);
+  step(graphs_, GraphCache::kGraphsKept);
+  EXPECT_EQ(calls_, 1) << "was recorded";
+  step(graphs_, 0);
+
+  EXPECT_EQ(calls_, 2) << "was forgotten";
+  EXPECT_FALSE(pretended_cuda::device().freed_too_early);
+}
+
+TEST_F(GraphCacheTest, QueuesWhatCannotBeRecordedAndSaysWhy) {
+  pretended_cuda::device().refuses_to_capture = true;
+
+  for (int i = 0; i < 4; ++i) step(graphs_);
+
+  EXPECT_EQ(content_of(sum()), (Floats{4, 8, 12}));
+  EXPECT_EQ(pretended_cuda::device().launched_graphs, 0);
+  EXPECT_THAT(graphs_.obstacle(), testing::StartsWith("cudaStreamEndCapture of a step failed: cudaError"));
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess) << "a later check would take the refusal for its own";
+}
+
+TEST_F(GraphCacheTest, QueuesWorkThatDoesWhatNoGraphMay) {
+  const auto run = [&] {
+    graphs_.run(Key{1}, [this] {
+      space_->add(summand(), sum());
+      space_->allocate(1);
+    });
+  };
+
+  for (int i = 0; i < 3; ++i) run();
+
+  EXPECT_EQ(content_of(sum()), (Floats{3, 6, 9}));
+  EXPECT_THAT(graphs_.obstacle(), testing::HasSubstr("cudaMalloc"));
+}
+
+TEST_F(GraphCacheTest, LeavesAStreamThatWorksBehindWhatNobodyWaitsForAnyMore) {
+  step(graphs_);
+
+  EXPECT_THROW(graphs_.run(Key{1}, [] { throw Error(ErrorCode::cancelled, "a generation ended"); }), Error);
+
+  EXPECT_EQ(graphs_.obstacle(), "");
+  step(graphs_);
+  EXPECT_EQ(content_of(sum()), (Floats{2, 4, 6}));
+}
+
+TEST_F(GraphCacheTest, RecordsNothingWhereThatIsNotWanted) {
+  GraphCache graphs(space_->context(), false);
+
+  for (int i = 0; i < 4; ++i) step(graphs);
+
+  EXPECT_EQ(calls_, 4);
+  EXPECT_EQ(content_of(sum()), (Floats{4, 8, 12}));
+  EXPECT_EQ(graphs.obstacle(), "");
+}
+
+}  // namespace
+}  // namespace holdfast::compute

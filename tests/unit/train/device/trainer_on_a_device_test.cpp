@@ -1,0 +1,133 @@
+// Trainings on a pretended device, whose arithmetic is the CPU's: what comes of them must be the same.
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <mutex>
+
+#include "support/program.h"
+#include "unit/train/support/small_training.h"
+
+namespace holdfast {
+namespace {
+
+// How often the pretended device has repeated what it had recorded.
+int repeats() {
+  void* const library = ::dlopen(built_program("libpretended_device.so").c_str(), RTLD_NOW | RTLD_NOLOAD);
+  return library == nullptr ? 0 : reinterpret_cast<int (*)()>(::dlsym(library, "pretended_repeats"))();
+}
+
+// States in memory that outlives the process, by step.
+class States final : public NoSupervision {
+ public:
+  using Image = std::vector<std::byte>;
+
+  void keep_in_memory(std::int64_t step, std::size_t bytes, const Write& write, const Accepts& accepts) override {
+    Image image(bytes);
+    write(0, image);
+    if (accepts(image)) add(step, image);
+  }
+  std::optional<OutlivingMemory> begin_in_memory(std::int64_t step, std::size_t bytes) override {
+    const auto memory = std::make_shared<std::vector<float>>(bytes / sizeof(float) + 1);
+    const std::span<std::byte> all = std::as_writable_bytes(std::span(*memory));
+    const std::span<std::byte> image = all.first(bytes);
+    const auto keep = [this, step, image](const Accepts& accepts) {
+      const bool is_accepted = accepts(image);
+      if (is_accepted) add(step, {image.begin(), image.end()});
+      return is_accepted;
+    };
+    return OutlivingMemory{.bytes = image, .all = all, .mapping = memory, .keep = keep};
+  }
+
+  std::map<std::int64_t, Image> all() {
+    const std::lock_guard lock(mutex_);
+    return images_;
+  }
+
+ private:
+  void add(std::int64_t step, const Image& image) {
+    const std::lock_guard lock(mutex_);
+    images_[step] = image;
+  }
+
+  std::mutex mutex_;
+  std::map<std::int64_t, Image> images_;  // guarded by mutex_
+};
+
+std::vector<char> content_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+class TrainerOnADevice : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    ::setenv("HOLDFAST_CUDA_LIBRARY", built_program("libpretended_device.so").c_str(), 1);
+  }
+  static void TearDownTestSuite() { ::unsetenv("HOLDFAST_CUDA_LIBRARY"); }
+
+  const Outcome on_the_cpu_ = outcome_of({.replicas = 1});
+};
+
+TEST_F(TrainerOnADevice, GivesTheBitsOfTheCpuAndRepeatsItsSteps) {
+  const int before = repeats();
+
+  const Outcome outcome = outcome_of({.replicas = 1, .device = "cuda:0"});
+
+  expect_equal(outcome, on_the_cpu_);
+  // Four shards a step, which take two slots; the first two of a kind are not repeated.
+  EXPECT_GT(repeats() - before, 2 * outcome.step);
+}
+
+TEST_F(TrainerOnADevice, GivesTheBitsOfTheCpuWhereItsOneShardIsTheSum) {
+  const Outcome expected = outcome_of({.replicas = 1, .shards = 1});
+
+  expect_equal(outcome_of({.replicas = 1, .shards = 1, .device = "cuda:0"}), expected);
+}
+
+TEST_F(TrainerOnADevice, GivesTheSameBitsWhereNothingIsRepeated) {
+  ::setenv("HOLDFAST_CUDA_GRAPHS", "off", 1);
+  const int before = repeats();
+
+  expect_equal(outcome_of({.replicas = 1, .device = "cuda:0"}), on_the_cpu_);
+
+  EXPECT_EQ(repeats(), before);
+  ::unsetenv("HOLDFAST_CUDA_GRAPHS");
+}
+
+TEST_F(TrainerOnADevice, KeepsTheStatesOfTheCpuInMemory) {
+  const auto states_of = [](const std::string& device) {
+    const TemporaryFolder folder;
+    const auto states = std::make_shared<States>();
+    outcome_of({.replicas = 1,
+                .run_directory = folder / "run",
+                .supervision = states,
+                .device = device,
+                .memory_snapshot_every = 3});
+    return states->all();
+  };
+
+  const std::map<std::int64_t, States::Image> expected = states_of("cpu");
+
+  EXPECT_EQ(expected.size(), 4U);
+  EXPECT_TRUE(states_of("cuda:0") == expected);
+}
+
+TEST_F(TrainerOnADevice, SavesTheFilesOfTheCpu) {
+  const TemporaryFolder folder;
+  const std::string here = folder / "here", there = folder / "there";
+
+  outcome_of({.replicas = 1, .run_directory = here}, checkpoint_every_two);
+  outcome_of({.replicas = 1, .run_directory = there, .device = "cuda:0"}, checkpoint_every_two);
+
+  const std::vector<std::string> files = savepoint_files(here);
+  EXPECT_EQ(savepoint_files(there), files);
+  ASSERT_FALSE(files.empty());
+  for (const std::string& file : files) EXPECT_TRUE(content_of(here + "/" + file) == content_of(there + "/" + file));
+}
+
+}  // namespace
+}  // namespace holdfast

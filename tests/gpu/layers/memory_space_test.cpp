@@ -88,6 +88,32 @@ TEST_F(DeviceMemory, FindsWhatIsNotFinite) {
   EXPECT_TRUE(memory().is_finite(upload(Floats(10)).span())) << "once and for all";
 }
 
+// Large enough that the copies to the host last while the arrays change.
+TEST_F(DeviceMemory, HoldsArraysThatChangeMeanwhile) {
+  const Floats first = values(1, 32 << 20), second = values(2, 1001);
+  const DeviceArray a = upload(first), b = upload(second);
+  const std::vector<std::span<const float>> on_host = {first, second}, on_device = {a.span(), b.span()};
+
+  for (const bool is_pinned : {false, true}) {
+    memory().copy_from_host(first, a.span());
+    memory().copy_from_host(second, b.span());
+    Floats large(first.size()), small(second.size());
+    if (is_pinned) memory().pin(std::as_writable_bytes(std::span(large)));
+
+    const std::unique_ptr<HeldArrays> held = memory().hold(on_device);
+    held->begin_copy(std::vector<std::span<float>>{large, small});
+    for (int i = 0; i < 20; ++i) memory().add(a.span(), a.span());
+    memory().fill_zero(b.span());
+    held->finish_copy();
+
+    EXPECT_EQ(held->obstacle(), "");
+    EXPECT_EQ(bit_differences(first, large), "") << is_pinned;
+    EXPECT_EQ(bit_differences(second, small), "") << is_pinned;
+    EXPECT_EQ(held->digest(), host_memory().digest_of(on_host));
+    if (is_pinned) memory().unpin(std::as_writable_bytes(std::span(large)));
+  }
+}
+
 TEST_F(DeviceMemory, SaysHowMuchIsMissing) {
   constexpr std::size_t kTooMany = std::size_t{1} << 50;
 

@@ -21,24 +21,35 @@ std::atomic<int> repeated = 0;
 
 }  // namespace
 
-// In a second place. What is copied arrives with finish_copy(), and no earlier.
+// In a second place. What is copied arrives with finish_copy(), and no earlier. Of any thread, whatever the others do.
 class PretendedMemory::Held final : public HeldArrays {
  public:
-  Held(PretendedMemory& memory, std::vector<std::span<const float>> places)
-      : memory_(memory), places_(std::move(places)) {}
+  // Of `floats` floats together, from the first one's beginning.
+  Held(PretendedMemory& memory, std::vector<std::span<const float>> places, std::size_t floats, float* first)
+      : memory_(memory), places_(std::move(places)), floats_(floats), first_(first) {}
+  ~Held() override {
+    const std::lock_guard lock(memory_.mutex_);
+    memory_.free_places_.emplace(floats_, first_);
+  }
 
-  Digest digest() override { return memory_.digest_of(places_); }
+  Digest digest() override {
+    const Access access(memory_);
+    return host_memory().digest_of(places_);
+  }
   void begin_copy(std::span<const std::span<float>> to) override {
     to_.assign(to.begin(), to.end());
     for (const std::span<float> array : to_) std::fill(array.begin(), array.end(), -1.0F);
   }
   void finish_copy() override {
-    for (std::size_t i = 0; i < to_.size(); ++i) memory_.copy_to_host(places_[i], to_[i]);
+    const Access access(memory_);
+    for (std::size_t i = 0; i < to_.size(); ++i) host_memory().copy(places_[i], to_[i]);
   }
 
  private:
   PretendedMemory& memory_;
   const std::vector<std::span<const float>> places_;
+  const std::size_t floats_;
+  float* const first_;
   std::vector<std::span<float>> to_;
 };
 
@@ -164,8 +175,7 @@ Digest PretendedMemory::digest_of(std::span<const std::span<const float>> arrays
 std::unique_ptr<HeldArrays> PretendedMemory::hold(std::span<const std::span<const float>> arrays) {
   std::size_t floats = 0;
   for (const std::span<const float> array : arrays) floats += array.size();
-  float*& place = held_places_[floats];
-  if (place == nullptr) place = allocate(floats).get();
+  float* const place = place_of(floats);
   std::vector<std::span<const float>> places;
   float* next = place;
   for (const std::span<const float> array : arrays) {
@@ -173,7 +183,20 @@ std::unique_ptr<HeldArrays> PretendedMemory::hold(std::span<const std::span<cons
     places.emplace_back(next, array.size());
     next += array.size();
   }
-  return std::make_unique<Held>(*this, std::move(places));
+  return std::make_unique<Held>(*this, std::move(places), floats, place);
+}
+
+float* PretendedMemory::place_of(std::size_t floats) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto free = free_places_.find(floats);
+    if (free != free_places_.end()) {
+      float* const place = free->second;
+      free_places_.erase(free);
+      return place;
+    }
+  }
+  return allocate(floats).get();
 }
 
 }  // namespace holdfast

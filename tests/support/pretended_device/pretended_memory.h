@@ -62,6 +62,7 @@ class PretendedMemory final : public MemorySpace {
 
  private:
   class Held;
+  float* place_of(std::size_t floats);
 
   void protect(int protection) const;
 
@@ -74,8 +75,8 @@ class PretendedMemory final : public MemorySpace {
   std::byte* region_;
   std::atomic<std::size_t> used_ = 0;  // nothing is given back: what trains here is small
   std::mutex mutex_;
-  int accesses_ = 0;                           // guarded by mutex_
-  std::map<std::size_t, float*> held_places_;  // of hold(), by floats: one at a time
+  int accesses_ = 0;                                // guarded by mutex_
+  std::multimap<std::size_t, float*> free_places_;  // of hold(), by floats; guarded by mutex_
 };
 
 }  // namespace holdfast

@@ -103,7 +103,7 @@ TEST_F(TrainerOnADevice, KeepsTheStatesOfTheCpuInMemory) {
     const TemporaryFolder folder;
     const auto states = std::make_shared<States>();
     outcome_of({.replicas = 1,
-                .run_directory = folder / "run",
+                .run_directory = folder.path(),
                 .supervision = states,
                 .device = device,
                 .memory_snapshot_every = 3});
@@ -117,16 +117,15 @@ TEST_F(TrainerOnADevice, KeepsTheStatesOfTheCpuInMemory) {
 }
 
 TEST_F(TrainerOnADevice, SavesTheFilesOfTheCpu) {
-  const TemporaryFolder folder;
-  const std::string here = folder / "here", there = folder / "there";
+  const TemporaryFolder here, there;
 
-  outcome_of({.replicas = 1, .run_directory = here}, checkpoint_every_two);
-  outcome_of({.replicas = 1, .run_directory = there, .device = "cuda:0"}, checkpoint_every_two);
+  outcome_of({.replicas = 1, .run_directory = here.path()}, checkpoint_every_two);
+  outcome_of({.replicas = 1, .run_directory = there.path(), .device = "cuda:0"}, checkpoint_every_two);
 
-  const std::vector<std::string> files = savepoint_files(here);
-  EXPECT_EQ(savepoint_files(there), files);
+  const std::vector<std::string> files = savepoint_files(here.path());
+  EXPECT_EQ(savepoint_files(there.path()), files);
   ASSERT_FALSE(files.empty());
-  for (const std::string& file : files) EXPECT_TRUE(content_of(here + "/" + file) == content_of(there + "/" + file));
+  for (const std::string& file : files) EXPECT_TRUE(content_of(here / file) == content_of(there / file)) << file;
 }
 
 }  // namespace

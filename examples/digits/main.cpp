@@ -21,6 +21,7 @@ struct Arguments {
   float learning_rate = 2e-3F;
   std::string report;
   std::string device = "cpu";
+  std::string samples_on = "host";
   std::string precision = "f32";
   std::string reduction = "shard_order";
   std::optional<double> hang_after_seconds;
@@ -48,6 +49,10 @@ holdfast::Sequential lenet5() {
 holdfast::Dataset read_digits(const Arguments& arguments) {
   if (arguments.images.empty() && arguments.labels.empty()) return drawn_digits(arguments.drawn, arguments.run.seed);
   return holdfast::read_idx(arguments.images, arguments.labels);
+}
+
+holdfast::Dataset placed(const holdfast::Dataset& digits, const Arguments& arguments) {
+  return arguments.samples_on == "device" ? digits.keep_on_device() : digits;
 }
 
 void write_report(const std::string& path, const holdfast::Replica& replica, const holdfast::Trainer& trainer,
@@ -83,13 +88,15 @@ void train(holdfast::Replica& replica, const Arguments& arguments) {
                             holdfast::SparseCategoricalCrossentropy({.from_logits = true}),
                             {holdfast::SparseCategoricalAccuracy({.name = "accuracy"})});
   trainer.fit(
-      digits.take(training).shuffle().batch(arguments.batch).prefetch(2),
+      placed(digits.take(training).shuffle().batch(arguments.batch).prefetch(2), arguments),
       {.epochs = arguments.epochs,
        .callbacks = {holdfast::ModelCheckpoint({.every_steps = arguments.save_every}), holdfast::ProgressLine()},
        .check_gradients = arguments.check_gradients});
 
   double accuracy = 0;
-  if (arguments.holdout > 0) accuracy = trainer.evaluate(digits.skip(training).batch(arguments.batch)).at("accuracy");
+  if (arguments.holdout > 0) {
+    accuracy = trainer.evaluate(placed(digits.skip(training).batch(arguments.batch), arguments)).at("accuracy");
+  }
   if (!replica.is_primary()) return;
   std::printf("steps %ld  test accuracy %.4f  weights %s\n", static_cast<long>(trainer.step()), accuracy,
               trainer.weights_digest().hex().c_str());
@@ -133,6 +140,10 @@ void declare(CLI::App& app, Arguments& arguments) {
   app.add_option("--devices", arguments.run.devices,
                  "of each replica, such as cuda:0,cuda:1; instead of --device and --replicas")
       ->delimiter(',');
+  app.add_option("--samples-on", arguments.samples_on,
+                 "where the digits are kept: in the host's memory, or all on each device")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"host", "device"}));
   app.add_option("--precision", arguments.precision, "of products of matrices on GPUs: f32, tf32 or bf16")
       ->capture_default_str()
       ->check(CLI::IsMember({"f32", "tf32", "bf16"}));

@@ -20,6 +20,10 @@ class EmulatedMemory final : public MemorySpace {
   void copy(std::span<const float> from, std::span<float> to) override { host_memory().copy(from, to); }
   void fill_zero(std::span<float> array) override { host_memory().fill_zero(array); }
 
+  void gather(std::span<const float> from, std::span<const std::int64_t> rows, std::span<float> to) override {
+    const std::size_t row_floats = gathered_row_floats(from, rows, to);
+    compute::gather_rows(from.data(), row_floats, rows.data(), rows.size(), to.data(), nullptr);
+  }
   void add(std::span<const float> summand, std::span<float> sum) override {
     compute::add_arrays(summand.data(), sum.data(), sum.size(), nullptr);
   }

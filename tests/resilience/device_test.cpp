@@ -50,6 +50,7 @@ const auto kCases = testing::Values(
          {"rank=0,step=13,fault=kill", "rank=1,step=13,fault=kill"},
          {{"--memory-snapshot-every", "3"}}},
     Case{"alone_from_memory", 1, {"rank=0,step=13,fault=kill"}, {{"--memory-snapshot-every", "5"}}},
+    Case{"samples_on_the_device", 2, {"rank=1,step=13,fault=kill"}, {{"--samples-on", "device"}}},
     Case{"from_savepoint", 2, {"rank=0,step=13,fault=kill"}, {{"--recover-from", "savepoint"}}},
     Case{"wrong_weight",
          2,

@@ -31,6 +31,14 @@ class HostMemory final : public MemorySpace {
     std::copy(from.begin(), from.end(), to.begin());
   }
 
+  void gather(std::span<const float> from, std::span<const std::int64_t> rows, std::span<float> to) override {
+    const std::size_t row_floats = gathered_row_floats(from, rows, to);
+    float* next = to.data();
+    for (const std::int64_t row : rows) {
+      next = std::copy_n(from.data() + static_cast<std::size_t>(row) * row_floats, row_floats, next);
+    }
+  }
+
   void add(std::span<const float> summand, std::span<float> sum) override {
     HOLDFAST_ASSERT(summand.size() == sum.size());
     float* const __restrict result = sum.data();
@@ -68,6 +76,20 @@ class HostMemory final : public MemorySpace {
 };
 
 }  // namespace
+
+std::size_t MemorySpace::gathered_row_floats(std::span<const float> from, std::span<const std::int64_t> rows,
+                                             std::span<const float> to) {
+  if (rows.empty()) {
+    HOLDFAST_ASSERT(to.empty());
+    return 0;
+  }
+  HOLDFAST_ASSERT(to.size() % rows.size() == 0);
+  const std::size_t row_floats = to.size() / rows.size();
+  if (row_floats == 0) return 0;
+  const auto from_rows = static_cast<std::int64_t>(from.size() / row_floats);
+  for (const std::int64_t row : rows) HOLDFAST_ASSERT(row >= 0 && row < from_rows);
+  return row_floats;
+}
 
 MemorySpace& host_memory() {
   static HostMemory memory;

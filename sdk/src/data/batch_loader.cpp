@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "data/stage.h"
 #include "holdfast/base/error.h"
 
 namespace holdfast {
@@ -25,15 +26,34 @@ std::int64_t begin_of(const Part& part, std::int64_t samples, int shard) {
   return samples * shard / part.total;
 }
 
+// Where the samples of a part stand in their epoch.
+struct Positions {
+  std::int64_t first = 0;
+  std::size_t count = 0;
+};
+
+Positions positions_of(const Dataset& dataset, const Part& part) {
+  const std::int64_t samples = samples_of_batch(dataset, part.index);
+  const std::int64_t begin = begin_of(part, samples, part.first);
+  return {.first = part.index * dataset.batch_size() + begin,
+          .count = static_cast<std::size_t>(begin_of(part, samples, part.end) - begin)};
+}
+
+std::vector<std::int64_t> source_positions_of(const Dataset& dataset, std::uint64_t seed, const Part& part) {
+  const Positions in_epoch = positions_of(dataset, part);
+  std::vector<std::int64_t> positions(in_epoch.count);
+  for (std::size_t i = 0; i < positions.size(); ++i) {
+    positions[i] = dataset.last_stage()->find(seed, part.epoch, in_epoch.first + static_cast<std::int64_t>(i)).position;
+  }
+  return positions;
+}
+
 // False when it was stopped half-way.
 bool load_part(const Dataset& dataset, std::uint64_t seed, const Part& part, std::vector<float>& features,
                std::vector<float>& targets, const std::stop_token& stop) {
   const auto feature_count = static_cast<std::size_t>(dataset.feature_shape().element_count());
   const auto target_count = static_cast<std::size_t>(dataset.target_shape().element_count());
-  const std::int64_t samples = samples_of_batch(dataset, part.index);
-  const std::int64_t begin = begin_of(part, samples, part.first);
-  const auto count = static_cast<std::size_t>(begin_of(part, samples, part.end) - begin);
-  const std::int64_t first_position = part.index * dataset.batch_size() + begin;
+  const auto [first_position, count] = positions_of(dataset, part);
 
   features.resize(count * feature_count);
   targets.resize(count * target_count);
@@ -78,13 +98,15 @@ LoadedShards::LoadedShards(const Dataset& dataset, std::uint64_t seed, int total
 }
 
 BatchLoader::BatchLoader(Dataset dataset, std::uint64_t seed, int total_shards, int first_shard, int end_shard,
-                         std::int64_t epoch, std::int64_t batch_index, std::int64_t end_epoch)
+                         std::int64_t epoch, std::int64_t batch_index, std::int64_t end_epoch,
+                         ResidentSamples* resident)
     : dataset_(std::move(dataset)),
       seed_(seed),
       total_shards_(total_shards),
       first_shard_(first_shard),
       end_shard_(end_shard),
       end_epoch_(end_epoch),
+      resident_(resident),
       cursor_{.epoch = epoch, .index = batch_index},
       current_(std::make_unique<LoadedBatch>()) {
   if (dataset_.batch_size() == 0) {
@@ -92,6 +114,7 @@ BatchLoader::BatchLoader(Dataset dataset, std::uint64_t seed, int total_shards, 
   }
   HOLDFAST_ASSERT(0 <= first_shard && first_shard <= end_shard && end_shard <= total_shards && total_shards > 0);
   HOLDFAST_ASSERT(epoch >= 0 && batch_index >= 0 && batch_index <= dataset_.batches());
+  HOLDFAST_ASSERT(resident == nullptr || resident->are_source_of(dataset_));
   if (batch_index == dataset_.batches()) cursor_ = {.epoch = epoch + 1, .index = 0};
   if (dataset_.prefetch_depth() == 0) return;
   for (int i = 0; i < dataset_.prefetch_depth(); ++i) free_.push_back(std::make_unique<LoadedBatch>());
@@ -110,7 +133,9 @@ bool BatchLoader::load(const Cursor& cursor, LoadedBatch& batch, const std::stop
   batch.cursor = cursor;
   const Part part{
       .total = total_shards_, .first = first_shard_, .end = end_shard_, .epoch = cursor.epoch, .index = cursor.index};
-  return load_part(dataset_, seed_, part, batch.features, batch.targets, stop);
+  if (resident_ == nullptr) return load_part(dataset_, seed_, part, batch.features, batch.targets, stop);
+  batch.positions = source_positions_of(dataset_, seed_, part);
+  return true;
 }
 
 Batch BatchLoader::view(const LoadedBatch& batch) const {
@@ -119,7 +144,11 @@ Batch BatchLoader::view(const LoadedBatch& batch) const {
                   .end = end_shard_,
                   .epoch = batch.cursor.epoch,
                   .index = batch.cursor.index};
-  return view_of(dataset_, part, batch.features, batch.targets);
+  if (resident_ == nullptr) return view_of(dataset_, part, batch.features, batch.targets);
+  const ResidentSamples::Views samples = resident_->take(batch.positions);
+  Batch result = view_of(dataset_, part, samples.features, samples.targets);
+  result.is_on_device = true;
+  return result;
 }
 
 std::optional<Batch> BatchLoader::next() {

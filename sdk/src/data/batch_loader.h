@@ -17,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "data/resident_samples.h"
 #include "holdfast/data/dataset.h"
 
 namespace holdfast {
@@ -33,6 +34,7 @@ struct Batch {
   std::int64_t index = 0;    // in the epoch
   std::int64_t samples = 0;  // of the whole global batch
   std::vector<ShardSlice> shards;
+  bool is_on_device = false;  // the views are of the memory space that the samples are kept in
 };
 
 // The samples of shards [first_shard, end_shard) of one batch, loaded by the calling thread: for whoever needs them out
@@ -55,11 +57,14 @@ class LoadedShards {
 
 class BatchLoader {
  public:
+  // With `resident`, which outlives the loader, batches are taken from there, and only which samples they have is
+  // found ahead.
+  //
   // Begins with batch `batch_index` of `epoch` (the number of batches stands for the next epoch's first one) and ends
   // before `end_epoch`. This replica has the shards [first_shard, end_shard) of `total_shards`. Throws
   // Error{invalid_argument} for a data set without a batch size; asserts the rest.
   BatchLoader(Dataset dataset, std::uint64_t seed, int total_shards, int first_shard, int end_shard, std::int64_t epoch,
-              std::int64_t batch_index, std::int64_t end_epoch);
+              std::int64_t batch_index, std::int64_t end_epoch, ResidentSamples* resident = nullptr);
   // Blocks until a sample that is just being loaded is done.
   ~BatchLoader();
   BatchLoader(const BatchLoader&) = delete;
@@ -80,6 +85,7 @@ class BatchLoader {
     Cursor cursor{};
     std::vector<float> features;  // of this replica's samples, one after another
     std::vector<float> targets;
+    std::vector<std::int64_t> positions;  // in the source, where samples are resident; then there is nothing else
   };
 
   bool is_at_end(const Cursor& cursor) const { return cursor.epoch >= end_epoch_ || dataset_.batches() == 0; }
@@ -98,6 +104,7 @@ class BatchLoader {
   const int first_shard_;
   const int end_shard_;
   const std::int64_t end_epoch_;
+  ResidentSamples* const resident_;  // may be null; the caller's thread alone uses it
 
   Cursor cursor_;                         // of the batch to load next; the loading thread's where there is one
   std::unique_ptr<LoadedBatch> current_;  // in use by the caller

@@ -37,9 +37,11 @@ std::int64_t Dataset::size() const {
 
 // Stages work on samples: behind batch() a user would expect them to see batches.
 void Dataset::check_is_open(const std::string& stage) const {
-  if (batch_size_ == 0 && !is_prefetched_) return;
-  throw Error(ErrorCode::invalid_argument, stage + "() stands behind " + (batch_size_ != 0 ? "batch()" : "prefetch()") +
-                                               "; stages work on single samples, so batch() and prefetch() come last");
+  if (batch_size_ == 0 && !is_prefetched_ && !is_kept_on_device_) return;
+  const std::string before = batch_size_ != 0 ? "batch()" : is_prefetched_ ? "prefetch()" : "keep_on_device()";
+  throw Error(ErrorCode::invalid_argument,
+              stage + "() stands behind " + before +
+                  "; stages work on single samples, so batch(), prefetch() and keep_on_device() come last");
 }
 
 Dataset Dataset::map(MapFunction function, std::string name) const {
@@ -98,6 +100,18 @@ Dataset Dataset::prefetch(int depth) const {
   return result;
 }
 
+Dataset Dataset::keep_on_device() const {
+  if (is_kept_on_device_) throw Error(ErrorCode::invalid_argument, "keep_on_device() is given twice");
+  if (size() > 0 && stage_->find(0, 0, 0).source == nullptr) {
+    throw Error(
+        ErrorCode::invalid_argument,
+        "keep_on_device() stands behind map(), which makes other samples in each epoch; leave one of the two out");
+  }
+  Dataset result = *this;
+  result.is_kept_on_device_ = true;
+  return result;
+}
+
 std::int64_t Dataset::batches() const {
   if (batch_size_ == 0) return 0;
   const bool has_remainder = size() % batch_size_ != 0;
@@ -120,7 +134,7 @@ void Dataset::load(std::uint64_t seed, std::int64_t epoch, std::int64_t position
   stage_->load(seed, epoch, position, destination);
 }
 
-// How far batches are loaded ahead is left out: no bit depends on it.
+// How far batches are loaded ahead, and where samples are kept, is left out: no bit depends on it.
 std::string Dataset::description() const {
   nlohmann::ordered_json stages = nlohmann::ordered_json::array();
   stage_->describe(stages);

@@ -31,6 +31,10 @@ class IdxSource : public Stage {
     destination.targets[0] = labels_[sample];
   }
 
+  SourcePlace find(std::uint64_t, std::int64_t, std::int64_t position) const override {
+    return {this, position};
+  }
+
   void describe(nlohmann::ordered_json& stages) const override {
     stages.push_back({{"kind", "idx"},
                       {"images", feature_shape().with_batch(size()).extents()},

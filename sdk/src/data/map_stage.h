@@ -13,6 +13,7 @@ class MapStage : public ChainedStage {
   MapStage(std::shared_ptr<const Stage> before, Dataset::MapFunction function, std::string name);
 
   void load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const override;
+  SourcePlace find(std::uint64_t, std::int64_t, std::int64_t) const override { return {}; }
   void describe(nlohmann::ordered_json& stages) const override;
 
  private:
@@ -26,6 +27,7 @@ class FeatureMapStage : public ChainedStage {
                   std::string name);
 
   void load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const override;
+  SourcePlace find(std::uint64_t, std::int64_t, std::int64_t) const override { return {}; }
   void describe(nlohmann::ordered_json& stages) const override;
 
  private:

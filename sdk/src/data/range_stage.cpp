@@ -15,6 +15,10 @@ void RangeStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t posit
   before().load(seed, epoch, first_ + position, destination);
 }
 
+SourcePlace RangeStage::find(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const {
+  return before().find(seed, epoch, first_ + position);
+}
+
 void RangeStage::describe(nlohmann::ordered_json& stages) const {
   before().describe(stages);
   stages.push_back({{"kind", "range"}, {"first", first_}, {"size", size()}});

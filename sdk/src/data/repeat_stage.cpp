@@ -27,6 +27,11 @@ void RepeatStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t posi
   before().load(seed, epoch * count_ + round, position % before().size(), destination);
 }
 
+SourcePlace RepeatStage::find(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const {
+  const std::int64_t round = position / before().size();
+  return before().find(seed, epoch * count_ + round, position % before().size());
+}
+
 void RepeatStage::describe(nlohmann::ordered_json& stages) const {
   before().describe(stages);
   stages.push_back({{"kind", "repeat"}, {"count", count_}});

@@ -39,11 +39,18 @@ std::uint32_t ShuffleStage::source_in_window(const Key& key, std::size_t index) 
   return cache_[0].order[index];
 }
 
-void ShuffleStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const {
+std::int64_t ShuffleStage::position_before(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const {
   const Key key{.seed = seed, .epoch = epoch, .window = position / window_};
   const std::int64_t begin = key.window * window_;
-  const std::uint32_t source = source_in_window(key, static_cast<std::size_t>(position - begin));
-  before().load(seed, epoch, begin + source, destination);
+  return begin + source_in_window(key, static_cast<std::size_t>(position - begin));
+}
+
+void ShuffleStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const {
+  before().load(seed, epoch, position_before(seed, epoch, position), destination);
+}
+
+SourcePlace ShuffleStage::find(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const {
+  return before().find(seed, epoch, position_before(seed, epoch, position));
 }
 
 void ShuffleStage::describe(nlohmann::ordered_json& stages) const {

@@ -15,6 +15,7 @@ class ShuffleStage : public ChainedStage {
   ShuffleStage(std::shared_ptr<const Stage> before, std::int64_t window);
 
   void load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const override;
+  SourcePlace find(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override;
   void describe(nlohmann::ordered_json& stages) const override;
 
  private:
@@ -34,6 +35,8 @@ class ShuffleStage : public ChainedStage {
   };
 
   Order draw_order(const Key& key) const;
+  // Where the stage before has the sample.
+  std::int64_t position_before(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const;
   std::uint32_t source_in_window(const Key& key, std::size_t index) const;
 
   std::int64_t window_;  // samples

@@ -132,10 +132,17 @@ ModelTrainable::WorkerState& ModelTrainable::worker(const ShardBatch& batch) {
 
 ModelTrainable::Inputs ModelTrainable::inputs(WorkerState& state, const ShardBatch& batch) const {
   if (!state.device_shard) return {batch.features, batch.targets};
+  MemorySpace& memory = state.program->backend().memory();
+  // Always to the same place, also what is on the device: the passes may have been recorded with it.
   const auto move = [&](std::span<const float> from, compute::GrowingFloats& to) -> std::span<const float> {
     to.grow_to(from.size());
-    state.program->backend().memory().copy_from_host(from, {to.data(), from.size()});
-    return {to.data(), from.size()};
+    const std::span<float> place(to.data(), from.size());
+    if (batch.is_on_device) {
+      memory.copy(from, place);
+    } else {
+      memory.copy_from_host(from, place);
+    }
+    return place;
   };
   return {move(batch.features, state.device_shard->features), move(batch.targets, state.device_shard->targets)};
 }

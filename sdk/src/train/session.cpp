@@ -106,9 +106,18 @@ void Trainer::Session::rejoin_call(const CallRecord& call) {
 }
 
 std::unique_ptr<BatchLoader> Trainer::Session::open_loader(const Dataset& data, std::int64_t epoch, std::int64_t batch,
-                                                           std::int64_t end_epoch) const {
+                                                           std::int64_t end_epoch) {
   return std::make_unique<BatchLoader>(data, place_->seed, place_->shards, runner_->shards().begin,
-                                       runner_->shards().end, epoch, batch, end_epoch);
+                                       runner_->shards().end, epoch, batch, end_epoch, resident_samples(data));
+}
+
+// Copied once, whatever becomes of generations: no bit of them changes.
+ResidentSamples* Trainer::Session::resident_samples(const Dataset& data) {
+  if (!data.is_kept_on_device() || data.size() == 0 || trainable_.memory().is_host()) return nullptr;
+  for (const auto& samples : resident_samples_) {
+    if (samples->are_source_of(data)) return samples.get();
+  }
+  return resident_samples_.emplace_back(std::make_unique<ResidentSamples>(data, trainable_.memory())).get();
 }
 
 void Trainer::Session::carry_through(std::size_t call, const std::function<void()>& act) {

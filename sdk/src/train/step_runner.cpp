@@ -331,6 +331,7 @@ ShardBatch StepRunner::shard_batch(const Batch& batch, std::size_t index, std::i
           .batch_samples = batch.samples,
           .features = slice.features,
           .targets = slice.targets,
+          .is_on_device = batch.is_on_device,
           .check_cancelled = [this] { check_cancelled(); }};
 }
 

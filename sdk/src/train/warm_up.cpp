@@ -9,7 +9,7 @@
 namespace holdfast {
 namespace {
 
-void compute(Trainable& trainable, const ShardBatch& shard, WarmUp what) {
+void compute_shard(Trainable& trainable, const ShardBatch& shard, WarmUp what) {
   std::vector<float> sums(trainable.sum_names().size());
   if (what == WarmUp::inference) return trainable.compute_sums(shard, sums);
   const std::size_t count = trainable.gradient_count();
@@ -28,15 +28,15 @@ void warm_up(const Replica::Place& place, Trainable& trainable, const Dataset& d
   HOLDFAST_ASSERT(batch.has_value() && batch->shards.size() == 1);
   const ShardSlice& slice = batch->shards.front();
   WorkerPool(workers).run(workers, [&](int, int worker) {
-    compute(trainable,
-            {.worker = worker,
-             .seed = place.seed,
-             .first_sample = slice.first_sample,
-             .samples = slice.samples,
-             .batch_samples = batch->samples,
-             .features = slice.features,
-             .targets = slice.targets},
-            what);
+    compute_shard(trainable,
+                  {.worker = worker,
+                   .seed = place.seed,
+                   .first_sample = slice.first_sample,
+                   .samples = slice.samples,
+                   .batch_samples = batch->samples,
+                   .features = slice.features,
+                   .targets = slice.targets},
+                  what);
   });
 }
 

@@ -49,6 +49,25 @@ TEST_F(DeviceArrays, AreAddedWithTheBitsOfTheHost) {
   }
 }
 
+TEST_F(DeviceArrays, AreGatheredByRows) {
+  const std::vector<std::int64_t> rows = {6, 0, 3, 3, 5};
+  for (const std::size_t row_floats : {1, 3, 4, 784, 1023}) {
+    for (const std::size_t padding : {0, 1}) {
+      const Values from = random_values(1, 7 * row_floats);
+      Values expected;
+      for (const std::int64_t row : rows) {
+        const auto begin = from.begin() + row * static_cast<std::int64_t>(row_floats);
+        expected.insert(expected.end(), begin, begin + static_cast<std::int64_t>(row_floats));
+      }
+      const DeviceArray to = upload(Values(expected.size()), padding);
+
+      memory().gather(upload(from, padding).span(), rows, to.span());
+
+      EXPECT_EQ(bit_differences(expected, to.values()), "") << row_floats << " floats a row, padding " << padding;
+    }
+  }
+}
+
 TEST_F(DeviceArrays, HaveTheDigestOfTheHostForEachLength) {
   for (std::size_t length = 1; length <= 300; ++length) expect_host_digest({length}, length % 3);
 }

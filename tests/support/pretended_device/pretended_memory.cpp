@@ -148,6 +148,10 @@ void PretendedMemory::copy(std::span<const float> from, std::span<float> to) {
   queue([from, to] { host_memory().copy(from, to); });
 }
 
+void PretendedMemory::gather(std::span<const float> from, std::span<const std::int64_t> rows, std::span<float> to) {
+  queue([from, numbers = std::vector(rows.begin(), rows.end()), to] { host_memory().gather(from, numbers, to); });
+}
+
 void PretendedMemory::add(std::span<const float> summand, std::span<float> sum) {
   queue([summand, sum] { host_memory().add(summand, sum); });
 }

@@ -49,6 +49,7 @@ class PretendedMemory final : public MemorySpace {
   void copy_to_host(std::span<const float> from, std::span<float> to) override;
   void copy_from_host(std::span<const float> from, std::span<float> to) override;
   void copy(std::span<const float> from, std::span<float> to) override;
+  void gather(std::span<const float> from, std::span<const std::int64_t> rows, std::span<float> to) override;
   void add(std::span<const float> summand, std::span<float> sum) override;
   bool is_finite(std::span<const float> array) override;
   void fill_zero(std::span<float> array) override;

@@ -185,6 +185,28 @@ TEST_P(BatchLoading, GoesOnWithTheNextEpochBehindTheLastBatch) {
   EXPECT_EQ(batches[0].index, 0);
 }
 
+TEST_P(BatchLoading, TakesTheSameBatchesFromResidentSamples) {
+  const Dataset dataset = numbers(23).skip(2).shuffle(8).take(20).repeat(2).batch(9).prefetch(depth());
+  const Dataset in_order = numbers(23).batch(9).prefetch(depth());
+  for (const Dataset& kept : {dataset.keep_on_device(), in_order.keep_on_device()}) {
+    ResidentSamples samples(kept, host_memory());
+    BatchLoader loader(kept, 7, 4, 1, 4, 0, 1, 3, &samples);
+
+    EXPECT_TRUE(read_all(loader) ==
+                read_all(kept, {.shards = 4, .first = 1, .end = 4}, {.epoch = 0, .batch = 1, .end_epoch = 3}));
+  }
+}
+
+TEST_P(BatchLoading, SaysWhereResidentSamplesAre) {
+  const Dataset kept = numbers(4).batch(2).prefetch(depth()).keep_on_device();
+  ResidentSamples samples(kept, host_memory());
+  BatchLoader from_device(kept, 7, 1, 0, 1, 0, 0, 1, &samples);
+  BatchLoader from_host(kept, 7, 1, 0, 1, 0, 0, 1);
+
+  EXPECT_TRUE(from_device.next()->is_on_device);
+  EXPECT_FALSE(from_host.next()->is_on_device);
+}
+
 TEST_P(BatchLoading, IsOverForGood) {
   BatchLoader loader(numbers(2).batch(2).prefetch(depth()), 7, 1, 0, 1, 0, 0, 1);
 

@@ -212,6 +212,7 @@ TEST(Dataset, RefusesStagesBehindBatchAndPrefetch) {
   expect_refused([&] { batched.skip(1); }, "skip() stands behind batch()");
   expect_refused([&] { batched.repeat(1); }, "repeat() stands behind batch()");
   expect_refused([&] { numbers(4).prefetch(0).map(keep); }, "map() stands behind prefetch()");
+  expect_refused([&] { numbers(4).keep_on_device().map(keep); }, "map() stands behind keep_on_device()");
   expect_refused([&] { batched.batch(2); }, "batch() is given twice");
   expect_refused([&] { batched.prefetch(1).prefetch(1); }, "prefetch() is given twice");
 }
@@ -307,8 +308,18 @@ TEST(DatasetDescription, DiffersWithEverythingThatBitsDependOn) {
   EXPECT_NE(numbers(4).map(keep, "a").description(), numbers(4).map(keep, "b").description());
 }
 
-TEST(DatasetDescription, DoesNotDependOnHowFarBatchesAreLoadedAhead) {
+TEST(DatasetDescription, DoesNotDependOnHowFarBatchesAreLoadedAheadNorOnWhereSamplesAreKept) {
   EXPECT_EQ(numbers(4).batch(2).description(), numbers(4).batch(2).prefetch(3).description());
+  EXPECT_EQ(numbers(4).batch(2).description(), numbers(4).keep_on_device().batch(2).description());
+}
+
+TEST(DatasetOnADevice, NeedsSamplesThatStayAsTheyAre) {
+  expect_refused([] { numbers(4).map(keep).shuffle().keep_on_device(); }, "stands behind map()");
+  expect_refused([] { numbers(4).keep_on_device().batch(2).keep_on_device(); }, "given twice");
+
+  EXPECT_TRUE(numbers(4).shuffle().take(3).repeat(2).batch(2).keep_on_device().is_kept_on_device());
+  EXPECT_TRUE(numbers(0).keep_on_device().is_kept_on_device());
+  EXPECT_FALSE(numbers(4).batch(2).is_kept_on_device());
 }
 
 TEST(DatasetDescription, OfAWholeShuffleIsOneHoweverItWasAskedFor) {

@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -62,6 +63,8 @@ class MemorySpace {
   // `from` may change on return.
   virtual void copy_from_host(std::span<const float> from, std::span<float> to) = 0;
   virtual void copy(std::span<const float> from, std::span<float> to) = 0;
+  // Row i of `to` becomes row rows[i] of `from`; rows are as long as `to` has room for. `rows` may change on return.
+  virtual void gather(std::span<const float> from, std::span<const std::int64_t> rows, std::span<float> to) = 0;
   // sum[i] += summand[i]
   virtual void add(std::span<const float> summand, std::span<float> sum) = 0;
   // Whether no element is NaN or infinite.
@@ -82,6 +85,11 @@ class MemorySpace {
   // called before the memory is given back. Does nothing where it cannot help.
   virtual void pin(std::span<std::byte> memory) = 0;
   virtual void unpin(std::span<std::byte> memory) = 0;
+
+ protected:
+  // Floats of a row that gather() takes; 0 where there is none. Asserts that `from` has all rows.
+  static std::size_t gathered_row_floats(std::span<const float> from, std::span<const std::int64_t> rows,
+                                         std::span<const float> to);
 };
 
 // Any thread.

@@ -78,11 +78,18 @@ class Dataset {
   Dataset batch(std::int64_t samples, BatchOptions options = {}) const;
   Dataset prefetch(int depth) const;
 
+  // Has all samples of the source copied once to the device that trains, which takes batches from there: for data that
+  // its memory holds beside the model. Stands where batch() does, once. The same bits as without, and nothing else on
+  // CPUs. Throws Error{invalid_argument} behind a map(), which makes other samples in each epoch. An application's own
+  // model gets its samples in its device's memory then.
+  Dataset keep_on_device() const;
+
   // 0 without batch().
   std::int64_t batch_size() const { return batch_size_; }
   // In an epoch; the last one may be smaller. 0 without batch().
   std::int64_t batches() const;
   int prefetch_depth() const { return prefetch_depth_; }
+  bool is_kept_on_device() const { return is_kept_on_device_; }
 
   // Writes the sample at a position in [0, size()) of an epoch, counted from 0. Throws Error{invalid_argument} for
   // other positions, for negative epochs and for destinations of another size; what a map function throws passes
@@ -93,6 +100,9 @@ class Dataset {
   // paths. The same text for the same data set.
   std::string description() const;
 
+  // For Holdfast's own use.
+  const std::shared_ptr<const Stage>& last_stage() const { return stage_; }
+
  private:
   void check_is_open(const std::string& stage) const;
 
@@ -101,6 +111,7 @@ class Dataset {
   bool drop_remainder_ = false;
   bool is_prefetched_ = false;
   int prefetch_depth_ = 0;
+  bool is_kept_on_device_ = false;
 };
 
 // One sample for each entry along the first axis. Throws Error{invalid_argument} when the two have different first axes

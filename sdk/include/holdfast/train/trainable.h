@@ -41,6 +41,8 @@ struct ShardBatch {
   std::int64_t batch_samples = 0;   // of the global batch
   std::span<const float> features;  // [samples, feature shape], in the host's memory
   std::span<const float> targets;   // [samples, target shape], likewise
+  // Both lie in memory() instead: the data set is kept on the device.
+  bool is_on_device = false;
   // Throws when a replica was lost, so that this shard will be computed again: call it now and then where a shard takes
   // longer than some milliseconds, and let the exception through. The survivors go on together when all have left. Any
   // thread; never empty.

@@ -46,19 +46,24 @@ inline bool is_aligned_for_vectors(std::initializer_list<const float*> arrays) {
   return addresses % (kVectorFloats * sizeof(float)) == 0;
 }
 
-// `arrays` are all that the pass touches; null pointers count as aligned.
 template <class Pass>
-void run_pass(const char* name, const Pass& pass, std::size_t floats, std::initializer_list<const float*> arrays,
-              cudaStream_t stream) {
+void run_pass(const char* name, const Pass& pass, std::size_t floats, bool in_vectors, cudaStream_t stream) {
   if (floats == 0) return;
   const auto count = static_cast<std::int64_t>(floats);
-  if (is_aligned_for_vectors(arrays)) {
+  if (in_vectors) {
     const unsigned blocks = block_count(count, kElementThreads * kVectorFloats);
     launch(elements_kernel<kVectorFloats, Pass>, blocks, kElementThreads, stream, pass, floats);
   } else {
     launch(elements_kernel<1, Pass>, block_count(count, kElementThreads), kElementThreads, stream, pass, floats);
   }
   check_launch(name, {{"floats", count}});
+}
+
+// `arrays` are all that the pass touches; null pointers count as aligned.
+template <class Pass>
+void run_pass(const char* name, const Pass& pass, std::size_t floats, std::initializer_list<const float*> arrays,
+              cudaStream_t stream) {
+  run_pass(name, pass, floats, is_aligned_for_vectors(arrays), stream);
 }
 
 }  // namespace holdfast::compute

@@ -80,6 +80,20 @@ void CudaMemorySpace::copy(std::span<const float> from, std::span<float> to) {
              "cudaMemcpyAsync of " + in_bytes(from.size_bytes()) + " within " + device());
 }
 
+void CudaMemorySpace::gather(std::span<const float> from, std::span<const std::int64_t> rows, std::span<float> to) {
+  const std::size_t row_floats = gathered_row_floats(from, rows, to);
+  if (row_floats == 0) return;
+  const std::span<const std::byte> numbers = std::as_bytes(rows);
+  if (numbers.size() > row_numbers_bytes_) {
+    row_numbers_ = context_.allocate(numbers.size());
+    row_numbers_bytes_ = numbers.size();
+  }
+  staging_.send(numbers, row_numbers_.get());
+  const CudaContext::Turn turn = context_.take_turn();
+  gather_rows(from.data(), row_floats, reinterpret_cast<const std::int64_t*>(row_numbers_.get()), rows.size(),
+              to.data(), context_.stream());
+}
+
 void CudaMemorySpace::add(std::span<const float> summand, std::span<float> sum) {
   HOLDFAST_ASSERT(summand.size() == sum.size());
   if (sum.empty()) return;

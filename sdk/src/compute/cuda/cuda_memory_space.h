@@ -29,6 +29,7 @@ class CudaMemorySpace final : public MemorySpace {
   void copy_to_host(std::span<const float> from, std::span<float> to) override;
   void copy_from_host(std::span<const float> from, std::span<float> to) override;
   void copy(std::span<const float> from, std::span<float> to) override;
+  void gather(std::span<const float> from, std::span<const std::int64_t> rows, std::span<float> to) override;
   void add(std::span<const float> summand, std::span<float> sum) override;
   bool is_finite(std::span<const float> array) override;
   void fill_zero(std::span<float> array) override;
@@ -48,8 +49,10 @@ class CudaMemorySpace final : public MemorySpace {
   MemoryRanges allocated_;  // in turns of the context
   MemoryRanges pinned_;
   ArrayHolder holder_{context_, allocated_, pinned_};
-  std::optional<CudaDigester> digester_;  // made by the first digest
-  std::shared_ptr<float[]> flag_;         // one word, for is_finite(), which makes it
+  std::optional<CudaDigester> digester_;      // made by the first digest
+  std::shared_ptr<std::byte[]> row_numbers_;  // of gather(), for as many rows as it was ever asked for
+  std::size_t row_numbers_bytes_ = 0;
+  std::shared_ptr<float[]> flag_;  // one word, for is_finite(), which makes it
 };
 
 }  // namespace holdfast::compute

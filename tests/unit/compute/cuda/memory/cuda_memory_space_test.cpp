@@ -75,6 +75,21 @@ TEST_F(CudaMemory, CopiesFromMemoryThatChangesAtOnce) {
   }
 }
 
+TEST_F(CudaMemory, GathersRowsByNumbersThatMayChangeAtOnce) {
+  const std::span<float> from = array(6);
+  const std::span<float> to = array(8);
+  space_->copy_from_host(Floats{0, 1, 10, 11, 20, 21}, from);
+  std::vector<std::int64_t> rows = {2, 0, 0, 1};
+
+  space_->gather(from, rows, to);
+  rows.assign(rows.size(), 1);
+  EXPECT_EQ(content_of(to), (Floats{20, 21, 0, 1, 0, 1, 10, 11}));
+
+  // More of them than ever before.
+  space_->gather(from, std::vector<std::int64_t>{1, 2, 0, 1, 2, 2, 1, 0}, to);
+  EXPECT_EQ(content_of(to), (Floats{1, 10, 0, 1, 10, 10, 1, 0}));
+}
+
 TEST_F(CudaMemory, CopiesRegisteredMemoryDirectly) {
   Floats pinned = numbers(5000);
   const std::span<float> there = array(5000);

@@ -378,6 +378,15 @@ void add_arrays(const float* summand, float* sum, std::size_t floats, cudaStream
   }));
 }
 
+void gather_rows(const float* from, std::size_t row_floats, const std::int64_t* rows, std::size_t row_count, float* to,
+                 cudaStream_t stream) {
+  static_cast<void>(queued(stream, [=] {
+    for (std::size_t i = 0; i < row_count; ++i) {
+      std::copy_n(from + static_cast<std::size_t>(rows[i]) * row_floats, row_floats, to + i * row_floats);
+    }
+  }));
+}
+
 void flag_not_finite(const float* values, std::size_t floats, std::uint32_t* flag, cudaStream_t stream) {
   static_cast<void>(queued(stream, [=] {
     for (std::size_t i = 0; i < floats; ++i) {

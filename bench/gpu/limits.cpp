@@ -1,0 +1,269 @@
+// What a GPU allows, by its own libraries and without Holdfast: copies within the device and over its link, and matrix
+// products. Prints JSON.
+//
+//   gpu_limits [--floats 41157104] [--copies-only] [--small]
+//
+// Exit code 77: there is no GPU.
+
+#include <cublasLt.h>
+#include <cuda_runtime_api.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace {
+
+constexpr int kStateArrays = 3;  // parameters and Adam's two slots
+constexpr int kNoGpu = 77;
+
+struct Arguments {
+  std::size_t floats = 41'157'104;
+  bool copies_only = false;
+  bool is_small = false;
+};
+
+void check(cudaError_t status, const std::string& call) {
+  if (status != cudaSuccess) throw std::runtime_error(call + ": " + cudaGetErrorString(status));
+}
+
+void check(cublasStatus_t status, const std::string& call) {
+  if (status != CUBLAS_STATUS_SUCCESS) throw std::runtime_error(call + ": " + cublasLtGetStatusString(status));
+}
+
+struct Release {
+  void operator()(cudaStream_t stream) const { static_cast<void>(cudaStreamDestroy(stream)); }
+  void operator()(cudaEvent_t event) const { static_cast<void>(cudaEventDestroy(event)); }
+  void operator()(cublasLtContext* handle) const { static_cast<void>(cublasLtDestroy(handle)); }
+  void operator()(cublasLtMatmulDescOpaque_t* desc) const { static_cast<void>(cublasLtMatmulDescDestroy(desc)); }
+  void operator()(cublasLtMatrixLayoutOpaque_t* layout) const {
+    static_cast<void>(cublasLtMatrixLayoutDestroy(layout));
+  }
+  void operator()(cublasLtMatmulPreferenceOpaque_t* preference) const {
+    static_cast<void>(cublasLtMatmulPreferenceDestroy(preference));
+  }
+};
+
+template <class Handle>
+using Owned = std::unique_ptr<Handle, Release>;
+
+struct FreeDevice {
+  void operator()(std::byte* memory) const { static_cast<void>(cudaFree(memory)); }
+};
+struct FreeHost {
+  void operator()(std::byte* memory) const { static_cast<void>(cudaFreeHost(memory)); }
+};
+using DeviceMemory = std::unique_ptr<std::byte, FreeDevice>;
+using HostMemory = std::unique_ptr<std::byte, FreeHost>;
+
+// Numbers of both signs from 0.5 to 1, in f32 as in bf16.
+std::vector<std::uint32_t> noise() {
+  std::vector<std::uint32_t> words(std::size_t{1} << 20);
+  std::minstd_rand random;
+  for (std::uint32_t& word : words) word = (static_cast<std::uint32_t>(random()) * 5U & 0x807F807FU) | 0x3F003F00U;
+  return words;
+}
+
+// Of noise: equal numbers take less power than others do, and a device is quicker with them than in any training.
+DeviceMemory device_memory(std::size_t bytes) {
+  static const std::vector<std::uint32_t> words = noise();
+  void* memory = nullptr;
+  check(cudaMalloc(&memory, bytes), "cudaMalloc of " + std::to_string(bytes) + " bytes");
+  DeviceMemory owned(static_cast<std::byte*>(memory));
+  const std::size_t piece = words.size() * sizeof(words.front());
+  for (std::size_t at = 0; at < bytes; at += piece) {
+    check(cudaMemcpy(owned.get() + at, words.data(), std::min(piece, bytes - at), cudaMemcpyHostToDevice),
+          "cudaMemcpy of noise");
+  }
+  return owned;
+}
+
+HostMemory pinned_memory(std::size_t bytes) {
+  void* memory = nullptr;
+  check(cudaMallocHost(&memory, bytes), "cudaMallocHost of " + std::to_string(bytes) + " bytes");
+  return HostMemory(static_cast<std::byte*>(memory));
+}
+
+class Stopwatch {
+ public:
+  Stopwatch() {
+    cudaStream_t stream = nullptr;
+    check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+    stream_.reset(stream);
+    for (auto* const event : {&begin_, &end_}) {
+      cudaEvent_t made = nullptr;
+      check(cudaEventCreate(&made), "cudaEventCreate");
+      event->reset(made);
+    }
+  }
+
+  cudaStream_t stream() const { return stream_.get(); }
+
+  // Of one call, among as many as take a quarter of a second.
+  double seconds_of(const std::function<void()>& queue) const {
+    for (int i = 0; i < 2; ++i) queue();
+    const double once = time(queue, 1);
+    const int repeats = static_cast<int>(std::clamp(0.25 / std::max(once, 1e-6), 3.0, 10'000.0));
+    return time(queue, repeats);
+  }
+
+ private:
+  double time(const std::function<void()>& queue, int repeats) const {
+    check(cudaEventRecord(begin_.get(), stream()), "cudaEventRecord");
+    for (int i = 0; i < repeats; ++i) queue();
+    check(cudaEventRecord(end_.get(), stream()), "cudaEventRecord");
+    check(cudaEventSynchronize(end_.get()), "cudaEventSynchronize");
+    float milliseconds = 0;
+    check(cudaEventElapsedTime(&milliseconds, begin_.get(), end_.get()), "cudaEventElapsedTime");
+    return milliseconds * 1e-3 / repeats;
+  }
+
+  Owned<CUstream_st> stream_;
+  Owned<CUevent_st> begin_;
+  Owned<CUevent_st> end_;
+};
+
+void measure_copies(const Stopwatch& watch, std::size_t floats, nlohmann::json& measured) {
+  const std::size_t bytes = kStateArrays * floats * sizeof(float);
+  const DeviceMemory from = device_memory(bytes);
+  const DeviceMemory to = device_memory(bytes);
+  const HostMemory host = pinned_memory(bytes);
+  const auto seconds = [&](std::byte* target, const std::byte* source, cudaMemcpyKind kind) {
+    return watch.seconds_of(
+        [&] { check(cudaMemcpyAsync(target, source, bytes, kind, watch.stream()), "cudaMemcpyAsync"); });
+  };
+  const double within = seconds(to.get(), from.get(), cudaMemcpyDeviceToDevice);
+  const auto gigabytes = static_cast<double>(bytes) / 1e9;
+  measured["copy_gb_s"] = 2 * gigabytes / within;
+  measured["state_copy_seconds"] = within;
+  measured["device_to_host_gb_s"] = gigabytes / seconds(host.get(), from.get(), cudaMemcpyDeviceToHost);
+  measured["host_to_device_gb_s"] = gigabytes / seconds(to.get(), host.get(), cudaMemcpyHostToDevice);
+}
+
+struct Precision {
+  const char* name;
+  cudaDataType_t type;
+  cublasComputeType_t compute;
+  std::size_t bytes;
+};
+
+// Square matrices, and their product by the quickest of the algorithms that the library proposes.
+class Product {
+ public:
+  Product(const Precision& precision, std::int64_t size) : size_(size) {
+    cublasLtHandle_t handle = nullptr;
+    check(cublasLtCreate(&handle), "cublasLtCreate");
+    handle_.reset(handle);
+    cublasLtMatmulDesc_t desc = nullptr;
+    check(cublasLtMatmulDescCreate(&desc, precision.compute, CUDA_R_32F), "cublasLtMatmulDescCreate");
+    desc_.reset(desc);
+    // As most kernels are quickest: both factors are read along the sum.
+    const cublasOperation_t transposed = CUBLAS_OP_T;
+    check(cublasLtMatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_TRANSA, &transposed, sizeof(transposed)),
+          "cublasLtMatmulDescSetAttribute");
+    cublasLtMatrixLayout_t layout = nullptr;
+    const auto extent = static_cast<std::uint64_t>(size);
+    check(cublasLtMatrixLayoutCreate(&layout, precision.type, extent, extent, size), "cublasLtMatrixLayoutCreate");
+    layout_.reset(layout);
+    const std::size_t bytes = extent * extent * precision.bytes;
+    for (DeviceMemory* const matrix : {&left_, &right_, &result_}) *matrix = device_memory(bytes);
+    workspace_ = device_memory(kWorkspaceBytes);
+  }
+
+  double best_seconds(const Stopwatch& watch) {
+    cublasLtMatmulPreference_t made = nullptr;
+    check(cublasLtMatmulPreferenceCreate(&made), "cublasLtMatmulPreferenceCreate");
+    const Owned<cublasLtMatmulPreferenceOpaque_t> preference(made);
+    check(cublasLtMatmulPreferenceSetAttribute(made, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &kWorkspaceBytes,
+                                               sizeof(kWorkspaceBytes)),
+          "cublasLtMatmulPreferenceSetAttribute");
+    std::array<cublasLtMatmulHeuristicResult_t, 8> found{};
+    int count = 0;
+    check(cublasLtMatmulAlgoGetHeuristic(handle_.get(), desc_.get(), layout_.get(), layout_.get(), layout_.get(),
+                                         layout_.get(), made, static_cast<int>(found.size()), found.data(), &count),
+          "cublasLtMatmulAlgoGetHeuristic");
+    double best = 1e9;
+    for (int i = 0; i < count; ++i) {
+      const cublasLtMatmulAlgo_t& algorithm = found.at(static_cast<std::size_t>(i)).algo;
+      best = std::min(best, watch.seconds_of([&] { queue(algorithm, watch.stream()); }));
+    }
+    return best;
+  }
+
+ private:
+  static constexpr std::uint64_t kWorkspaceBytes = std::uint64_t{64} << 20;
+
+  void queue(const cublasLtMatmulAlgo_t& algorithm, cudaStream_t stream) {
+    const float alpha = 1;
+    const float beta = 0;
+    check(cublasLtMatmul(handle_.get(), desc_.get(), &alpha, left_.get(), layout_.get(), right_.get(), layout_.get(),
+                         &beta, result_.get(), layout_.get(), result_.get(), layout_.get(), &algorithm,
+                         workspace_.get(), kWorkspaceBytes, stream),
+          "cublasLtMatmul of " + std::to_string(size_));
+  }
+
+  const std::int64_t size_;
+  Owned<cublasLtContext> handle_;
+  Owned<cublasLtMatmulDescOpaque_t> desc_;
+  Owned<cublasLtMatrixLayoutOpaque_t> layout_;
+  DeviceMemory left_, right_, result_, workspace_;
+};
+
+void measure_products(const Stopwatch& watch, std::int64_t size, nlohmann::json& measured) {
+  constexpr std::array kPrecisions = {Precision{"bf16", CUDA_R_16BF, CUBLAS_COMPUTE_32F, 2},
+                                      Precision{"tf32", CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32, 4},
+                                      Precision{"f32", CUDA_R_32F, CUBLAS_COMPUTE_32F, 4}};
+  const double flops = 2.0 * static_cast<double>(size) * static_cast<double>(size) * static_cast<double>(size);
+  for (const Precision& precision : kPrecisions) {
+    measured["matrix_tflop_s"][precision.name] = flops / Product(precision, size).best_seconds(watch) / 1e12;
+  }
+}
+
+// Empty where there is one.
+std::string why_there_is_no_gpu() {
+  int count = 0;
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  if (status != cudaSuccess) return std::string("cudaGetDeviceCount says: ") + cudaGetErrorString(status);
+  return count == 0 ? "cudaGetDeviceCount found none" : "";
+}
+
+nlohmann::json measure(const Arguments& arguments) {
+  cudaDeviceProp properties{};
+  check(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties");
+  nlohmann::json measured = {{"device", properties.name}};
+  const Stopwatch watch;
+  measure_copies(watch, arguments.floats, measured);
+  if (!arguments.copies_only) measure_products(watch, arguments.is_small ? 512 : 8192, measured);
+  return measured;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Arguments arguments;
+  CLI::App app("Measures what a GPU allows; for bench/gpu/runs.py.");
+  app.add_option("--floats", arguments.floats, "of an array of the state")->check(CLI::Range(16, 1 << 30));
+  app.add_flag("--copies-only", arguments.copies_only, "no matrix products");
+  app.add_flag("--small", arguments.is_small, "little matrices, for trials");
+  CLI11_PARSE(app, argc, argv);
+  if (const std::string why = why_there_is_no_gpu(); !why.empty()) {
+    std::fprintf(stderr, "gpu_limits: there is no GPU to measure: %s\n", why.c_str());
+    return kNoGpu;
+  }
+  try {
+    std::puts(measure(arguments).dump().c_str());
+    return 0;
+  } catch (const std::exception& failure) {
+    std::fprintf(stderr, "gpu_limits: %s\n", failure.what());
+    return 1;
+  }
+}

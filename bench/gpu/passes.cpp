@@ -1,0 +1,124 @@
+// The passes over a model's state alone, on a device: Adam, copies within the device, and between it and the host. For
+// bench/gpu/runs.py; prints JSON.
+//
+//   gpu_passes [--floats 41157104] [--seconds 0.2]
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+
+#include "compute/backend.h"
+#include "holdfast/base/error.h"
+#include "holdfast/base/shared_memory.h"
+
+namespace {
+
+using namespace holdfast;
+using Clock = std::chrono::steady_clock;
+
+constexpr int kStateArrays = 3;  // parameters and Adam's two slots
+
+struct Arguments {
+  std::size_t floats = 41'157'104;
+  double seconds = 0.2;  // that each is repeated for
+};
+
+class Passes {
+ public:
+  explicit Passes(const Arguments& arguments)
+      : arguments_(arguments),
+        backend_(compute::make_cuda_backend("cuda:0", Precision::f32)),
+        memory_(backend_->memory()),
+        gradients_(memory_.allocate(arguments.floats)),
+        state_(memory_.allocate(state_floats())),
+        copy_(memory_.allocate(state_floats())) {}
+
+  nlohmann::json measure() {
+    const double state_bytes = static_cast<double>(state_floats() * sizeof(float));
+    const double adam_bytes = 28.0 * static_cast<double>(arguments_.floats);
+    const double copy_seconds = seconds_of([this] { memory_.copy(state(), copy()); });
+    nlohmann::json measured = {{"floats", arguments_.floats},
+                               {"device", memory_.device()},
+                               {"adam_gb_s", adam_bytes / seconds_of([this] { update(); }) / 1e9},
+                               {"state_copy_seconds", copy_seconds},
+                               {"copy_gb_s", 2 * state_bytes / copy_seconds / 1e9}};
+    SharedMemory host = SharedMemory::create("gpu-passes", state_floats() * sizeof(float));
+    const std::span<std::byte> bytes = host.writable();
+    const std::span<float> floats(reinterpret_cast<float*>(bytes.data()), state_floats());
+    const auto measure_link = [&](const std::string& suffix) {
+      const double there = seconds_of([&] { memory_.copy_to_host(state(), floats); });
+      const double back = seconds_of([&] { memory_.copy_from_host(floats, copy()); });
+      measured["to_host" + suffix + "_gb_s"] = state_bytes / there / 1e9;
+      measured["from_host" + suffix + "_gb_s"] = state_bytes / back / 1e9;
+    };
+    measure_link("_unpinned");
+    memory_.pin(bytes);
+    measure_link("");
+    memory_.unpin(bytes);
+    return measured;
+  }
+
+ private:
+  std::size_t state_floats() const { return kStateArrays * arguments_.floats; }
+  std::span<float> state() const { return {state_.get(), state_floats()}; }
+  std::span<float> copy() const { return {copy_.get(), state_floats()}; }
+
+  void update() {
+    const compute::AdamStep step{.beta_1_rest = 0.1F, .beta_2_rest = 0.001F, .rate = 1e-4F, .epsilon = 1e-7F};
+    const std::size_t floats = arguments_.floats;
+    backend_->device_kernels()->adam(step, floats, state_.get(), gradients_.get(), state_.get() + floats,
+                                     state_.get() + 2 * floats);
+  }
+
+  // Of one call, among as many as take the time that each is repeated for; all are queued before they are waited for.
+  double seconds_of(const std::function<void()>& act) {
+    constexpr int kWarm = 3;
+    for (int i = 0; i < kWarm - 1; ++i) act();
+    memory_.wait();
+    const double once = time([&] { act(); });
+    const int repeats = static_cast<int>(std::min(10'000.0, std::max(3.0, arguments_.seconds / once)));
+    return time([&] {
+             for (int i = 0; i < repeats; ++i) act();
+           }) /
+           repeats;
+  }
+
+  double time(const std::function<void()>& act) {
+    const auto begin = Clock::now();
+    act();
+    memory_.wait();
+    return std::chrono::duration<double>(Clock::now() - begin).count();
+  }
+
+  const Arguments arguments_;
+  const std::unique_ptr<compute::Backend> backend_;
+  MemorySpace& memory_;
+  const std::shared_ptr<float[]> gradients_;
+  const std::shared_ptr<float[]> state_;
+  const std::shared_ptr<float[]> copy_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Arguments arguments;
+  CLI::App app("Times passes over a model's state; for bench/gpu/runs.py.");
+  app.add_option("--floats", arguments.floats, "of an array of the state")->check(CLI::Range(16, 1 << 30));
+  app.add_option("--seconds", arguments.seconds, "that each pass is repeated for");
+  CLI11_PARSE(app, argc, argv);
+  constexpr int kNoGpu = 77;
+  try {
+    std::puts(Passes(arguments).measure().dump().c_str());
+    return 0;
+  } catch (const Error& failure) {
+    std::fprintf(stderr, "gpu_passes: %s\n", failure.what());
+    return failure.code() == ErrorCode::unavailable ? kNoGpu : 1;
+  }
+}

@@ -1,0 +1,141 @@
+// Steps of training through fit() under a watchdog, as a user has them; for bench/gpu/runs.py, which has this program
+// and its peer take turns.
+//
+//   gpu_training --model mlp|lenet5 --turns PREFIX --run-dir DIR [--device cuda] [--precision tf32] [--data host]
+//                [--batch 2048] [--divisor 1] [--snapshot-every 0]
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <string>
+
+#include "holdfast/base/error.h"
+#include "holdfast/holdfast.h"
+#include "turns.h"
+
+namespace {
+
+using namespace holdfast;
+
+constexpr std::int64_t kBatches = 8;  // different ones
+
+struct Arguments {
+  std::string model = "mlp";
+  std::string turns;
+  std::string run_directory;
+  std::string device = "cuda";
+  std::string precision = "f32";
+  std::string data = "host";
+  std::int64_t batch = 2048;
+  std::int64_t divisor = 1;
+  std::int64_t snapshot_every = 0;
+};
+
+// 41,157,101 parameters where the divisor is 1. bench/gpu/peer.py has the same.
+Sequential mlp(std::int64_t divisor) {
+  return Sequential{Input{8000 / divisor},
+                    Dense{4000 / divisor, {.activation = Activation::tanh}},
+                    Dense{2000 / divisor, {.activation = Activation::relu}},
+                    Dense{500 / divisor, {.activation = Activation::relu}},
+                    Dense{300 / divisor, {.activation = Activation::relu}},
+                    Dense{1}};
+}
+
+// 61,706 parameters.
+Sequential lenet5() {
+  return Sequential{Input{28, 28, 1},
+                    Conv2D{6, 5, {.padding = Padding::same, .activation = Activation::tanh}},
+                    AveragePooling2D{2},
+                    Conv2D{16, 5, {.activation = Activation::tanh}},
+                    AveragePooling2D{2},
+                    Flatten{},
+                    Dense{120, {.activation = Activation::tanh}},
+                    Dense{84, {.activation = Activation::tanh}},
+                    Dense{10}};
+}
+
+// Numbers in [0, 1) that cost next to nothing: there are 131 million of them.
+class Noise {
+ public:
+  float next() {
+    state_ = state_ * 6364136223846793005ULL + 1442695040888963407ULL;
+    return static_cast<float>(state_ >> 40U) * 0x1p-24F;
+  }
+
+ private:
+  std::uint64_t state_ = 1;
+};
+
+// Whether the first feature is large decides about the class, so that there is something to learn.
+Dataset noise(const Shape& features, std::int64_t classes, std::int64_t batch) {
+  const std::int64_t samples = kBatches * batch;
+  Tensor values(features.with_batch(samples));
+  Noise random;
+  for (float& value : values.values()) value = random.next();
+  const Shape target = classes == 2 ? Shape{samples, 1} : Shape{samples};
+  Tensor targets(target);
+  for (std::int64_t i = 0; i < samples; ++i) {
+    targets.values()[static_cast<std::size_t>(i)] = std::floor(values.sample(i).front() * static_cast<float>(classes));
+  }
+  return from_tensors(std::move(values), std::move(targets));
+}
+
+Dataset batches_of(const Dataset& samples, const Arguments& arguments) {
+  // So many epochs as one that nobody sees the end of it.
+  const Dataset batches = samples.repeat(1'000'000).batch(arguments.batch).prefetch(2);
+  return arguments.data == "device" ? batches.keep_on_device() : batches;
+}
+
+FitOptions fit_options(const Arguments& arguments) {
+  return {.callbacks = {std::make_shared<Turns>(arguments.turns)}};
+}
+
+void train(Replica& replica, const Arguments& arguments) {
+  if (arguments.model == "mlp") {
+    Trainer trainer(replica, mlp(arguments.divisor), Adam(1e-4F), BinaryCrossentropy({.from_logits = true}));
+    const Dataset samples = noise({8000 / arguments.divisor}, 2, arguments.batch);
+    trainer.fit(batches_of(samples, arguments), fit_options(arguments));
+  } else {
+    Trainer trainer(replica, lenet5(), Adam(1e-3F), SparseCategoricalCrossentropy({.from_logits = true}));
+    trainer.fit(batches_of(noise({28, 28, 1}, 10, arguments.batch), arguments), fit_options(arguments));
+  }
+}
+
+// Snapshots into the watchdog's memory are what `--snapshot-every` says, or none: as often as costs half a percent of
+// the time would be oftener than that for a run that waits for its turn most of the time.
+SuperviseOptions run_of(const Arguments& arguments) {
+  const std::int64_t never = std::numeric_limits<std::int64_t>::max();
+  return {.devices = {arguments.device == "cuda" ? "cuda:0" : "cpu:0"},
+          .precision = precision_from_name(arguments.precision),
+          .memory_snapshot_every = arguments.snapshot_every > 0 ? arguments.snapshot_every : never,
+          .run_directory = arguments.run_directory,
+          .seed = 1,
+          .max_restarts = 0,
+          // Others' turns may be long.
+          .hang_after = std::chrono::minutes(10)};
+}
+
+void declare(CLI::App& app, Arguments& arguments) {
+  app.add_option("--model", arguments.model, "mlp or lenet5")->check(CLI::IsMember({"mlp", "lenet5"}));
+  app.add_option("--turns", arguments.turns, "FIFOs PREFIX.ask and PREFIX.told")->required();
+  app.add_option("--run-dir", arguments.run_directory, "of this run alone")->required();
+  app.add_option("--device", arguments.device, "cpu or cuda")->check(CLI::IsMember({"cpu", "cuda"}));
+  app.add_option("--precision", arguments.precision, "f32, tf32 or bf16")
+      ->check(CLI::IsMember({"f32", "tf32", "bf16"}));
+  app.add_option("--data", arguments.data, "where the samples are: host or device")
+      ->check(CLI::IsMember({"host", "device"}));
+  app.add_option("--batch", arguments.batch, "samples a step")->check(CLI::Range(1, 1 << 20));
+  app.add_option("--divisor", arguments.divisor, "of all widths of the mlp, for trials")->check(CLI::Range(1, 100));
+  app.add_option("--snapshot-every", arguments.snapshot_every, "steps between snapshots in memory; 0: none");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Arguments arguments;
+  CLI::App app("Trains when it is told to; for bench/gpu/runs.py.");
+  declare(app, arguments);
+  CLI11_PARSE(app, argc, argv);
+  return supervise(argc, argv, run_of(arguments), [&](Replica& replica) { train(replica, arguments); });
+}

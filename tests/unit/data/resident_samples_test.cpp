@@ -1,0 +1,65 @@
+#include "data/resident_samples.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+
+namespace holdfast {
+namespace {
+
+using testing::ElementsAre;
+
+// Sample i has the features {i, i + 0.5} and the target -i.
+Dataset numbers(std::int64_t count) {
+  Tensor features{Shape{count, 2}};
+  Tensor targets{Shape{count}};
+  for (std::int64_t i = 0; i < count; ++i) {
+    features.sample(i)[0] = static_cast<float>(i);
+    features.sample(i)[1] = static_cast<float>(i) + 0.5F;
+    targets.sample(i)[0] = static_cast<float>(-i);
+  }
+  return from_tensors(std::move(features), std::move(targets));
+}
+
+TEST(ResidentSamples, AreTakenInAnyOrderAndSeveralTimes) {
+  ResidentSamples samples(numbers(5), host_memory());
+  const std::array<std::int64_t, 4> positions = {4, 0, 0, 3};
+
+  const ResidentSamples::Views taken = samples.take(positions);
+
+  EXPECT_THAT(taken.features, ElementsAre(4, 4.5F, 0, 0.5F, 0, 0.5F, 3, 3.5F));
+  EXPECT_THAT(taken.targets, ElementsAre(-4, 0, 0, -3));
+}
+
+TEST(ResidentSamples, ThatFollowEachOtherStayWhereTheyAre) {
+  ResidentSamples samples(numbers(5), host_memory());
+  const std::array<std::int64_t, 5> all = {0, 1, 2, 3, 4};
+  const std::array<std::int64_t, 2> some = {2, 3};
+
+  const float* const begin = samples.take(all).features.data();
+
+  EXPECT_EQ(samples.take(some).features.data(), begin + 4);
+  EXPECT_THAT(samples.take(some).targets, ElementsAre(-2, -3));
+}
+
+TEST(ResidentSamples, OfNoneAreNone) {
+  ResidentSamples samples(numbers(5), host_memory());
+
+  EXPECT_TRUE(samples.take({}).features.empty());
+  EXPECT_TRUE(samples.take({}).targets.empty());
+}
+
+TEST(ResidentSamples, ServeAllStagesBehindOneSource) {
+  const Dataset source = numbers(6);
+  ResidentSamples samples(source.take(3), host_memory());
+  const std::array<std::int64_t, 1> last = {5};
+
+  EXPECT_TRUE(samples.are_source_of(source.skip(3).shuffle().batch(2)));
+  EXPECT_THAT(samples.take(last).features, ElementsAre(5, 5.5F));
+  EXPECT_FALSE(samples.are_source_of(numbers(6)));
+  EXPECT_FALSE(samples.are_source_of(source.map([](Sample, Random&) {})));
+}
+
+}  // namespace
+}  // namespace holdfast

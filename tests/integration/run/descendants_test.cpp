@@ -124,7 +124,7 @@ TEST_F(Descendants, AreGoneWhenTheRunHasFinished) {
   EXPECT_FALSE(is_anybody_left());
 }
 
-TEST_F(Descendants, AreGoneWhenAnUndisturbedProgramGaveThemUp) {
+TEST_F(Descendants, AreGoneWhenTheRunGivesUp) {
   const ProgramResult result = run({"--plain", "--replicas", "1", "--max-restarts", "0"}, "start_two 0; exit 3");
 
   EXPECT_EQ(result.exit_code, 70) << result.output;

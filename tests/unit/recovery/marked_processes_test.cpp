@@ -1,5 +1,6 @@
 #include "marked_processes.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/syscall.h>

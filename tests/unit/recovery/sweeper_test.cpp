@@ -61,6 +61,7 @@ class Sweeping : public testing::Test {
   // Until `what` holds something.
   void run_until(const std::optional<int>& what) {
     const Deadline deadline = Deadline::after(kPatience);
+    io_.restart();
     while (!what && !deadline.has_passed()) io_.run_one_for(std::chrono::milliseconds(100));
     ASSERT_TRUE(what.has_value()) << "there was no answer";
   }

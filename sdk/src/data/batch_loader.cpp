@@ -43,7 +43,8 @@ std::vector<std::int64_t> source_positions_of(const Dataset& dataset, std::uint6
   const Positions in_epoch = positions_of(dataset, part);
   std::vector<std::int64_t> positions(in_epoch.count);
   for (std::size_t i = 0; i < positions.size(); ++i) {
-    positions[i] = dataset.last_stage()->find(seed, part.epoch, in_epoch.first + static_cast<std::int64_t>(i)).position;
+    positions[i] =
+        dataset.last_stage()->source_position(seed, part.epoch, in_epoch.first + static_cast<std::int64_t>(i));
   }
   return positions;
 }

@@ -113,7 +113,7 @@ std::unique_ptr<BatchLoader> Trainer::Session::open_loader(const Dataset& data, 
 
 // Copied once, whatever becomes of generations: no bit of them changes.
 ResidentSamples* Trainer::Session::resident_samples(const Dataset& data) {
-  if (!data.is_kept_on_device() || data.size() == 0 || trainable_.memory().is_host()) return nullptr;
+  if (!data.is_kept_on_device() || trainable_.memory().is_host()) return nullptr;
   for (const auto& samples : resident_samples_) {
     if (samples->are_source_of(data)) return samples.get();
   }

@@ -12,6 +12,12 @@
 
 namespace holdfast {
 
+// All samples of a source, one behind the other; empty where it has them in another form.
+struct SourceArrays {
+  std::span<const float> features;
+  std::span<const float> targets;
+};
+
 class Stage {
  public:
   virtual ~Stage() = default;
@@ -30,6 +36,8 @@ class Stage {
   virtual const Stage* source() const = 0;
   // Which sample of the first stage load() hands on, or makes another one of.
   virtual std::int64_t source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const = 0;
+  // Of a source. They stay where they are.
+  virtual SourceArrays arrays() const { return {}; }
   // Appends what this stage and those before it do to an array.
   virtual void describe(nlohmann::ordered_json& stages) const = 0;
 

@@ -25,6 +25,8 @@ class TensorSource : public Stage {
   const Stage* source() const override { return this; }
   std::int64_t source_position(std::uint64_t, std::int64_t, std::int64_t position) const override { return position; }
 
+  SourceArrays arrays() const override { return {features_.values(), targets_.values()}; }
+
   void describe(nlohmann::ordered_json& stages) const override {
     stages.push_back({{"kind", "tensors"},
                       {"features", features_.shape().extents()},

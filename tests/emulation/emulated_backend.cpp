@@ -40,6 +40,7 @@ class EmulatedMemory final : public MemorySpace {
   std::unique_ptr<HeldArrays> hold(std::span<const std::span<const float>> arrays) override {
     return hold_in_place(*this, arrays, "it is the host's");
   }
+  std::unique_ptr<RowFeed> feed(std::span<const float>, std::size_t) override { return nullptr; }
   void wait() override {}
   void set_time_limit(std::chrono::milliseconds) override {}
   void pin(std::span<std::byte>) override {}

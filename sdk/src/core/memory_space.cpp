@@ -69,6 +69,7 @@ class HostMemory final : public MemorySpace {
     return hold_in_place(*this, arrays, "they lie in the host's memory");
   }
 
+  std::unique_ptr<RowFeed> feed(std::span<const float>, std::size_t) override { return nullptr; }
   void wait() override {}
   void set_time_limit(std::chrono::milliseconds) override {}
   void pin(std::span<std::byte>) override {}

@@ -43,7 +43,8 @@ std::vector<std::int64_t> source_positions_of(const Dataset& dataset, std::uint6
   const Positions in_epoch = positions_of(dataset, part);
   std::vector<std::int64_t> positions(in_epoch.count);
   for (std::size_t i = 0; i < positions.size(); ++i) {
-    positions[i] = dataset.last_stage()->find(seed, part.epoch, in_epoch.first + static_cast<std::int64_t>(i)).position;
+    positions[i] =
+        dataset.last_stage()->source_position(seed, part.epoch, in_epoch.first + static_cast<std::int64_t>(i));
   }
   return positions;
 }
@@ -98,15 +99,14 @@ LoadedShards::LoadedShards(const Dataset& dataset, std::uint64_t seed, int total
 }
 
 BatchLoader::BatchLoader(Dataset dataset, std::uint64_t seed, int total_shards, int first_shard, int end_shard,
-                         std::int64_t epoch, std::int64_t batch_index, std::int64_t end_epoch,
-                         ResidentSamples* resident)
+                         std::int64_t epoch, std::int64_t batch_index, std::int64_t end_epoch, SampleWays ways)
     : dataset_(std::move(dataset)),
       seed_(seed),
       total_shards_(total_shards),
       first_shard_(first_shard),
       end_shard_(end_shard),
       end_epoch_(end_epoch),
-      resident_(resident),
+      ways_(std::move(ways)),
       cursor_{.epoch = epoch, .index = batch_index},
       current_(std::make_unique<LoadedBatch>()) {
   if (dataset_.batch_size() == 0) {
@@ -114,10 +114,13 @@ BatchLoader::BatchLoader(Dataset dataset, std::uint64_t seed, int total_shards, 
   }
   HOLDFAST_ASSERT(0 <= first_shard && first_shard <= end_shard && end_shard <= total_shards && total_shards > 0);
   HOLDFAST_ASSERT(epoch >= 0 && batch_index >= 0 && batch_index <= dataset_.batches());
-  HOLDFAST_ASSERT(resident == nullptr || resident->are_source_of(dataset_));
+  HOLDFAST_ASSERT(ways_.resident == nullptr || ways_.resident->are_source_of(dataset_));
+  HOLDFAST_ASSERT(!ways_.feeds.are_there() || dataset_.prefetch_depth() > 0);
   if (batch_index == dataset_.batches()) cursor_ = {.epoch = epoch + 1, .index = 0};
   if (dataset_.prefetch_depth() == 0) return;
-  for (int i = 0; i < dataset_.prefetch_depth(); ++i) free_.push_back(std::make_unique<LoadedBatch>());
+  // One more for what is on its way.
+  const int count = dataset_.prefetch_depth() + (ways_.feeds.are_there() ? 1 : 0);
+  for (int i = 0; i < count; ++i) free_.push_back(std::make_unique<LoadedBatch>());
   thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
 }
 
@@ -133,38 +136,74 @@ bool BatchLoader::load(const Cursor& cursor, LoadedBatch& batch, const std::stop
   batch.cursor = cursor;
   const Part part{
       .total = total_shards_, .first = first_shard_, .end = end_shard_, .epoch = cursor.epoch, .index = cursor.index};
-  if (resident_ == nullptr) return load_part(dataset_, seed_, part, batch.features, batch.targets, stop);
+  if (!needs_positions_only()) return load_part(dataset_, seed_, part, batch.features, batch.targets, stop);
   batch.positions = source_positions_of(dataset_, seed_, part);
   return true;
 }
 
-Batch BatchLoader::view(const LoadedBatch& batch) const {
+Batch BatchLoader::view(const LoadedBatch& batch, std::span<const float> features,
+                        std::span<const float> targets) const {
   const Part part{.total = total_shards_,
                   .first = first_shard_,
                   .end = end_shard_,
                   .epoch = batch.cursor.epoch,
                   .index = batch.cursor.index};
-  if (resident_ == nullptr) return view_of(dataset_, part, batch.features, batch.targets);
-  const ResidentSamples::Views samples = resident_->take(batch.positions);
-  Batch result = view_of(dataset_, part, samples.features, samples.targets);
-  result.is_on_device = true;
+  Batch result = view_of(dataset_, part, features, targets);
+  result.is_on_device = needs_positions_only();
   return result;
+}
+
+Batch BatchLoader::view(const LoadedBatch& batch) const {
+  if (ways_.resident == nullptr) return view(batch, batch.features, batch.targets);
+  const ResidentSamples::Views samples = ways_.resident->take(batch.positions);
+  return view(batch, samples.features, samples.targets);
 }
 
 std::optional<Batch> BatchLoader::next() {
   if (!thread_.joinable()) return load_in_this_thread();
+  if (ways_.feeds.are_there()) return next_fed();
+  give_back(std::move(current_));
+  current_ = wait_for_loaded();
+  if (current_ == nullptr) return std::nullopt;
+  return view(*current_);
+}
 
-  std::unique_lock lock(mutex_);
-  if (current_ != nullptr) free_.push_back(std::move(current_));
+void BatchLoader::give_back(std::unique_ptr<LoadedBatch> batch) {
+  if (batch == nullptr) return;
+  const std::lock_guard lock(mutex_);
+  free_.push_back(std::move(batch));
   changed_.notify_all();
+}
+
+std::unique_ptr<BatchLoader::LoadedBatch> BatchLoader::wait_for_loaded() {
+  std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return !loaded_.empty() || is_finished_; });
   if (!loaded_.empty()) {
-    current_ = std::move(loaded_.front());
+    std::unique_ptr<LoadedBatch> batch = std::move(loaded_.front());
     loaded_.pop_front();
-    return view(*current_);
+    return batch;
   }
   if (failure_ != nullptr) std::rethrow_exception(failure_);
-  return std::nullopt;
+  return nullptr;
+}
+
+void BatchLoader::send_next() {
+  sent_ = wait_for_loaded();
+  if (sent_ == nullptr) return;
+  ways_.feeds.features->begin(sent_->positions);
+  ways_.feeds.targets->begin(sent_->positions);
+}
+
+// The one behind it is sent at once: it travels while this one is computed.
+std::optional<Batch> BatchLoader::next_fed() {
+  give_back(std::move(current_));
+  if (sent_ == nullptr) send_next();
+  if (sent_ == nullptr) return std::nullopt;
+  current_ = std::move(sent_);
+  const std::span<const float> features = ways_.feeds.features->take();
+  const std::span<const float> targets = ways_.feeds.targets->take();
+  send_next();
+  return view(*current_, features, targets);
 }
 
 std::optional<Batch> BatchLoader::load_in_this_thread() {

@@ -17,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "data/pinned_samples.h"
 #include "data/resident_samples.h"
 #include "holdfast/data/dataset.h"
 
@@ -55,16 +56,20 @@ class LoadedShards {
   Batch batch_;
 };
 
+// How samples get to a device without being loaded one by one; then only which samples a batch has is found ahead. With
+// neither they are loaded into the host's memory.
+struct SampleWays {
+  ResidentSamples* resident = nullptr;  // outlives whoever takes samples from it
+  SampleFeeds feeds{};                  // for data sets that are loaded ahead
+};
+
 class BatchLoader {
  public:
-  // With `resident`, which outlives the loader, batches are taken from there, and only which samples they have is
-  // found ahead.
-  //
   // Begins with batch `batch_index` of `epoch` (the number of batches stands for the next epoch's first one) and ends
   // before `end_epoch`. This replica has the shards [first_shard, end_shard) of `total_shards`. Throws
   // Error{invalid_argument} for a data set without a batch size; asserts the rest.
   BatchLoader(Dataset dataset, std::uint64_t seed, int total_shards, int first_shard, int end_shard, std::int64_t epoch,
-              std::int64_t batch_index, std::int64_t end_epoch, ResidentSamples* resident = nullptr);
+              std::int64_t batch_index, std::int64_t end_epoch, SampleWays ways = {});
   // Blocks until a sample that is just being loaded is done.
   ~BatchLoader();
   BatchLoader(const BatchLoader&) = delete;
@@ -93,8 +98,15 @@ class BatchLoader {
   // False when it was stopped half-way.
   bool load(const Cursor& cursor, LoadedBatch& batch, const std::stop_token& stop) const;
   Batch view(const LoadedBatch& batch) const;
+  Batch view(const LoadedBatch& batch, std::span<const float> features, std::span<const float> targets) const;
 
+  bool needs_positions_only() const { return ways_.resident != nullptr || ways_.feeds.are_there(); }
   std::optional<Batch> load_in_this_thread();
+  // The oldest that is loaded, for which it waits; null behind the last one.
+  std::unique_ptr<LoadedBatch> wait_for_loaded();
+  void give_back(std::unique_ptr<LoadedBatch> batch);
+  std::optional<Batch> next_fed();
+  void send_next();
   void run(const std::stop_token& stop);
   void load_all(const std::stop_token& stop);
 
@@ -104,10 +116,11 @@ class BatchLoader {
   const int first_shard_;
   const int end_shard_;
   const std::int64_t end_epoch_;
-  ResidentSamples* const resident_;  // may be null; the caller's thread alone uses it
+  const SampleWays ways_;  // the caller's thread alone uses them
 
   Cursor cursor_;                         // of the batch to load next; the loading thread's where there is one
   std::unique_ptr<LoadedBatch> current_;  // in use by the caller
+  std::unique_ptr<LoadedBatch> sent_;     // on its way to the device
 
   std::mutex mutex_;
   std::condition_variable_any changed_;

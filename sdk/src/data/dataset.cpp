@@ -102,7 +102,7 @@ Dataset Dataset::prefetch(int depth) const {
 
 Dataset Dataset::keep_on_device() const {
   if (is_kept_on_device_) throw Error(ErrorCode::invalid_argument, "keep_on_device() is given twice");
-  if (size() > 0 && stage_->find(0, 0, 0).source == nullptr) {
+  if (stage_->source() == nullptr) {
     throw Error(
         ErrorCode::invalid_argument,
         "keep_on_device() stands behind map(), which makes other samples in each epoch; leave one of the two out");

@@ -31,8 +31,11 @@ class IdxSource : public Stage {
     destination.targets[0] = labels_[sample];
   }
 
-  SourcePlace find(std::uint64_t, std::int64_t, std::int64_t position) const override {
-    return {this, position};
+  const Stage* source() const override {
+    return this;
+  }
+  std::int64_t source_position(std::uint64_t, std::int64_t, std::int64_t position) const override {
+    return position;
   }
 
   void describe(nlohmann::ordered_json& stages) const override {

@@ -13,7 +13,10 @@ class MapStage : public ChainedStage {
   MapStage(std::shared_ptr<const Stage> before, Dataset::MapFunction function, std::string name);
 
   void load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const override;
-  SourcePlace find(std::uint64_t, std::int64_t, std::int64_t) const override { return {}; }
+  const Stage* source() const override { return nullptr; }
+  std::int64_t source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override {
+    return before().source_position(seed, epoch, position);
+  }
   void describe(nlohmann::ordered_json& stages) const override;
 
  private:
@@ -27,7 +30,10 @@ class FeatureMapStage : public ChainedStage {
                   std::string name);
 
   void load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const override;
-  SourcePlace find(std::uint64_t, std::int64_t, std::int64_t) const override { return {}; }
+  const Stage* source() const override { return nullptr; }
+  std::int64_t source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override {
+    return before().source_position(seed, epoch, position);
+  }
   void describe(nlohmann::ordered_json& stages) const override;
 
  private:

@@ -15,8 +15,8 @@ void RangeStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t posit
   before().load(seed, epoch, first_ + position, destination);
 }
 
-SourcePlace RangeStage::find(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const {
-  return before().find(seed, epoch, first_ + position);
+std::int64_t RangeStage::source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const {
+  return before().source_position(seed, epoch, first_ + position);
 }
 
 void RangeStage::describe(nlohmann::ordered_json& stages) const {

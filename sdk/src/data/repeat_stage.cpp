@@ -27,9 +27,9 @@ void RepeatStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t posi
   before().load(seed, epoch * count_ + round, position % before().size(), destination);
 }
 
-SourcePlace RepeatStage::find(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const {
+std::int64_t RepeatStage::source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const {
   const std::int64_t round = position / before().size();
-  return before().find(seed, epoch * count_ + round, position % before().size());
+  return before().source_position(seed, epoch * count_ + round, position % before().size());
 }
 
 void RepeatStage::describe(nlohmann::ordered_json& stages) const {

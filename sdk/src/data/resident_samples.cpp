@@ -9,10 +9,6 @@
 namespace holdfast {
 namespace {
 
-const Stage* source_of(const Dataset& dataset) {
-  return dataset.size() == 0 ? nullptr : dataset.last_stage()->find(0, 0, 0).source;
-}
-
 std::size_t width_of(const Shape& shape) {
   return static_cast<std::size_t>(shape.element_count());
 }
@@ -48,7 +44,7 @@ std::span<const float> ResidentSamples::Column::take(std::span<const std::int64_
 
 ResidentSamples::ResidentSamples(const Dataset& dataset, MemorySpace& memory)
     : last_stage_(dataset.last_stage()),
-      source_(source_of(dataset)),
+      source_(dataset.last_stage()->source()),
       memory_(memory),
       features_(width_of(dataset.feature_shape()), source_ == nullptr ? 0 : source_->size(), memory),
       targets_(width_of(dataset.target_shape()), source_ == nullptr ? 0 : source_->size(), memory) {
@@ -57,7 +53,7 @@ ResidentSamples::ResidentSamples(const Dataset& dataset, MemorySpace& memory)
 }
 
 bool ResidentSamples::are_source_of(const Dataset& dataset) const {
-  return source_of(dataset) == source_;
+  return dataset.last_stage()->source() == source_;
 }
 
 // In pieces: a second copy of all of them may be more than the host has.

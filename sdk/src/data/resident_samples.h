@@ -15,7 +15,7 @@ namespace holdfast {
 
 class ResidentSamples {
  public:
-  // Of a data set that is kept on the device, and has samples. Returns when they are there; the memory space outlives
+  // Of a data set that is kept on the device. Returns when they are there; the memory space outlives
   // this object. Throws Error{out_of_memory} saying how much is missing.
   ResidentSamples(const Dataset& dataset, MemorySpace& memory);
 

@@ -49,8 +49,8 @@ void ShuffleStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t pos
   before().load(seed, epoch, position_before(seed, epoch, position), destination);
 }
 
-SourcePlace ShuffleStage::find(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const {
-  return before().find(seed, epoch, position_before(seed, epoch, position));
+std::int64_t ShuffleStage::source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const {
+  return before().source_position(seed, epoch, position_before(seed, epoch, position));
 }
 
 void ShuffleStage::describe(nlohmann::ordered_json& stages) const {

@@ -15,7 +15,8 @@ class ShuffleStage : public ChainedStage {
   ShuffleStage(std::shared_ptr<const Stage> before, std::int64_t window);
 
   void load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const override;
-  SourcePlace find(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override;
+  const Stage* source() const override { return before().source(); }
+  std::int64_t source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override;
   void describe(nlohmann::ordered_json& stages) const override;
 
  private:

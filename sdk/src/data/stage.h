@@ -12,12 +12,10 @@
 
 namespace holdfast {
 
-class Stage;
-
-// A sample of a source, as that loads it in each epoch.
-struct SourcePlace {
-  const Stage* source = nullptr;  // null: none, since the sample is changed on its way
-  std::int64_t position = 0;
+// All samples of a source, one behind the other; empty where it has them in another form.
+struct SourceArrays {
+  std::span<const float> features;
+  std::span<const float> targets;
 };
 
 class Stage {
@@ -34,8 +32,12 @@ class Stage {
 
   // As Dataset::load, which has checked position and destination.
   virtual void load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const = 0;
-  // Which sample of the source load() hands on as it is.
-  virtual SourcePlace find(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const = 0;
+  // The first stage, where all others only choose and order its samples; null where they are changed on their way.
+  virtual const Stage* source() const = 0;
+  // Which sample of the first stage load() hands on, or makes another one of.
+  virtual std::int64_t source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const = 0;
+  // Of a source. They stay where they are.
+  virtual SourceArrays arrays() const { return {}; }
   // Appends what this stage and those before it do to an array.
   virtual void describe(nlohmann::ordered_json& stages) const = 0;
 

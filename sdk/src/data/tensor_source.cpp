@@ -22,7 +22,10 @@ class TensorSource : public Stage {
     std::ranges::copy(targets_.sample(position), destination.targets.begin());
   }
 
-  SourcePlace find(std::uint64_t, std::int64_t, std::int64_t position) const override { return {this, position}; }
+  const Stage* source() const override { return this; }
+  std::int64_t source_position(std::uint64_t, std::int64_t, std::int64_t position) const override { return position; }
+
+  SourceArrays arrays() const override { return {features_.values(), targets_.values()}; }
 
   void describe(nlohmann::ordered_json& stages) const override {
     stages.push_back({{"kind", "tensors"},

@@ -30,6 +30,7 @@ class ModelTrainable final : public Trainable {
   Shape target_shape() const override { return loss_->target_shape(model_.output_shape()); }
   Shape output_shape() const override { return model_.output_shape(); }
   void prepare(const Workers& workers) override;
+  bool reads_samples_on_device() const override { return true; }
   void initialize(std::uint64_t seed) override;
   std::vector<StateSpan> state() override;
   std::vector<std::string> sum_names() const override;

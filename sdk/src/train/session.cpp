@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "data/stage.h"
 #include "holdfast/base/error.h"
 
 namespace holdfast {
@@ -108,16 +109,23 @@ void Trainer::Session::rejoin_call(const CallRecord& call) {
 std::unique_ptr<BatchLoader> Trainer::Session::open_loader(const Dataset& data, std::int64_t epoch, std::int64_t batch,
                                                            std::int64_t end_epoch) {
   return std::make_unique<BatchLoader>(data, place_->seed, place_->shards, runner_->shards().begin,
-                                       runner_->shards().end, epoch, batch, end_epoch, resident_samples(data));
+                                       runner_->shards().end, epoch, batch, end_epoch, sample_ways(data));
 }
 
-// Copied once, whatever becomes of generations: no bit of them changes.
-ResidentSamples* Trainer::Session::resident_samples(const Dataset& data) {
-  if (!data.is_kept_on_device() || data.size() == 0 || trainable_.memory().is_host()) return nullptr;
-  for (const auto& samples : resident_samples_) {
-    if (samples->are_source_of(data)) return samples.get();
-  }
-  return resident_samples_.emplace_back(std::make_unique<ResidentSamples>(data, trainable_.memory())).get();
+// What is copied or pinned stays so, whatever becomes of generations: no bit of it changes.
+SampleWays Trainer::Session::sample_ways(const Dataset& data) {
+  const bool is_changed = data.last_stage()->source() == nullptr;
+  if (is_changed || trainable_.memory().is_host() || !trainable_.reads_samples_on_device()) return {};
+  const auto of_source = [&](auto& all) -> auto& {
+    for (const auto& samples : all) {
+      if (samples->are_source_of(data)) return *samples;
+    }
+    using Samples = typename std::decay_t<decltype(all)>::value_type::element_type;
+    return *all.emplace_back(std::make_unique<Samples>(data, trainable_.memory()));
+  };
+  if (data.is_kept_on_device()) return {.resident = &of_source(resident_samples_)};
+  if (data.prefetch_depth() == 0) return {};
+  return {.feeds = of_source(pinned_samples_).make_feeds()};
 }
 
 void Trainer::Session::carry_through(std::size_t call, const std::function<void()>& act) {

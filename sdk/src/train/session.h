@@ -74,8 +74,7 @@ class Trainer::Session {
   void rejoin_call(const CallRecord& call);
   std::unique_ptr<BatchLoader> open_loader(const Dataset& data, std::int64_t epoch, std::int64_t batch,
                                            std::int64_t end_epoch);
-  // Null where samples are loaded batch by batch.
-  ResidentSamples* resident_samples(const Dataset& data);
+  SampleWays sample_ways(const Dataset& data);
   // Acts until the call is finished: again, from wherever the state is then, after each end of a generation.
   void carry_through(std::size_t call, const std::function<void()>& act);
 
@@ -184,7 +183,9 @@ class Trainer::Session {
   std::string rolled_back_why_;        // empty where another rank found it
   Digest agreed_{};                    // of the state, when it was compared last
 
-  std::vector<std::unique_ptr<ResidentSamples>> resident_samples_;  // one for each source
+  // One for each source.
+  std::vector<std::unique_ptr<ResidentSamples>> resident_samples_;
+  std::vector<std::unique_ptr<PinnedSamples>> pinned_samples_;
   int prepared_workers_ = 0;
   std::optional<StepRunner> runner_;  // of the newest generation
   MemorySnapshotSchedule memory_schedule_;

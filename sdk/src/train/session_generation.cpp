@@ -15,7 +15,7 @@ void Trainer::Session::join() {
 }
 
 void Trainer::Session::join(const Dataset& data, WarmUp what) {
-  if (!has_joined_) resident_samples(data);
+  if (!has_joined_) sample_ways(data);
   if (!has_joined_ && !place_->run_directory.empty()) warm_up(*place_, trainable_, data, prepared_workers_, what);
   join();
 }

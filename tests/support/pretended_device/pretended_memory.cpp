@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <string_view>
@@ -150,6 +151,49 @@ void PretendedMemory::copy(std::span<const float> from, std::span<float> to) {
 
 void PretendedMemory::gather(std::span<const float> from, std::span<const std::int64_t> rows, std::span<float> to) {
   queue([from, numbers = std::vector(rows.begin(), rows.end()), to] { host_memory().gather(from, numbers, to); });
+}
+
+// Copies at once, to two places in turn: who reads one too late reads what came next.
+class PretendedMemory::Feed final : public RowFeed {
+ public:
+  Feed(PretendedMemory& memory, std::span<const float> from, std::size_t row_floats)
+      : memory_(memory), from_(from), row_floats_(row_floats) {}
+
+  void begin(std::span<const std::int64_t> rows) override {
+    HOLDFAST_ASSERT(begun_ - taken_ < places_.size());
+    Place& place = places_[begun_++ % places_.size()];
+    const std::size_t floats = rows.size() * row_floats_;
+    if (floats > place.room) {
+      place.memory = memory_.allocate(floats);
+      place.room = floats;
+    }
+    place.floats = floats;
+    const Access access(memory_);
+    host_memory().gather(from_, rows, {place.memory.get(), floats});
+  }
+  std::span<const float> take() override {
+    HOLDFAST_ASSERT(taken_ < begun_);
+    const Place& place = places_[taken_++ % places_.size()];
+    return {place.memory.get(), place.floats};
+  }
+
+ private:
+  struct Place {
+    std::shared_ptr<float[]> memory;
+    std::size_t room = 0;
+    std::size_t floats = 0;
+  };
+
+  PretendedMemory& memory_;
+  const std::span<const float> from_;
+  const std::size_t row_floats_;
+  std::array<Place, 2> places_;
+  std::size_t begun_ = 0;
+  std::size_t taken_ = 0;
+};
+
+std::unique_ptr<RowFeed> PretendedMemory::feed(std::span<const float> from, std::size_t row_floats) {
+  return std::make_unique<Feed>(*this, from, row_floats);
 }
 
 void PretendedMemory::add(std::span<const float> summand, std::span<float> sum) {

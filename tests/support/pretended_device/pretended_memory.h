@@ -55,6 +55,7 @@ class PretendedMemory final : public MemorySpace {
   void fill_zero(std::span<float> array) override;
   Digest digest_of(std::span<const std::span<const float>> arrays) override;
   std::unique_ptr<HeldArrays> hold(std::span<const std::span<const float>> arrays) override;
+  std::unique_ptr<RowFeed> feed(std::span<const float> from, std::size_t row_floats) override;
   void wait() override {}
   void set_time_limit(std::chrono::milliseconds) override {}
   void pin(std::span<std::byte>) override {}
@@ -62,6 +63,7 @@ class PretendedMemory final : public MemorySpace {
 
  private:
   class Held;
+  class Feed;
   float* place_of(std::size_t floats);
 
   void protect(int protection) const;

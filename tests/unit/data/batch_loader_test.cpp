@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <latch>
 #include <stdexcept>
@@ -83,6 +84,40 @@ struct Range {
 std::vector<Seen> read_all(const Dataset& dataset, Part part = {}, Range range = {}) {
   BatchLoader loader(dataset, 7, part.shards, part.first, part.end, range.epoch, range.batch, range.end_epoch);
   return read_all(loader);
+}
+
+// As a device's, but on the host: two places, and what is begun overwrites what was taken before the last.
+class HostFeed final : public RowFeed {
+ public:
+  HostFeed(Values from, std::size_t row_floats) : from_(std::move(from)), row_floats_(row_floats) {}
+
+  void begin(std::span<const std::int64_t> rows) override {
+    ASSERT_LT(begun_, taken_ + 2);
+    Values& place = places_.at(begun_++ % 2);
+    place.resize(rows.size() * row_floats_);
+    host_memory().gather(from_, rows, place);
+  }
+  std::span<const float> take() override {
+    EXPECT_LT(taken_, begun_);
+    return places_.at(taken_++ % 2);
+  }
+
+ private:
+  const Values from_;
+  const std::size_t row_floats_;
+  std::array<Values, 2> places_;
+  std::size_t begun_ = 0;
+  std::size_t taken_ = 0;
+};
+
+SampleFeeds feeds_of_numbers(std::int64_t count) {
+  Values features;
+  Values targets;
+  for (std::int64_t i = 0; i < count; ++i) {
+    features.insert(features.end(), {static_cast<float>(i), static_cast<float>(i) + 0.5F});
+    targets.push_back(static_cast<float>(-i));
+  }
+  return {std::make_unique<HostFeed>(features, 2), std::make_unique<HostFeed>(targets, 1)};
 }
 
 // How many batches are loaded ahead.
@@ -190,7 +225,7 @@ TEST_P(BatchLoading, TakesTheSameBatchesFromResidentSamples) {
   const Dataset in_order = numbers(23).batch(9).prefetch(depth());
   for (const Dataset& kept : {dataset.keep_on_device(), in_order.keep_on_device()}) {
     ResidentSamples samples(kept, host_memory());
-    BatchLoader loader(kept, 7, 4, 1, 4, 0, 1, 3, &samples);
+    BatchLoader loader(kept, 7, 4, 1, 4, 0, 1, 3, {.resident = &samples});
 
     EXPECT_TRUE(read_all(loader) ==
                 read_all(kept, {.shards = 4, .first = 1, .end = 4}, {.epoch = 0, .batch = 1, .end_epoch = 3}));
@@ -200,7 +235,7 @@ TEST_P(BatchLoading, TakesTheSameBatchesFromResidentSamples) {
 TEST_P(BatchLoading, SaysWhereResidentSamplesAre) {
   const Dataset kept = numbers(4).batch(2).prefetch(depth()).keep_on_device();
   ResidentSamples samples(kept, host_memory());
-  BatchLoader from_device(kept, 7, 1, 0, 1, 0, 0, 1, &samples);
+  BatchLoader from_device(kept, 7, 1, 0, 1, 0, 0, 1, {.resident = &samples});
   BatchLoader from_host(kept, 7, 1, 0, 1, 0, 0, 1);
 
   EXPECT_TRUE(from_device.next()->is_on_device);
@@ -281,6 +316,24 @@ TEST(LoadedShards, HaveTheSamplesThatALoaderGives) {
     EXPECT_THAT(one.features, ElementsAre(expected.features[index]));
     EXPECT_THAT(one.targets, ElementsAre(expected.targets[index]));
   }
+}
+
+TEST(BatchLoader, SendsTheSameBatchesAhead) {
+  for (const int depth : {1, 3}) {
+    const Dataset dataset = numbers(23).skip(2).shuffle(8).take(20).repeat(2).batch(9).prefetch(depth);
+    BatchLoader loader(dataset, 7, 4, 1, 4, 0, 1, 3, {.feeds = feeds_of_numbers(23)});
+
+    EXPECT_TRUE(read_all(loader) ==
+                read_all(dataset, {.shards = 4, .first = 1, .end = 4}, {.epoch = 0, .batch = 1, .end_epoch = 3}));
+    EXPECT_FALSE(loader.next().has_value());
+  }
+}
+
+TEST(BatchLoader, SendsNothingWhereThereIsNothing) {
+  const Dataset dataset = numbers(3).batch(4, {.drop_remainder = true}).prefetch(2);
+  BatchLoader loader(dataset, 7, 1, 0, 1, 0, 0, 1, {.feeds = feeds_of_numbers(3)});
+
+  EXPECT_FALSE(loader.next().has_value());
 }
 
 TEST(BatchLoader, NeedsABatchSize) {

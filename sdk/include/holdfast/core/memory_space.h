@@ -46,6 +46,23 @@ class HeldArrays {
   virtual std::string obstacle() const { return {}; }
 };
 
+// Rows of an array of the host on their way to a memory space, ahead of what is computed with them:
+//
+//   feed->begin(rows);           they are on their way
+//   ...                          what the memory space was asked for before goes on beside that
+//   feed->take();                what it is asked for from here on finds them
+//
+// At most two are begun and not taken. The memory space and the array outlive it.
+class RowFeed {
+ public:
+  virtual ~RowFeed() = default;
+
+  // `rows` may change on return.
+  virtual void begin(std::span<const std::int64_t> rows) = 0;
+  // Those that were begun first, of what was not taken: valid until the next take() has returned.
+  virtual std::span<const float> take() = 0;
+};
+
 class MemorySpace {
  public:
   virtual ~MemorySpace() = default;
@@ -76,6 +93,9 @@ class MemorySpace {
   // The arrays as they are behind all that was asked for so far. A memory space that has room for a second copy needs
   // no more of its own time than that takes. One at a time: waits for the copy of the one before.
   virtual std::unique_ptr<HeldArrays> hold(std::span<const std::span<const float>> arrays) = 0;
+
+  // Of an array that is pinned. Null where it is not, and where copy_from_host() is as good.
+  virtual std::unique_ptr<RowFeed> feed(std::span<const float> from, std::size_t row_floats) = 0;
 
   // Until everything is done that was asked for.
   virtual void wait() = 0;

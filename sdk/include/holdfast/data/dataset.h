@@ -80,8 +80,7 @@ class Dataset {
 
   // Has all samples of the source copied once to the device that trains, which takes batches from there: for data that
   // its memory holds beside the model. Stands where batch() does, once. The same bits as without, and nothing else on
-  // CPUs. Throws Error{invalid_argument} behind a map(), which makes other samples in each epoch. An application's own
-  // model gets its samples in its device's memory then.
+  // CPUs. Throws Error{invalid_argument} behind a map(), which makes other samples in each epoch.
   Dataset keep_on_device() const;
 
   // 0 without batch().

@@ -41,7 +41,7 @@ struct ShardBatch {
   std::int64_t batch_samples = 0;   // of the global batch
   std::span<const float> features;  // [samples, feature shape], in the host's memory
   std::span<const float> targets;   // [samples, target shape], likewise
-  // Both lie in memory() instead: the data set is kept on the device.
+  // Both lie in memory() instead; only where reads_samples_on_device().
   bool is_on_device = false;
   // Throws when a replica was lost, so that this shard will be computed again: call it now and then where a shard takes
   // longer than some milliseconds, and let the exception through. The survivors go on together when all have left. Any
@@ -115,6 +115,10 @@ class Trainable {
   // Where its state and its gradients lie; not before prepare(). Outlives all that was allocated in it. Functions below
   // may return before their work in it is done; what they write into the host's memory is there on return.
   virtual MemorySpace& memory() { return host_memory(); }
+
+  // Whether the functions below take samples that lie in memory(), where that is not the host's. Others get them in the
+  // host's memory, also of a data set that is kept on the device.
+  virtual bool reads_samples_on_device() const { return false; }
 
   // Sets the state of step 0, a function of the seed.
   virtual void initialize(std::uint64_t seed) = 0;

@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "compute/cuda/cuda_arrays.h"
+#include "compute/cuda/cuda_row_feed.h"
 #include "compute/cuda/device_sentences.h"
 #include "core/held_in_place.h"
 
@@ -131,12 +132,18 @@ Digest CudaMemorySpace::digest_of(std::span<const std::span<const float>> arrays
   return digester_->result();
 }
 
+std::unique_ptr<RowFeed> CudaMemorySpace::feed(std::span<const float> from, std::size_t row_floats) {
+  if (from.empty() || row_floats == 0 || !pinned_.contain(std::as_bytes(from))) return nullptr;
+  return std::make_unique<CudaRowFeed>(context_, from, row_floats);
+}
+
 // Fails where the memory is mapped in a way that the device cannot use, or the system's limit is reached: then copies
 // take the ring.
 void CudaMemorySpace::pin(std::span<std::byte> memory) {
   if (memory.empty()) return;
   const CudaContext::Turn turn = context_.take_turn();
-  const cudaError_t status = cudaHostRegister(memory.data(), memory.size(), cudaHostRegisterPortable);
+  const cudaError_t status =
+      cudaHostRegister(memory.data(), memory.size(), cudaHostRegisterPortable | cudaHostRegisterMapped);
   static_cast<void>(cudaGetLastError());
   if (ends_use_of_device(status)) check_cuda(status, "cudaHostRegister of " + in_bytes(memory.size()));
   if (status == cudaSuccess) pinned_.add(memory);

@@ -35,6 +35,7 @@ class CudaMemorySpace final : public MemorySpace {
   void fill_zero(std::span<float> array) override;
   Digest digest_of(std::span<const std::span<const float>> arrays) override;
   std::unique_ptr<HeldArrays> hold(std::span<const std::span<const float>> arrays) override;
+  std::unique_ptr<RowFeed> feed(std::span<const float> from, std::size_t row_floats) override;
   void wait() override { context_.wait(); }
   void set_time_limit(std::chrono::milliseconds limit) override { context_.set_time_limit(limit); }
   void pin(std::span<std::byte> memory) override;

@@ -304,6 +304,11 @@ cudaError_t cudaHostRegister(void* memory, size_t bytes, unsigned) {
   return cudaSuccess;
 }
 
+cudaError_t cudaHostGetDevicePointer(void** on_device, void* on_host, unsigned) {
+  *on_device = on_host;
+  return cudaSuccess;
+}
+
 cudaError_t cudaHostUnregister(void* memory) {
   const Lock lock(state().mutex);
   state().registered.erase(static_cast<const std::byte*>(memory));

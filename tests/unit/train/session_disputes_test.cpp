@@ -16,7 +16,9 @@
 namespace holdfast {
 namespace {
 
+// Behind which states are flipped, and the comparison that is cut off where they are not.
 constexpr std::int64_t kStep = 8;
+constexpr std::int64_t kComparison = 3;
 constexpr std::chrono::seconds kPatience(60);
 
 struct Died {};
@@ -123,7 +125,7 @@ struct SurvivingRun {
     const auto count = std::make_shared<std::int64_t>(0);
     place->connect = [=, &both](const MemoryCommunicatorShape& shape) {
       return std::make_unique<CutOff>(both.connect(shape), [=](bool are_equal) {
-        if (is_any_flipped ? are_equal : ++*count < kStep) return;
+        if (is_any_flipped ? are_equal : ++*count < kComparison) return;
         if (is_survivor) throw GenerationEnded("the other replica is gone");
         throw Died{};
       });
@@ -172,7 +174,7 @@ TEST(LoneSurvivor, KeepsItsStateWhereItHasLearnedThatTheStatesAreTheSame) {
 
     run.run();
 
-    EXPECT_EQ(run.step_brought, kStep);
+    EXPECT_EQ(run.step_brought, kComparison);
     EXPECT_TRUE(run.roll_backs.empty());
     expect_equal(run.outcome, outcome_of({}));
   }

@@ -44,8 +44,11 @@ class Killer {
     if (watchdog == 0) return;
     std::vector<ProcessEntry> children = children_of(watchdog);
     const WatchdogSize size = size_of(watchdog, children);
-    // Whoever was killed may take a while to die, and dies once.
-    std::erase_if(children, [&](const ProcessEntry& child) { return child.is_zombie() || child.pid == killed_; });
+    // Whoever was killed may take a while to die, and dies once. The process that ends what replicas leave behind is in
+    // a session of its own.
+    std::erase_if(children, [&](const ProcessEntry& child) {
+      return child.is_zombie() || child.pid == killed_ || child.session != session_.pid();
+    });
     if (children.empty()) return;
     if (result.kills == 0) result.first = size;
     result.last = size;

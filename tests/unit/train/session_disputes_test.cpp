@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <future>
 #include <memory>
 #include <mutex>
@@ -16,7 +17,7 @@
 namespace holdfast {
 namespace {
 
-constexpr std::int64_t kStep = 8;
+constexpr std::int64_t kStep = 8;  // behind which a bit is flipped, or else the comparison is cut off
 constexpr std::chrono::seconds kPatience(60);
 
 struct Died {};
@@ -26,6 +27,7 @@ class Flipping final : public NoSupervision {
  public:
   explicit Flipping(bool is_to_flip) : is_to_flip_(is_to_flip) {}
 
+  void enter(TrainingPhase, std::int64_t step) override { step_ = step; }
   void corrupt(FaultPoint point, std::int64_t step, const FloatsOf& floats) override {
     if (point != FaultPoint::after_update || step < kStep || !std::exchange(is_to_flip_, false)) return;
     float& weight = floats(FaultTarget::weight).front().front();
@@ -36,6 +38,7 @@ class Flipping final : public NoSupervision {
     if (event == "rolled_back") roll_backs_.push_back(detail);
   }
 
+  std::int64_t step() const { return step_; }
   std::vector<std::string> roll_backs() const {
     const std::lock_guard lock(mutex_);
     return roll_backs_;
@@ -43,6 +46,7 @@ class Flipping final : public NoSupervision {
 
  private:
   bool is_to_flip_;
+  std::atomic<std::int64_t> step_ = 0;
   mutable std::mutex mutex_;
   std::vector<std::string> roll_backs_;  // guarded by mutex_
 };
@@ -117,13 +121,13 @@ struct SurvivingRun {
     place->seed = 3;
     place->run_directory = folder.path();
     place->collective_timeout = kPatience;
-    place->supervision = std::make_shared<Flipping>(rank == flipped);
+    const auto watch = std::make_shared<Flipping>(rank == flipped);
+    place->supervision = watch;
     const bool is_survivor = rank == survivor;
     const bool is_any_flipped = flipped >= 0;
-    const auto count = std::make_shared<std::int64_t>(0);
     place->connect = [=, &both](const MemoryCommunicatorShape& shape) {
       return std::make_unique<CutOff>(both.connect(shape), [=](bool are_equal) {
-        if (is_any_flipped ? are_equal : ++*count < kStep) return;
+        if (is_any_flipped ? are_equal : watch->step() < kStep) return;
         if (is_survivor) throw GenerationEnded("the other replica is gone");
         throw Died{};
       });

@@ -95,10 +95,10 @@ struct RunOutcome {
   std::string sentence{};  // for the user
 };
 
-// Blocks until the run has ended; no child process is left then, but for one that the kernel cannot kill within its
-// time, which the sentence names. Owns SIGINT, SIGTERM and SIGUSR1 meanwhile, and SIGHUP unless the program was started
-// with it ignored; a second signal kills the replicas at once. Call it from a thread that lives until it returns:
-// replicas die with that thread.
+// Blocks until the run has ended; no replica is left then, nor what it had started (docs/recovery.md), but for one that
+// the kernel cannot kill within its time, which the sentence names. Owns SIGINT, SIGTERM and SIGUSR1 meanwhile, and
+// SIGHUP unless the program was started with it ignored; a second signal kills the replicas at once. Call it from a
+// thread that lives until it returns: replicas die with that thread.
 //
 // Throws Error{invalid_argument} for options, Error{already_running} when another watchdog or its replicas still own
 // the directory, Error{input_output, ...} when the directory cannot be written. No replica is left then either.

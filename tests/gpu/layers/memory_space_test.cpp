@@ -56,6 +56,34 @@ TEST_F(DeviceMemory, CopiesPinnedMemory) {
   EXPECT_EQ(bit_differences(content, pinned), "");
 }
 
+TEST_F(DeviceMemory, IsFedRowsInRunsAndScatteredOnesWhileItComputes) {
+  constexpr std::int64_t kRowFloats = 784, kRows = 4000, kTaken = 1000;
+  Floats samples = values(1, kRows * kRowFloats);
+  memory().pin(std::as_writable_bytes(std::span(samples)));
+  const auto feed = memory().feed(samples, kRowFloats);
+  ASSERT_NE(feed, nullptr);
+  const auto rows_of = [](std::int64_t step) {
+    std::vector<std::int64_t> rows(kTaken);
+    for (std::int64_t i = 0; i < kTaken; ++i)
+      rows[static_cast<std::size_t>(i)] = (step * 100 + i * (step % 2 == 0 ? 1 : 7)) % kRows;
+    return rows;
+  };
+
+  feed->begin(rows_of(0));
+  for (std::int64_t step = 0; step < 6; ++step) {
+    const std::span<const float> taken = feed->take();
+    feed->begin(rows_of(step + 1));
+    Floats expected(taken.size());
+    host_memory().gather(samples, rows_of(step), expected);
+    Floats actual(taken.size());
+    memory().copy_to_host(taken, actual);
+    EXPECT_EQ(bit_differences(expected, actual), "") << "step " << step;
+  }
+  static_cast<void>(feed->take());
+  memory().wait();
+  memory().unpin(std::as_writable_bytes(std::span(samples)));
+}
+
 TEST_F(DeviceMemory, DoesInOrderWhatItIsAskedFor) {
   const Floats first = values(1, 2 << 20), second = values(2, 2 << 20);
   const DeviceArray a = upload(first), b = upload(second);

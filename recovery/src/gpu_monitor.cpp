@@ -194,7 +194,7 @@ void ask(Answer& answer) {
   }
   const std::lock_guard lock(answer.mutex);
   answer.survey = std::move(survey);
-  answer.failure = failure;
+  answer.failure = std::move(failure);
   answer.is_there.notify_all();
 }
 
@@ -228,7 +228,7 @@ GpuSurvey survey_gpus(Deadline deadline) {
                 "the NVIDIA driver did not answer in time; a GPU of this machine hangs: look for NVRM in the kernel's "
                 "log (dmesg), and restart the machine if it stays so");
   }
-  if (answer->failure) std::rethrow_exception(answer->failure);
+  if (answer->failure) std::rethrow_exception(std::exchange(answer->failure, nullptr));
   return std::move(*answer->survey);
 }
 

@@ -44,7 +44,8 @@ class Killer {
     if (watchdog == 0) return;
     std::vector<ProcessEntry> children = children_of(watchdog);
     const WatchdogSize size = size_of(watchdog, children);
-    std::erase_if(children, [](const ProcessEntry& child) { return child.is_zombie(); });
+    // Whoever was killed may take a while to die, and dies once.
+    std::erase_if(children, [&](const ProcessEntry& child) { return child.is_zombie() || child.pid == killed_; });
     if (children.empty()) return;
     if (result.kills == 0) result.first = size;
     result.last = size;
@@ -52,7 +53,9 @@ class Killer {
     const ProcessEntry& chosen = children[draws_.below(children.size())];
     // Its number may have become a stranger's meanwhile; the watchdog's children alone are ours to kill.
     const std::optional<ProcessEntry> still = process_entry(chosen.pid);
-    if (still && still->parent == watchdog && ::kill(chosen.pid, SIGKILL) == 0) ++result.kills;
+    if (!still || still->parent != watchdog || ::kill(chosen.pid, SIGKILL) != 0) return;
+    killed_ = chosen.pid;
+    ++result.kills;
   }
 
  private:
@@ -67,6 +70,7 @@ class Killer {
   const RunFolder& folder_;
   Draws draws_;
   int watchdog_ = 0;
+  int killed_ = 0;  // the last one
 };
 
 }  // namespace

@@ -90,6 +90,7 @@ class Trainer::Session {
   void settle_state();
   void tell_of_other_order();
   void drop_disputed_state(std::vector<Standing>& standings);
+  void finish_savepoints_under_way();
   void share_newest_state(const std::vector<Standing>& standings);
   void load_state();
   void begin_anew();

@@ -123,7 +123,15 @@ void Trainer::Session::drop_disputed_state(std::vector<Standing>& standings) {
   rolled_back_why_.clear();
   const bool is_disputed = state_.step >= step - 1;
   has_state_ = has_state_ && !is_disputed;
+  if (!has_state_) finish_savepoints_under_way();
   standings = exchange_standings();
+}
+
+// Before anybody looks for savepoints, and removes what looks like a dead writer's leftovers. They are of states that
+// were agreed on.
+void Trainer::Session::finish_savepoints_under_way() {
+  while_storage_fails([&] { flush_savepoints(); });
+  supervision_.enter(TrainingPhase::waiting_for_peers, state_.step);
 }
 
 // Of those who have come furthest. A state whose comparison was cut off before anybody could know how it ends is

@@ -73,9 +73,10 @@ struct EventSet {
 
 // Watchdog and survey may ask from several threads.
 std::mutex mutex;
-json facts;
+// Never destroyed: a thread that watches may still ask while the process ends.
+json& facts = *new json;
 int users = 0;
-std::string path_of_facts;
+std::string& path_of_facts = *new std::string;
 
 [[noreturn]] void hang() {
   while (true) std::this_thread::sleep_for(std::chrono::hours(1));

@@ -4,11 +4,14 @@
 
 #include <atomic>
 #include <filesystem>
+#include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "holdfast/base/error.h"
 #include "support/gate.h"
@@ -42,19 +45,23 @@ class Listener final : public Callback {
   std::set<std::thread::id> threads;
 };
 
-// Opens a gate at the end of a step.
-class OpenAt final : public Callback {
+// Does something at the end of a step.
+class At final : public Callback {
  public:
-  OpenAt(std::int64_t step, Gate& gate) : step_(step), gate_(gate) {}
-  std::string name() const override { return "open_at"; }
+  At(std::int64_t step, std::function<void()> act) : step_(step), act_(std::move(act)) {}
+  std::string name() const override { return "at_" + std::to_string(step_); }
   void on_step_end(TrainingContext& context, const Logs&) override {
-    if (context.step() == step_) gate_.open();
+    if (context.step() == step_) act_();
   }
 
  private:
   std::int64_t step_;
-  Gate& gate_;
+  std::function<void()> act_;
 };
+
+At open_at(std::int64_t step, Gate& gate) {
+  return At(step, [&gate] { gate.open(); });
+}
 
 // Asks to stop, and sees what each replica says last that it does.
 class Stopping final : public NoSupervision {
@@ -75,6 +82,27 @@ class Stopping final : public NoSupervision {
  private:
   std::mutex mutex_;
   std::map<std::thread::id, TrainingPhase> last_;  // guarded by mutex_
+};
+
+// Opens a gate when the replica waits for its savepoints on the way back to an earlier state.
+class OpenOnTheWayBack final : public NoSupervision {
+ public:
+  explicit OpenOnTheWayBack(Gate& gate) : gate_(gate) {}
+
+  void enter(TrainingPhase phase, std::int64_t) override {
+    if (phase == TrainingPhase::saving && is_on_the_way_) gate_.open();
+  }
+  void report_event(const std::string& event, const std::string& detail) override {
+    if (event == "rolled_back") is_on_the_way_ = true;
+    if (event == "resumed") resumed_ = detail;
+  }
+
+  const std::string& resumed() const { return resumed_; }
+
+ private:
+  Gate& gate_;
+  bool is_on_the_way_ = false;
+  std::string resumed_;
 };
 
 // Calls `before` ahead of these operations on savepoints.
@@ -147,7 +175,7 @@ TEST(Trainer, SkipsSavepointsWithoutAnEffectOnWhatItComputes) {
         .replicas = replicas, .run_directory = folder.path(), .supervision = journal, .file_system = files.get()};
     const Outcome outcome = outcomes_of(run, [&](Replica& replica) {
       return train_small(replica, {ModelCheckpoint({.every_steps = 1, .when_storage_is_slow = WhenStorageIsSlow::skip}),
-                                   OpenAt(12, gate), replica.is_primary() ? listener : std::make_shared<Listener>()});
+                                   open_at(12, gate), replica.is_primary() ? listener : std::make_shared<Listener>()});
     })[0];
     return {outcome, read_file(folder / savepoint_files(folder.path()).back()),
             listener->steps(SavepointEvent::Kind::skipped), journal->details("savepoint_skipped").size()};
@@ -243,13 +271,45 @@ TEST(Trainer, RefusesARequestedSavepointWhereTheStorageIsSlow) {
   const auto files = when_saving("sync", [&] { gate.pass(); });
   const auto asked = std::make_shared<AskedAt>(4);
   const MakeCallbacks callbacks = [&]() -> std::vector<CallbackHandle> {
-    return {ModelCheckpoint({.every_steps = 1, .when_storage_is_slow = WhenStorageIsSlow::skip}), OpenAt(12, gate)};
+    return {ModelCheckpoint({.every_steps = 1, .when_storage_is_slow = WhenStorageIsSlow::skip}), open_at(12, gate)};
   };
 
   outcome_of({.run_directory = folder.path(), .supervision = asked, .file_system = files.get()}, callbacks);
 
   ASSERT_EQ(asked->reports().size(), 1U);
   EXPECT_NE(asked->reports()[0].text.find("two savepoints are under way"), std::string::npos);
+}
+
+// The file that was being written was taken for the leftover of a writer that had died, and removed.
+TEST(Trainer, GoesBackToTheSavepointThatIsBeingWritten) {
+  const auto train = [](const ThreadRun& run, const std::vector<CallbackHandle>& callbacks,
+                        std::atomic<bool>& is_poisoned) {
+    std::string weights;
+    const auto poison = [&](Sample sample, Random&) {
+      if (is_poisoned.exchange(false)) sample.features[0] = std::numeric_limits<float>::quiet_NaN();
+    };
+    train_on_threads(run, [&](Replica& replica) {
+      Trainer trainer(replica, small_model(), Adam(0.01F), SparseCategoricalCrossentropy({.from_logits = true}));
+      trainer.fit(small_data().shuffle().map(poison, "poison").batch(10),
+                  {.epochs = 2, .callbacks = callbacks, .when_not_finite = WhenNotFinite::roll_back});
+      weights = trainer.weights_digest().hex();
+    });
+    return weights;
+  };
+  const TemporaryFolder folder;
+  Gate gate;
+  std::atomic<bool> is_poisoned = false;
+  const auto files = when_saving("rename", [&] { gate.pass(); });
+  const auto supervision = std::make_shared<OpenOnTheWayBack>(gate);
+  const auto poison_step_6 =
+      std::make_shared<At>(5, [&, is_first = true]() mutable { is_poisoned = std::exchange(is_first, false); });
+
+  const std::string weights =
+      train({.run_directory = folder.path(), .supervision = supervision, .file_system = files.get()},
+            {ModelCheckpoint({.every_steps = 4}), poison_step_6, open_at(7, gate)}, is_poisoned);
+
+  EXPECT_NE(supervision->resumed().find("\"step\":4"), std::string::npos) << supervision->resumed();
+  EXPECT_EQ(weights, train({}, {}, is_poisoned));
 }
 
 TEST(Trainer, TellsOfTheSavepointThatAStopLeaves) {

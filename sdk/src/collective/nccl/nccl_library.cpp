@@ -1,8 +1,7 @@
 #include "collective/nccl/nccl_library.h"
 
-#include <dlfcn.h>
-
 #include <cstdlib>
+#include <type_traits>
 #include <utility>
 
 #include "holdfast/base/error.h"
@@ -12,14 +11,15 @@ namespace {
 
 constexpr int kFirstWithRevoke = nccl::version_code(2, 28, 7);
 
-void* open(const std::string& path) {
-  // Its symbols stay its own: PyTorch in the same process may have brought another version.
-  if (void* const handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return handle;
-  const char* const reason = ::dlerror();
-  throw Error(ErrorCode::unavailable,
-              "replicas on GPUs cannot meet, for NCCL cannot be loaded from " + path + ": " +
-                  (reason == nullptr ? "no reason given" : reason) +
-                  "; install NCCL 2.18 or newer, or set HOLDFAST_NCCL to the path of its libnccl.so.2");
+// Its symbols stay its own: PyTorch in the same process may have brought another version.
+SharedLibrary open(const std::string& path) {
+  try {
+    return SharedLibrary::load(path);
+  } catch (const Error& error) {
+    throw Error(ErrorCode::unavailable,
+                "replicas on GPUs cannot meet, for NCCL cannot be loaded from " + path + ": " + error.what() +
+                    "; install NCCL 2.18 or newer, or set HOLDFAST_NCCL to the path of its libnccl.so.2");
+  }
 }
 
 }  // namespace
@@ -37,14 +37,14 @@ const std::shared_ptr<NcclLibrary>& NcclLibrary::instance() {
 
 template <class Function>
 void NcclLibrary::find(const char* name, Function& function) {
-  function = reinterpret_cast<Function>(::dlsym(handle_, name));
+  function = library_.find<std::remove_pointer_t<Function>>(name);
   if (function != nullptr) return;
   throw Error(ErrorCode::unavailable, "NCCL at " + path_ + " has no function " + name +
                                           "; install NCCL 2.18 or newer, or set HOLDFAST_NCCL to the path of its "
                                           "libnccl.so.2");
 }
 
-NcclLibrary::NcclLibrary(const std::string& path) : path_(path), handle_(open(path)) {
+NcclLibrary::NcclLibrary(const std::string& path) : library_(open(path)), path_(library_.path()) {
   nccl::GetVersion get_version = nullptr;
   find("ncclGetVersion", get_version);
   find("ncclGetErrorString", get_error_string);

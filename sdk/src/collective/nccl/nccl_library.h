@@ -10,12 +10,13 @@
 #include <vector>
 
 #include "collective/nccl/nccl_abi.h"
+#include "holdfast/base/shared_library.h"
 
 namespace holdfast {
 
 class NcclLibrary {
  public:
-  // "libnccl.so.2", or what HOLDFAST_NCCL names.
+  // "libnccl.so.2", which HOLDFAST_LIBRARY_PATH may have, or what HOLDFAST_NCCL names.
   static std::string default_path();
   // The library at default_path(), loaded by the first call and never given back. Any thread.
   static const std::shared_ptr<NcclLibrary>& instance();
@@ -58,8 +59,8 @@ class NcclLibrary {
   template <class Function>
   void find(const char* name, Function& function);
 
+  const SharedLibrary library_;
   const std::string path_;
-  void* const handle_;
   int version_ = 0;
   std::atomic<bool> was_given_up_ = false;
 

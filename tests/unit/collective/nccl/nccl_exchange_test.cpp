@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <vector>
 
@@ -27,8 +27,8 @@ void fill_shard(int round, int shard, std::span<float> values) {
 }
 
 Bits bits(std::span<const float> values) {
-  Bits bits(values.size());
-  std::memcpy(bits.data(), values.data(), values.size_bytes());
+  Bits bits;
+  for (const float value : values) bits.push_back(std::bit_cast<std::uint32_t>(value));
   return bits;
 }
 

@@ -4,8 +4,12 @@
 
 #include <dlfcn.h>
 
+#include <cstdlib>
+#include <filesystem>
+
 #include "holdfast/base/error.h"
 #include "support/fake_nccl/fake_nccl.h"
+#include "support/temporary_folder.h"
 
 namespace holdfast {
 namespace {
@@ -63,6 +67,17 @@ TEST(NcclLibrary, NamesTheFileThatIsNotThere) {
 
   EXPECT_NE(reason.find("/nowhere/libnccl.so.2"), std::string::npos) << reason;
   EXPECT_NE(reason.find("HOLDFAST_NCCL"), std::string::npos) << reason;
+}
+
+TEST(NcclLibrary, IsFoundInTheFoldersOfLibraries) {
+  const TemporaryFolder folder;
+  std::filesystem::copy_file(FAKE_NCCL_PATH, folder / "libfake_nccl_elsewhere.so");
+  ASSERT_EQ(::setenv("HOLDFAST_LIBRARY_PATH", folder.path().c_str(), 1), 0);
+
+  const NcclLibrary library("libfake_nccl_elsewhere.so");
+
+  EXPECT_EQ(::unsetenv("HOLDFAST_LIBRARY_PATH"), 0);
+  EXPECT_GE(library.version(), nccl::kOldestVersion);
 }
 
 TEST(NcclLibrary, NamesTheFunctionThatALibraryLacks) {

@@ -52,9 +52,11 @@ const auto kCases = testing::Values(
     Case{"alone_from_memory", 1, {"rank=0,step=13,fault=kill"}, {{"--memory-snapshot-every", "5"}}},
     Case{"samples_on_the_device", 2, {"rank=1,step=13,fault=kill"}, {{"--samples-on", "device"}}},
     Case{"from_savepoint", 2, {"rank=0,step=13,fault=kill"}, {{"--recover-from", "savepoint"}}},
-    Case{"wrong_weight",
+    Case{
+        "wrong_weight", 2, {"rank=1,step=14,phase=after-update,fault=flip,seed=3"}, {{"--memory-snapshot-every", "5"}}},
+    Case{"wrong_slot_before_a_snapshot",
          2,
-         {"rank=1,step=14,phase=after-update,fault=flip,seed=3"},
+         {"rank=0,step=10,phase=snapshot,fault=flip,target=slot,seed=3"},
          {{"--memory-snapshot-every", "5"}}});
 
 INSTANTIATE_TEST_SUITE_P(Cases, OnADevice, kCases, [](const auto& test) { return std::string(test.param.name); });

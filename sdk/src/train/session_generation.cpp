@@ -128,8 +128,9 @@ void Trainer::Session::drop_disputed_state(std::vector<Standing>& standings) {
 }
 
 // Before anybody looks for savepoints, and removes what looks like a dead writer's leftovers. They are of states that
-// were agreed on.
+// were agreed on. So is a snapshot that is still on its way from the device.
 void Trainer::Session::finish_savepoints_under_way() {
+  memory_keeper_.finish();
   while_storage_fails([&] { flush_savepoints(); });
   supervision_.enter(TrainingPhase::waiting_for_peers, state_.step);
 }

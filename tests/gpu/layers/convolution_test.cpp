@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <ostream>
 #include <tuple>
 
 #include "compute/window.h"
@@ -11,6 +12,10 @@ struct Case {
   std::string name;
   ConvolutionShape shape;
 };
+
+void PrintTo(const Case& tested, std::ostream* out) {
+  *out << tested.name;
+}
 
 class DeviceConvolution : public LayerTest, public testing::WithParamInterface<std::tuple<Case, Precision>> {
  protected:

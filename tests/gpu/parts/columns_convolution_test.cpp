@@ -1,3 +1,4 @@
+#include <ostream>
 #include <tuple>
 
 #include "compute/arithmetic/convolution.h"
@@ -12,6 +13,10 @@ struct Case {
   std::string name;
   ConvolutionShape shape;
 };
+
+void PrintTo(const Case& tested, std::ostream* out) {
+  *out << tested.name;
+}
 
 // What convolution is where cuDNN has no engine.
 class ColumnsConvolutions : public LayerTest, public testing::WithParamInterface<std::tuple<Case, Precision>> {

@@ -1,7 +1,7 @@
 #include "compute/cuda/image_columns.h"
 
 #include "compute/cuda/cuda_error.h"
-#include "compute/cuda/cuda_launch.h"
+#include "compute/cuda/cuda_launch.cuh"
 
 namespace holdfast::compute {
 namespace {
@@ -28,15 +28,15 @@ __global__ void column_gradients(ConvolutionPlan plan, std::int64_t inputs, cons
 void make_columns(cudaStream_t stream, const std::string& operation, const ConvolutionPlan& plan, std::int64_t samples,
                   const float* input, float* columns) {
   const std::int64_t elements = samples * plan.sample_windows() * plan.window_elements();
-  column_elements<<<block_count(elements, kThreads), kThreads, 0, stream>>>(plan, elements, input, columns);
+  launch(column_elements, block_count(elements, kThreads), kThreads, stream, plan, elements, input, columns);
   check_launch(operation);
 }
 
 void gather_column_gradients(cudaStream_t stream, const std::string& operation, const ConvolutionPlan& plan,
                              std::int64_t samples, const float* column_gradient, float* input_gradient) {
   const std::int64_t inputs = samples * plan.sample_inputs();
-  column_gradients<<<block_count(inputs, kThreads), kThreads, 0, stream>>>(plan, inputs, column_gradient,
-                                                                           input_gradient);
+  launch(column_gradients, block_count(inputs, kThreads), kThreads, stream, plan, inputs, column_gradient,
+         input_gradient);
   check_launch(operation);
 }
 

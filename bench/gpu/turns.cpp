@@ -68,8 +68,7 @@ void Turns::begin_turn(TrainingContext& context) {
   report_.ends.push_back(std::chrono::steady_clock::now());
 }
 
-// Looks again and again: whoever sleeps in a callback for half a minute is taken for hung. One that does not is ended
-// by the run's hang_after.
+// As long as the run's hang_after lets a callback wait.
 std::string Turns::next_line() {
   for (;;) {
     if (const std::size_t end = read_.find('\n'); end != std::string::npos) {
@@ -78,7 +77,7 @@ std::string Turns::next_line() {
       return line;
     }
     pollfd asked{.fd = ask_.value(), .events = POLLIN, .revents = 0};
-    if (::poll(&asked, 1, 0) <= 0) continue;
+    if (::poll(&asked, 1, 1000) <= 0) continue;
     std::array<char, 256> piece{};
     const ssize_t count = ::read(ask_.value(), piece.data(), piece.size());
     if (count == 0) return {};

@@ -85,7 +85,7 @@ void HangDetector::examine(Watch& watch, Duration elapsed) const {
 }
 
 bool HangDetector::is_hung(Watch& watch) const {
-  if (watch.stopped > Duration::zero() && watch.stopped >= step_limit()) return true;
+  if (watch.stopped > Duration::zero() && watch.stopped >= stopped_limit()) return true;
   if (watch.last.phase == Phase::waiting_for_peers) return false;
   return is_overdue(watch, watch.stall, limit_of(watch.last));
 }
@@ -129,11 +129,16 @@ HangDetector::Watch* HangDetector::hung_in_a_collective() {
     if (place_of(watch.last) == place_of(furthest_behind->last)) ++equals;
   }
   if (equals == 1 && is_overdue(*furthest_behind, stall, limit_of(furthest_behind->last))) return furthest_behind;
-  return stall >= 2 * capped(kShortestBusyLimit) ? furthest_behind : nullptr;
+  return stall >= 2 * granted(kShortestBusyLimit) ? furthest_behind : nullptr;
 }
 
 HangDetector::Duration HangDetector::step_limit() const {
-  return capped(limits_.step_margin + 3 * step_times_.p99());
+  return granted(limits_.step_margin + 3 * step_times_.p99());
+}
+
+// Whoever is stopped has no long work to do, whatever the user grants.
+HangDetector::Duration HangDetector::stopped_limit() const {
+  return std::min<Duration>(step_limit(), limits_.step_margin + 3 * step_times_.p99());
 }
 
 HangDetector::Duration HangDetector::limit_of(const Pulse& pulse) const {
@@ -141,29 +146,29 @@ HangDetector::Duration HangDetector::limit_of(const Pulse& pulse) const {
     case Phase::starting:
       return limits_.starting;
     case Phase::evaluating:
-      return capped(limits_.evaluating);
+      return granted(limits_.evaluating);
     case Phase::saving:
-      return capped(limits_.saving);
+      return granted(limits_.saving);
     case Phase::callbacks:
-      return capped(limits_.callbacks);
+      return granted(limits_.callbacks);
     case Phase::finishing:
-      return capped(limits_.finishing);
+      return granted(limits_.finishing);
     case Phase::computing:
     case Phase::waiting_for_peers:
     case Phase::updating:
       break;
   }
   const bool is_first = pulse.steps == 0 || step_times_.steps() < kEnoughSteps;
-  return is_first ? std::max(capped(limits_.first_step), step_limit()) : step_limit();
+  return is_first ? std::max(granted(limits_.first_step), step_limit()) : step_limit();
 }
 
 HangDetector::Duration HangDetector::limit_if_busy(const Pulse& pulse, Duration limit) const {
-  if (limits_.hang_after && pulse.phase != Phase::starting) return std::max<Duration>(*limits_.hang_after, limit);
+  if (limits_.hang_after && pulse.phase != Phase::starting) return *limits_.hang_after;
   return std::max<Duration>(kBusyFactor * limit, kShortestBusyLimit);
 }
 
-HangDetector::Duration HangDetector::capped(Duration limit) const {
-  return limits_.hang_after ? std::min<Duration>(limit, *limits_.hang_after) : limit;
+HangDetector::Duration HangDetector::granted(Duration limit) const {
+  return limits_.hang_after ? Duration(*limits_.hang_after) : limit;
 }
 
 Hang HangDetector::hang_of(const Watch& watch) const {

@@ -89,9 +89,11 @@ class HangDetector {
   Watch* hung_in_a_collective();
 
   Duration step_limit() const;
+  Duration stopped_limit() const;
   Duration limit_of(const Pulse& pulse) const;
   Duration limit_if_busy(const Pulse& pulse, Duration limit) const;
-  Duration capped(Duration limit) const;
+  // What the user grants instead, if anything.
+  Duration granted(Duration limit) const;
   Hang hang_of(const Watch& watch) const;
 
   const HangLimits limits_;

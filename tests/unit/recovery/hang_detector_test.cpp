@@ -57,6 +57,11 @@ class CappedHangDetectorTest : public HangDetectorTest {
   CappedHangDetectorTest() : HangDetectorTest({.hang_after = 10s}) {}
 };
 
+class PatientHangDetectorTest : public HangDetectorTest {
+ protected:
+  PatientHangDetectorTest() : HangDetectorTest({.hang_after = 5min}) {}
+};
+
 // The pulse of a process that has made steps before.
 Pulse at(Phase phase, int member = 0, std::int64_t step = 12) {
   return {.member = member, .progress = 1000, .phase = phase, .step = step, .steps = 100};
@@ -282,6 +287,28 @@ TEST_F(HangDetectorTest, TrustsItsLimitsAgainSomeTimeAfterALateLook) {
   ++pulse.progress;
 
   EXPECT_TRUE(look_for(1400ms, {pulse}).has_value());
+}
+
+// What a user gave for a long callback made no difference: it could shorten limits alone.
+TEST_F(PatientHangDetectorTest, GrantsEveryPhaseButTheStartWhatTheUserDoes) {
+  train(20);
+
+  for (const Phase phase : {Phase::computing, Phase::evaluating, Phase::saving, Phase::callbacks, Phase::finishing}) {
+    SCOPED_TRACE(to_string(phase));
+    Pulse pulse = at(phase);
+    pulse.progress += static_cast<std::uint64_t>(phase);
+
+    EXPECT_FALSE(look_for(299'900ms, {pulse}).has_value());
+    EXPECT_TRUE(look_for(100ms, {pulse}).has_value());
+  }
+}
+
+TEST_F(PatientHangDetectorTest, GrantsAStoppedReplicaNoMore) {
+  train(20);
+  stopped_ = {0};
+
+  EXPECT_FALSE(look_for(1300ms, {at(Phase::callbacks)}).has_value());
+  EXPECT_TRUE(look_for(200ms, {at(Phase::callbacks)}).has_value());
 }
 
 TEST_F(CappedHangDetectorTest, GrantsNoPhaseButTheStartMoreThanTheUserDoes) {

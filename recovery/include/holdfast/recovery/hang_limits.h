@@ -22,7 +22,7 @@ struct HangLimits {
   std::chrono::milliseconds saving = std::chrono::seconds(30);
   std::chrono::milliseconds callbacks = std::chrono::seconds(30);  // and reading data
   std::chrono::milliseconds finishing = std::chrono::seconds(30);
-  // When given: the most in any phase but `starting`, also for a process that runs.
+  // When given: that of every phase but `starting`, be it longer or shorter, also for a process that runs.
   std::optional<std::chrono::milliseconds> hang_after{};
 };
 

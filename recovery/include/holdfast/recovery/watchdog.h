@@ -69,8 +69,8 @@ struct WatchdogOptions {
   // A new process starts when the end of those before it on its place is confirmed, 30 s after they were killed at
   // latest: for devices whose memory does not hold both. Otherwise at once, which is also what empty means.
   std::optional<bool> start_when_gone{};
-  // The most without progress, outside of waiting for peers. Empty: by what it does and by the run's step times, see
-  // hang_limits.h.
+  // How long without progress, outside of waiting for peers and the start. Empty: by what it does and by the run's step
+  // times, see hang_limits.h.
   std::optional<std::chrono::milliseconds> hang_after{};
   std::chrono::milliseconds start_timeout = std::chrono::seconds(120);  // the same, while a worker starts
   std::chrono::milliseconds stop_grace = std::chrono::seconds(25);      // between a request to stop and a kill

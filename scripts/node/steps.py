@@ -96,6 +96,18 @@ def end(process):
             process.wait(seconds)
         except subprocess.TimeoutExpired:
             continue
+    until = time.monotonic() + 2
+    while is_anybody_left(process.pid) and time.monotonic() < until:
+        time.sleep(0.01)
+
+
+def is_anybody_left(group):
+    """A killed process takes a moment to be gone."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def output_since(log, place):

@@ -21,6 +21,7 @@
 #include "holdfast/recovery/run_control.h"
 #include "holdfast/recovery/run_report.h"
 #include "holdfast/recovery/watchdog.h"
+#include "support/comes_true.h"
 #include "support/program.h"
 
 namespace holdfast::recovery {
@@ -60,15 +61,6 @@ class LiveRun : public testing::Test {
     int count = 0;
     for (const json& member : now.at("members")) count += member.at("stage") == stage ? 1 : 0;
     return count;
-  }
-
-  static bool comes_true(const std::function<bool()>& condition) {
-    const Deadline deadline = Deadline::after(kPatience);
-    while (!condition()) {
-      if (deadline.has_passed()) return false;
-      std::this_thread::sleep_for(1ms);
-    }
-    return true;
   }
 
   int stop() {

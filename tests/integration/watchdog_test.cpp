@@ -28,6 +28,7 @@
 #include "holdfast/base/error.h"
 #include "holdfast/base/shared_memory.h"
 #include "holdfast/recovery/run_report.h"
+#include "support/comes_true.h"
 #include "support/temporary_folder.h"
 
 namespace holdfast::recovery {
@@ -81,15 +82,6 @@ WatchdogOptions options_for(const RunDirectory& directory, int replicas, const s
 
 RunOutcome run(const RunDirectory& directory, int replicas, const std::vector<std::string>& script) {
   return run_watchdog(options_for(directory, replicas, script));
-}
-
-bool comes_true(const std::function<bool()>& condition) {
-  const Deadline deadline = Deadline::after(kPatience);
-  while (!condition()) {
-    if (deadline.has_passed()) return false;
-    std::this_thread::sleep_for(1ms);
-  }
-  return true;
 }
 
 bool all_work(const RunDirectory& directory, std::size_t replicas) {

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "resilience/digits_run.h"
+#include "support/comes_true.h"
 
 namespace holdfast {
 namespace {
@@ -40,15 +41,6 @@ class SteeredRun : public testing::Test {
   json status() const {
     const ProgramResult result = holdfast({"status", run_, "--json", "--once"});
     return result.exit_code == 0 ? json::parse(result.output) : json(json::object());
-  }
-
-  static bool comes_true(const std::function<bool()>& condition) {
-    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-    while (!condition()) {
-      if (std::chrono::steady_clock::now() > until) return false;
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    return true;
   }
 
   void expect_the_undisturbed_end() {

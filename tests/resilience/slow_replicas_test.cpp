@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "resilience/digits_run.h"
+#include "support/comes_true.h"
 
 namespace holdfast {
 namespace {
@@ -77,15 +78,6 @@ class SlowReplicas : public testing::Test {
     ASSERT_EQ(first.size(), 2U);
     EXPECT_EQ(first[0] + first[1], 6);
     EXPECT_LE(first[slow], 2);
-  }
-
-  static bool comes_true(const std::function<bool()>& condition) {
-    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-    while (!condition()) {
-      if (std::chrono::steady_clock::now() > until) return false;
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-    return true;
   }
 
   std::string status_text() const {

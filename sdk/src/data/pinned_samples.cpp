@@ -4,6 +4,7 @@
 
 #include "data/stage.h"
 #include "holdfast/base/error.h"
+#include "holdfast/base/log.h"
 
 namespace holdfast {
 namespace {
@@ -21,7 +22,11 @@ PinnedSamples::PinnedSamples(const Dataset& dataset, MemorySpace& memory)
     : last_stage_(dataset.last_stage()), memory_(memory) {
   HOLDFAST_ASSERT(last_stage_->source() != nullptr);
   const SourceArrays arrays = last_stage_->source()->arrays();
-  if (!is_little_enough(arrays)) return;
+  if (!is_little_enough(arrays)) {
+    log(LogLevel::info, "the samples are more than a quarter of the host's memory, so that batches are not sent to " +
+                            memory.device() + " ahead of their steps");
+    return;
+  }
   for (const std::span<const float> array : {arrays.features, arrays.targets}) {
     if (array.empty()) continue;
     // Nobody writes there: to pin is no more than to keep it where it is.

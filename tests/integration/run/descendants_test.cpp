@@ -13,21 +13,11 @@
 #include <vector>
 
 #include "resilience/digits_run.h"
+#include "support/comes_true.h"
 #include "support/program.h"
 
 namespace holdfast {
 namespace {
-
-constexpr std::chrono::seconds kPatience(60);
-
-bool comes_true(const std::function<bool()>& condition) {
-  const auto until = std::chrono::steady_clock::now() + kPatience;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > until) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return true;
-}
 
 // A zombie does nothing any more; who is to reap it is not ours to say.
 bool is_alive(const std::string& pid) {

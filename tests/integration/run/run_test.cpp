@@ -17,6 +17,7 @@
 #include <nlohmann/json.hpp>
 
 #include "resilience/digits_run.h"
+#include "support/comes_true.h"
 #include "support/fake_gpus.h"
 #include "support/program.h"
 
@@ -26,8 +27,6 @@ namespace {
 using nlohmann::json;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-constexpr std::chrono::seconds kPatience(60);
 
 class Run : public ::testing::Test {
  protected:
@@ -61,15 +60,6 @@ class Run : public ::testing::Test {
 
   const TemporaryFolder folder_;
 };
-
-bool comes_true(const std::function<bool()>& condition) {
-  const auto until = std::chrono::steady_clock::now() + kPatience;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > until) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return true;
-}
 
 std::string line_with(const std::string& beginning, const std::string& output) {
   const std::size_t at = output.find(beginning);

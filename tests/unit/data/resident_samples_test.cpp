@@ -5,22 +5,12 @@
 
 #include <array>
 
+#include "unit/data/support/numbers.h"
+
 namespace holdfast {
 namespace {
 
 using testing::ElementsAre;
-
-// Sample i has the features {i, i + 0.5} and the target -i.
-Dataset numbers(std::int64_t count) {
-  Tensor features{Shape{count, 2}};
-  Tensor targets{Shape{count}};
-  for (std::int64_t i = 0; i < count; ++i) {
-    features.sample(i)[0] = static_cast<float>(i);
-    features.sample(i)[1] = static_cast<float>(i) + 0.5F;
-    targets.sample(i)[0] = static_cast<float>(-i);
-  }
-  return from_tensors(std::move(features), std::move(targets));
-}
 
 TEST(ResidentSamples, AreTakenInAnyOrderAndSeveralTimes) {
   ResidentSamples samples(numbers(5), host_memory());

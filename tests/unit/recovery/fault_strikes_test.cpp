@@ -27,6 +27,7 @@
 #include "holdfast/base/deadline.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/shared_memory.h"
+#include "support/comes_true.h"
 #include "support/temporary_folder.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -48,15 +49,6 @@ constexpr std::chrono::seconds kPatience(60);
 constexpr int kSurvived = 42;
 constexpr int kThrew = 43;
 constexpr int kThrewBadAlloc = 44;
-
-bool comes_true(const std::function<bool()>& condition) {
-  const Deadline deadline = Deadline::after(kPatience);
-  while (!condition()) {
-    if (deadline.has_passed()) return false;
-    std::this_thread::sleep_for(1ms);
-  }
-  return true;
-}
 
 // A child process that does something and then ends with kSurvived; killed when the object goes.
 class Child {

@@ -2,11 +2,13 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstdint>
@@ -23,6 +25,9 @@ constexpr std::string_view kVariable = "HOLDFAST_DESCENDANT_OF=";
 // Linux gives arguments and environment 6 MiB at most.
 constexpr std::size_t kLargestEnvironment = std::size_t{8} << 20;
 
+// An execution is over within milliseconds, unless the program is read from a very slow disk.
+constexpr int kMostAttempts = 1000;
+
 // Of the value of the variable: marks of runs within runs, with slashes between them.
 std::optional<int> member_in(std::string_view marks, std::string_view run) {
   for (std::size_t at = marks.find(run); at != std::string_view::npos; at = marks.find(run, at + 1)) {
@@ -34,6 +39,36 @@ std::optional<int> member_in(std::string_view marks, std::string_view run) {
     if (error == std::errc{} && is_whole && member >= 0) return member;
   }
   return std::nullopt;
+}
+
+// Of the line in /proc/PID/stat, from 1, as proc(5) counts; 0 where it has not so many.
+std::uint64_t field_of(std::string_view line, int number) {
+  // The name of the program, second, may hold anything.
+  const std::size_t name_end = line.rfind(')');
+  if (name_end == std::string_view::npos) return 0;
+  line.remove_prefix(name_end + 1);
+  for (int field = 2; field < number; ++field) {
+    const std::size_t space = line.find(' ');
+    if (space == std::string_view::npos) return 0;
+    line.remove_prefix(space + 1);
+  }
+  std::uint64_t value = 0;
+  std::from_chars(line.data(), line.data() + line.size(), value);
+  return value;
+}
+
+// Of a process, by its folder in /proc, that showed no environment: whether it may show one a moment later.
+bool is_between_programs(int process) {
+  const FileDescriptor file(::openat(process, "stat", O_RDONLY | O_CLOEXEC));
+  if (!file.is_open()) return false;
+  std::array<char, 2048> line;
+  const ssize_t bytes = ::read(file.value(), line.data(), line.size());
+  if (bytes <= 0) return false;
+  const std::string_view text(line.data(), static_cast<std::size_t>(bytes));
+  const std::uint64_t code_begin = field_of(text, 26);
+  if (code_begin != 0) return field_of(text, 50) != field_of(text, 51);  // ends of an environment that it has by now
+  // Linux writes that last of all; those that have no memory any more, or never had, have no program either.
+  return ::readlinkat(process, "exe", line.data(), line.size()) > 0;
 }
 
 bool is_number(const char* name) {
@@ -114,10 +149,20 @@ const char* MarkedProcesses::next_name() {
   return entry->d_name;
 }
 
-// Empty for those that are gone, zombies, the kernel's own, and other users'.
+// Empty for those that are gone, zombies, the kernel's own, and other users'. One that is just executing another
+// program has none for a moment, and is asked again.
 std::string_view MarkedProcesses::environment_of(const char* pid) {
-  const FileDescriptor folder(::openat(folder_.value(), pid, O_PATH | O_DIRECTORY | O_CLOEXEC));
-  const FileDescriptor file(::openat(folder.value(), "environ", O_RDONLY | O_CLOEXEC));
+  const FileDescriptor process(::openat(folder_.value(), pid, O_PATH | O_DIRECTORY | O_CLOEXEC));
+  for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+    const std::string_view environment = read_environment(process.value());
+    if (!environment.empty() || !is_between_programs(process.value())) return environment;
+    ::poll(nullptr, 0, 1);
+  }
+  return {};
+}
+
+std::string_view MarkedProcesses::read_environment(int process) {
+  const FileDescriptor file(::openat(process, "environ", O_RDONLY | O_CLOEXEC));
   std::size_t size = 0;
   while (file.is_open() && size < kLargestEnvironment) {
     const ssize_t bytes = ::read(file.value(), environment_ + size, kLargestEnvironment - size);

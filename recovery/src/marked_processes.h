@@ -58,6 +58,7 @@ class MarkedProcesses {
  private:
   const char* next_name();
   std::string_view environment_of(const char* pid);
+  std::string_view read_environment(int process);
 
   const std::string_view run_;
   FileDescriptor folder_;

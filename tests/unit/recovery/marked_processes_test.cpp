@@ -113,6 +113,17 @@ TEST_F(Shells, AreFoundWithTheirChildrenInOtherSessionsToo) {
   EXPECT_EQ(members(Marks::create()), std::multiset<int>{});
 }
 
+// For a moment of each exec, /proc has an environment of no bytes.
+TEST_F(Shells, AreFoundWhileTheyExec) {
+  const std::string again = "exec sh -c \"$1\" $0 \"$1\"";
+  const Process process = start(1, "echo > /dev/fd/$0; again='" + again + "'; exec sh -c \"$again\" $0 \"$again\"");
+
+  int times = 0;
+  for (int i = 0; i < 2000; ++i) times += members(marks_) == std::multiset<int>{1} ? 1 : 0;
+
+  EXPECT_EQ(times, 2000);
+}
+
 TEST_F(Shells, AreFoundNoMoreOnceTheyHaveEnded) {
   Process process = start(1, "echo > /dev/fd/$0; exec sleep 1000");
   ASSERT_EQ(members(marks_), std::multiset<int>{1});

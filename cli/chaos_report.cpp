@@ -57,7 +57,7 @@ json to_json(const RunResult& run) {
           {"seconds", static_cast<double>(run.wall_time.count()) / 1000},
           {"last_fit", to_json(run.last_fit)},
           {"lost", lost},
-          {"corruptions", run.corruptions},
+          {"corruptions", run.corruptions.size()},
           {"roll_backs", run.roll_backs},
           {"faults_struck", run.faults_struck},
           {"processes_left", run.processes_left}};

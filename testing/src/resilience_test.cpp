@@ -1,6 +1,7 @@
 #include "holdfast/testing/resilience_test.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <set>
 #include <utility>
@@ -50,32 +51,25 @@ bool may_stop(const std::vector<Fault>& faults) {
          std::count_if(faults.begin(), faults.end(), is_corruption) >= kCorruptionsOfPoison;
 }
 
-bool ends_a_process(const Fault& fault) {
-  switch (fault.kind) {
-    case FaultKind::pause:
-    case FaultKind::slow:
-    case FaultKind::delay_beats:
-    case FaultKind::kill_watchdog:
-      return false;
-    default:
-      return !is_of_disk(fault) && !is_corruption(fault);
+// Who died beside it before their states were compared, as far as the journal can tell: in the same step, or the next.
+bool was_seen_by_nobody_else(const InjectedCorruption& corruption, const RunResult& run) {
+  std::set<int> dead;
+  for (const LostReplica& lost : run.lost) {
+    const bool is_beside = lost.generation == corruption.generation && lost.rank != corruption.rank;
+    if (is_beside && std::abs(lost.step - corruption.step) <= 1) dead.insert(lost.rank);
   }
-}
-
-int count_lost_beside(const Fault& struck, const std::vector<Fault>& faults) {
-  std::set<int> lost;
-  for (const Fault& fault : faults) {
-    if (ends_a_process(fault) && fault.rank != struck.rank && fault.step == struck.step) lost.insert(fault.rank);
-  }
-  return static_cast<int>(lost.size());
+  return corruption.replicas > 0 && corruption.replicas - static_cast<int>(dead.size()) <= 1;
 }
 
 // A wrong gradient that is finite becomes part of the sum that all replicas apply, unless it is among those that are
 // computed twice; a wrong state of the only replica that is left is like no other's.
-bool may_change_weights(const std::vector<Fault>& faults, int replicas) {
+bool may_change_weights(const std::vector<Fault>& faults, const RunResult& run) {
   return std::any_of(faults.begin(), faults.end(), [&](const Fault& fault) {
     if (fault.kind != FaultKind::flip) return false;
-    return fault.target == CorruptionTarget::gradient || replicas - count_lost_beside(fault, faults) <= 1;
+    if (fault.target == CorruptionTarget::gradient) return true;
+    return std::any_of(run.corruptions.begin(), run.corruptions.end(), [&](const InjectedCorruption& corruption) {
+      return (!fault.step || *fault.step == corruption.step) && was_seen_by_nobody_else(corruption, run);
+    });
   });
 }
 
@@ -104,7 +98,7 @@ std::pair<Verdict, std::string> verdict_of(const Case& test, const RunResult& un
   }
   if (run.last_fit == undisturbed.last_fit) return {Verdict::same_digest, describe(run.last_fit)};
   const std::string both = describe(run.last_fit) + ", undisturbed " + describe(undisturbed.last_fit);
-  const bool is_limit = run.last_fit && may_change_weights(faults, run.replicas);
+  const bool is_limit = run.last_fit && may_change_weights(faults, run);
   return {is_limit ? Verdict::documented_limit : Verdict::other_digest, both};
 }
 

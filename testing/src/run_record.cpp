@@ -4,12 +4,16 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 namespace holdfast::resilience {
 namespace {
 
 using nlohmann::json;
+using ReplicasOfGenerations = std::map<int, int>;
 
 void for_each_line(const std::string& run_directory, const std::function<void(const json&)>& look) {
   std::ifstream file(run_directory + "/journal.jsonl");
@@ -28,10 +32,29 @@ void take_end(const json& line, RunResult& result) {
   }
 }
 
-void take(const json& line, RunResult& result) {
+// "open_generation 4 with 0 2 3"
+void take_generations(const json& line, ReplicasOfGenerations& replicas_of) {
+  for (const json& action : line.value("actions", json::array())) {
+    std::istringstream words(action.is_string() ? action.get<std::string>() : "");
+    std::string name, with;
+    int generation = 0;
+    if (!(words >> name >> generation >> with) || name != "open_generation") continue;
+    replicas_of[generation] =
+        static_cast<int>(std::distance(std::istream_iterator<int>(words), std::istream_iterator<int>()));
+  }
+}
+
+void take(const json& line, ReplicasOfGenerations& replicas_of, RunResult& result) {
   const std::string event = line.at("event");
   if (event == "watchdog_started" && result.replicas == 0) result.replicas = line.at("replicas").get<int>();
-  if (event == "corruption_injected") ++result.corruptions;
+  if (event == "corruption_injected") {
+    const int generation = line.at("generation").get<int>();
+    const auto replicas = replicas_of.find(generation);
+    result.corruptions.push_back({.generation = generation,
+                                  .rank = line.at("rank").get<int>(),
+                                  .step = line.at("details").at("step").get<std::int64_t>(),
+                                  .replicas = replicas == replicas_of.end() ? 0 : replicas->second});
+  }
   if (event == "rolled_back") ++result.roll_backs;
   if (event == "fit_finished") {
     const json& details = line.at("details");
@@ -45,6 +68,7 @@ void take(const json& line, RunResult& result) {
                            .step = lost.at("step").get<std::int64_t>(),
                            .cause = lost.at("cause").get<std::string>()});
   }
+  take_generations(line, replicas_of);
   take_end(line, result);
 }
 
@@ -57,9 +81,10 @@ int marks_of_faults(const std::string& run_directory) {
 }  // namespace
 
 void read_record(const std::string& run_directory, RunResult& result) {
+  ReplicasOfGenerations replicas_of;
   for_each_line(run_directory, [&](const json& line) {
     try {
-      take(line, result);
+      take(line, replicas_of, result);
     } catch (const json::exception&) {
       // A line that a program wrote through a replica may have any form.
     }

@@ -117,6 +117,18 @@ TEST_F(WrongNumbers, ThatAreNoneAreUndone) {
   }
 }
 
+// One replica has nobody to compare with, and its gradients are right for two steps more: the savepoint between must
+// not keep it.
+TEST_F(WrongNumbers, ThatAreNoneInASlotAreInNoSavepoint) {
+  run({.replicas = 1,
+       .faults = {"rank=0,step=10,phase=after-update,fault=nan,target=slot"},
+       .options = {{"--memory-snapshot-every", "5"}, {"--save-every", "4"}}});
+
+  ASSERT_EQ(events("rolled_back").size(), 1U);
+  EXPECT_EQ(events("rolled_back")[0].at("details").at("step"), 12);
+  EXPECT_TRUE(guilty().empty());
+}
+
 TEST_F(WrongNumbers, InAGradientAreFoundBeforeTheyAreAppliedAndTheReplicaIsReplaced) {
   for (const int replicas : {2, 3}) {
     for (const int rank : {0, replicas - 1}) {

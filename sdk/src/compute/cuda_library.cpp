@@ -22,7 +22,7 @@ std::vector<std::string> candidates() {
   const auto program = std::filesystem::read_symlink("/proc/self/exe", failure);
   if (!failure) {
     paths.push_back(program.parent_path() / kFileName);
-    paths.push_back(program.parent_path().parent_path() / "lib" / kFileName);
+    paths.push_back(program.parent_path().parent_path() / HOLDFAST_LIBRARY_FOLDER / kFileName);
   }
   Dl_info info{};
   if (::dladdr(reinterpret_cast<const void*>(&cuda_library), &info) != 0 && info.dli_fname != nullptr) {
@@ -71,7 +71,8 @@ CudaLibrary& load() {
   void* const library = open_library();
   const auto make = reinterpret_cast<MakeCudaLibrary>(::dlsym(library, kMakeCudaLibrary));
   if (make == nullptr) throw unavailable(std::string(kFileName) + " has no symbol " + kMakeCudaLibrary);
-  CudaLibrary* const made = make(CudaLibrary::kInterface);
+  CudaLibrary* const made =
+      make(CudaLibrary::kInterface, [](LogLevel level, std::string_view line) { log(level, line); });
   if (made == nullptr)
     throw unavailable(std::string(kFileName) + " is of another version of Holdfast than the program");
   return *made;

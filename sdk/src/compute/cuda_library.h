@@ -5,9 +5,11 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "compute/backend.h"
+#include "holdfast/base/log.h"
 
 namespace holdfast {
 class Communicator;
@@ -28,7 +30,7 @@ class CudaLibrary {
  public:
   // Changes with this class, Backend, MemorySpace, DeviceKernels and Communicator: library and program are of one
   // build.
-  static constexpr const char* kInterface = "holdfast cuda interface 2";
+  static constexpr const char* kInterface = "holdfast cuda interface 3";
 
   virtual ~CudaLibrary() = default;
 
@@ -44,8 +46,10 @@ class CudaLibrary {
 CudaLibrary& cuda_library();
 
 extern "C" {
+// The library has a log of its own, whose lines this takes to the program's.
+using CudaLibraryLog = void (*)(LogLevel level, std::string_view line);
 // The symbol: null when `interface` is not the library's own.
-using MakeCudaLibrary = CudaLibrary* (*)(const char* interface);
+using MakeCudaLibrary = CudaLibrary* (*)(const char* interface, CudaLibraryLog log);
 constexpr const char* kMakeCudaLibrary = "holdfast_cuda_library";
 }
 

@@ -332,7 +332,11 @@ void Trainer::Session::keep_devices_state(const FitOptions& options) {
   collect_callback_states(options);
   StateImage image = image_of(state_, trainable_);
   const std::shared_ptr<HeldArrays> held = hold(image.arrays);
-  if (place_->size > 1 || dispute_) agree(held->digest());
+  if (place_->size > 1 || dispute_) {
+    agree(held->digest());
+  } else {
+    require_finite();
+  }
   memory_keeper_.keep({.step = state_.step, .header = image.header, .arrays = image.arrays, .held = held},
                       trainable_.memory());
   memory_schedule_.taken(begin, MemorySnapshotSchedule::Clock::now());

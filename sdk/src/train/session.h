@@ -109,7 +109,10 @@ class Trainer::Session {
   Snapshot agreed(Snapshot snapshot) const;
   void settle_dispute(const Digest& agreed);
   [[noreturn]] void roll_back(std::int64_t step, const std::string& why);
+  void require_finite();
   void on_not_finite(const std::string& what, const FitOptions& options);
+  [[noreturn]] void go_back_or_end(std::int64_t step, const std::string& sentence, const std::string& advice,
+                                   const FitOptions& options);
   // Nothing of the step was applied, since the gradients differed when it was computed again.
   [[noreturn]] void settle_gradients(const StepRunner::Outcome& outcome, const FitOptions& options);
   // Behind a step, right in the end, that this rank may first have computed wrongly; `step` is its number.

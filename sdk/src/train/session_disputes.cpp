@@ -23,7 +23,7 @@ void Trainer::Session::agree() {
 
 void Trainer::Session::agree(const Digest& own) {
   agreed_ = own;
-  if (place_->size == 1 && !dispute_) return;
+  if (place_->size == 1 && !dispute_) return require_finite();
   supervision_.enter(TrainingPhase::waiting_for_peers, state_.step);
   is_doubtful_ = true;
   std::vector<Digest> all(static_cast<std::size_t>(place_->size));
@@ -42,6 +42,7 @@ void Trainer::Session::agree(const Digest& own) {
   supervision_.enter(TrainingPhase::callbacks, state_.step);
   if (is_agreed()) {
     is_doubtful_ = false;
+    require_finite();
     return settle_dispute(own);
   }
   std::string digests;
@@ -54,6 +55,18 @@ void Trainer::Session::agree(const Digest& own) {
   dispute_ = Dispute{.step = state_.step, .own = own, .all = all};
   roll_back(state_.step,
             "the replicas hold different states behind step " + std::to_string(state_.step) + ", by rank: " + digests);
+}
+
+// What is NaN in an optimizer's slot shows in a gradient only some steps later, and until then in every snapshot and
+// savepoint, which the run could never get behind again. Buffers may hold whatever the model wants there. On each rank
+// with the same outcome: all hold the same state.
+void Trainer::Session::require_finite() {
+  if (running_fit_ == nullptr || running_fit_->when_not_finite == WhenNotFinite::go_on) return;
+  for (const StateSpan& span : trainable_.state()) {
+    if (span.kind == StateKind::buffer || trainable_.memory().is_finite(span.values)) continue;
+    go_back_or_end(state_.step, "behind step " + std::to_string(state_.step) + " \"" + span.name + "\" is not finite",
+                   "lower the learning rate, or let gradients be clipped", *running_fit_);
+  }
 }
 
 // Between the comparison and a copy the state may have changed, which nobody but this replica has seen.
@@ -105,14 +118,20 @@ void Trainer::Session::on_not_finite(const std::string& what, const FitOptions& 
     supervision_.report_event("step_skipped", nlohmann::json{{"step", state_.step}, {"why", what}}.dump());
     return;
   }
-  const bool is_repeated = dispute_ && !dispute_->own && dispute_->step == state_.step + 1;
-  const bool can_roll_back = !place_->run_directory.empty() && options.when_not_finite == WhenNotFinite::roll_back;
+  go_back_or_end(state_.step + 1, sentence, "look at the data of that batch, or lower the learning rate", options);
+}
+
+// `step` steps led to what is not finite.
+void Trainer::Session::go_back_or_end(std::int64_t step, const std::string& sentence, const std::string& advice,
+                                      const FitOptions& options) {
+  const bool is_repeated = dispute_ && !dispute_->own && dispute_->step == step;
+  const bool can_roll_back = !place_->run_directory.empty() && options.when_not_finite != WhenNotFinite::stop;
   if (is_repeated || !can_roll_back) {
-    throw Error(ErrorCode::not_finite, sentence + (is_repeated ? ", again after the replicas went back" : "") +
-                                           "; look at the data of that batch, or lower the learning rate");
+    throw Error(ErrorCode::not_finite,
+                sentence + (is_repeated ? ", again after the replicas went back" : "") + "; " + advice);
   }
-  dispute_ = Dispute{.step = state_.step + 1};
-  roll_back(state_.step + 1, sentence);
+  dispute_ = Dispute{.step = step};
+  roll_back(step, sentence);
 }
 
 void Trainer::Session::settle_gradients(const StepRunner::Outcome& outcome, const FitOptions& options) {

@@ -33,11 +33,16 @@ class PretendedLibrary final : public compute::CudaLibrary {
 }  // namespace holdfast
 
 extern "C" __attribute__((visibility("default"))) holdfast::compute::CudaLibrary* holdfast_cuda_library(
-    const char* interface) {
+    const char* interface, holdfast::compute::CudaLibraryLog log) {
   using holdfast::compute::CudaLibrary;
   if (std::strcmp(interface, CudaLibrary::kInterface) != 0) return nullptr;
+  holdfast::set_log_sink(log);
   static holdfast::PretendedLibrary library;
   return &library;
+}
+
+extern "C" __attribute__((visibility("default"))) void pretended_warning(const char* line) {
+  holdfast::log(holdfast::LogLevel::warning, line);
 }
 
 extern "C" __attribute__((visibility("default"))) int pretended_repeats() {

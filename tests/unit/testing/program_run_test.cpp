@@ -29,6 +29,8 @@ TEST(ProgramRun, ReadsWhatTheJournalTells) {
       write_line(R"({"event":"watchdog_started","pid":7,"replicas":3})") +
       write_line(
           R"({"event":"restart","restart":{"cause":"SIGKILL","detected":1.5,"generation":0,"rank":2,"step":9}})") +
+      write_line(R"({"event":"ready","actions":["set_timer in 0.5 s","open_generation 4 with 0 12 3"]})") +
+      write_line(R"({"event":"corruption_injected","generation":4,"rank":1,"details":{"step":9,"what":"bit 3"}})") +
       write_line(R"({"event":"corruption_injected","details":{"what":"bit 3"}})") +
       write_line(R"({"event":"rolled_back","details":{"step":8}})") +
       write_line(R"({"event":"fit_finished","details":{"step":20,"weights_digest":"old"}})") +
@@ -44,7 +46,10 @@ TEST(ProgramRun, ReadsWhatTheJournalTells) {
   ASSERT_EQ(run.lost.size(), 1U);
   EXPECT_EQ(run.lost[0].rank, 2);
   EXPECT_EQ(run.lost[0].step, 9);
-  EXPECT_EQ(run.corruptions, 1);
+  ASSERT_EQ(run.corruptions.size(), 1U) << "the other does not say where";
+  EXPECT_EQ(run.corruptions[0].rank, 1);
+  EXPECT_EQ(run.corruptions[0].step, 9);
+  EXPECT_EQ(run.corruptions[0].replicas, 3);
   EXPECT_EQ(run.roll_backs, 1);
   EXPECT_EQ(run.faults_struck, 2);
   EXPECT_EQ(run.sentence, "finished: all of it");

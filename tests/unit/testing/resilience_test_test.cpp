@@ -51,22 +51,31 @@ TEST(Judge, LetsARunStopWhenOneStepFailsThreeTimes) {
 TEST(Judge, KnowsWhichWrongNumbersNobodyCanSee) {
   EXPECT_EQ(verdict_on({"rank=1,step=10,fault=flip,target=gradient"}, finished("bb")), Verdict::documented_limit);
   EXPECT_EQ(verdict_on({"rank=1,step=10,fault=flip,target=weight"}, finished("bb")), Verdict::other_digest);
-  RunResult alone = finished("bb");
-  alone.replicas = 1;
-  EXPECT_EQ(verdict_on({"rank=0,step=10,fault=flip,target=weight"}, alone), Verdict::documented_limit);
+}
+
+// With a flipped weight of rank 1 in step 10 of generation 2, which has so many replicas, and with those deaths.
+Verdict verdict_on_a_flip(int replicas, const std::vector<LostReplica>& lost) {
+  RunResult run = finished("bb");
+  run.corruptions = {{.generation = 2, .rank = 1, .step = 10, .replicas = replicas}};
+  run.lost = lost;
+  return verdict_on({"rank=1,step=10,fault=flip,target=weight"}, run);
 }
 
 TEST(Judge, KnowsThatNobodyElseHasTheStateOfTheLastOneLeft) {
-  const std::string flip = "rank=1,step=10,fault=flip,target=weight";
-  RunResult pair = finished("bb");
-  pair.replicas = 2;
-  RunResult three = finished("bb");
-  three.replicas = 3;
+  const LostReplica beside{.generation = 2, .rank = 0, .step = 10};
+  const LostReplica before{.generation = 1, .rank = 0, .step = 10};
+  const LostReplica later{.generation = 2, .rank = 0, .step = 15};
+  const LostReplica itself{.generation = 2, .rank = 1, .step = 10};
 
-  EXPECT_EQ(verdict_on({"rank=0,step=10,fault=kill", flip}, pair), Verdict::documented_limit);
-  EXPECT_EQ(verdict_on({"rank=0,step=9,fault=kill", flip}, pair), Verdict::other_digest);
-  EXPECT_EQ(verdict_on({"rank=0,step=10,fault=pause", flip}, pair), Verdict::other_digest);
-  EXPECT_EQ(verdict_on({"rank=0,step=10,fault=kill", flip}, three), Verdict::other_digest);
+  EXPECT_EQ(verdict_on_a_flip(1, {}), Verdict::documented_limit);
+  EXPECT_EQ(verdict_on_a_flip(1, {before}), Verdict::documented_limit);
+  EXPECT_EQ(verdict_on_a_flip(2, {beside}), Verdict::documented_limit);
+  EXPECT_EQ(verdict_on_a_flip(2, {}), Verdict::other_digest);
+  EXPECT_EQ(verdict_on_a_flip(2, {before}), Verdict::other_digest);
+  EXPECT_EQ(verdict_on_a_flip(2, {later}), Verdict::other_digest);
+  EXPECT_EQ(verdict_on_a_flip(2, {itself}), Verdict::other_digest);
+  EXPECT_EQ(verdict_on_a_flip(3, {beside}), Verdict::other_digest);
+  EXPECT_EQ(verdict_on_a_flip(0, {beside}), Verdict::other_digest) << "the journal does not say";
 }
 
 TEST(Judge, TakesNoRunForASurvivorThatHangsOrLeavesProcesses) {

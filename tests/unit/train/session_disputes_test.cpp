@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <future>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <tuple>
@@ -180,6 +181,47 @@ TEST(LoneSurvivor, KeepsItsStateWhereItHasLearnedThatTheStatesAreTheSame) {
     EXPECT_TRUE(run.roll_backs.empty());
     expect_equal(run.outcome, outcome_of({}));
   }
+}
+
+namespace {
+
+// Puts an infinity into the state of every rank behind the last update, where no gradient shows it.
+class Spoiling final : public NoSupervision {
+ public:
+  void corrupt(FaultPoint point, std::int64_t step, const FloatsOf& floats) override {
+    if (point == FaultPoint::after_update && step == 5) {
+      floats(FaultTarget::slot).front().front() = std::numeric_limits<float>::infinity();
+    }
+  }
+};
+
+// The sentence with which a training of six steps ends; empty where it does not.
+std::string end_with(WhenNotFinite policy, int replicas) {
+  try {
+    train_on_threads({.replicas = replicas, .supervision = std::make_shared<Spoiling>()}, [&](Replica& replica) {
+      Trainer trainer(replica, small_model(), Adam(0.01F), SparseCategoricalCrossentropy({.from_logits = true}));
+      trainer.fit(small_data().batch(10), {.when_not_finite = policy});
+    });
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::not_finite);
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST(StateThatIsNotFinite, EndsATrainingThatCannotGoBack) {
+  for (const int replicas : {1, 2}) {
+    for (const WhenNotFinite policy : {WhenNotFinite::roll_back, WhenNotFinite::stop, WhenNotFinite::skip_step}) {
+      const std::string sentence = end_with(policy, replicas);
+      EXPECT_NE(sentence.find("behind step 6 \"optimizer/"), std::string::npos) << sentence;
+    }
+  }
+}
+
+TEST(StateThatIsNotFinite, IsKeptWhereThatIsWanted) {
+  EXPECT_EQ(end_with(WhenNotFinite::go_on, 2), "");
 }
 
 }  // namespace holdfast

@@ -37,12 +37,13 @@ class MetricHandle {
   std::shared_ptr<const Metric> metric_;
 };
 
-// What becomes of a step whose loss, gradients or other sums are NaN or infinite.
+// What becomes of a step whose loss, gradients or other sums are NaN or infinite, and of parameters and optimizer slots
+// that are so before they are to be kept in a snapshot or a savepoint.
 enum class WhenNotFinite {
   roll_back,  // all replicas go back to the last state that they agreed on; the second time at one step they stop
   stop,       // Error{not_finite}, which ends the run
-  skip_step,  // nothing is applied; the step counts
-  go_on,      // applied as it is
+  skip_step,  // nothing is applied; the step counts. All go back from a state, as above
+  go_on,      // applied, and kept, as it is
 };
 
 // Gradients that are wrong but finite are found by computing shards twice, on two replicas, and comparing digests

@@ -49,9 +49,10 @@ class LoadedLibrary final : public CudaLibrary {
 }  // namespace holdfast::compute
 
 extern "C" __attribute__((visibility("default"))) holdfast::compute::CudaLibrary* holdfast_cuda_library(
-    const char* interface) {
+    const char* interface, holdfast::compute::CudaLibraryLog log) {
   using holdfast::compute::CudaLibrary;
   if (std::strcmp(interface, CudaLibrary::kInterface) != 0) return nullptr;
+  holdfast::set_log_sink(log);
   static holdfast::compute::LoadedLibrary library;
   return &library;
 }

@@ -7,6 +7,7 @@
 #include "compute/cuda/cuda_row_feed.h"
 #include "compute/cuda/device_sentences.h"
 #include "core/held_in_place.h"
+#include "holdfast/base/log.h"
 
 namespace holdfast::compute {
 
@@ -146,7 +147,15 @@ void CudaMemorySpace::pin(std::span<std::byte> memory) {
       cudaHostRegister(memory.data(), memory.size(), cudaHostRegisterPortable | cudaHostRegisterMapped);
   static_cast<void>(cudaGetLastError());
   if (ends_use_of_device(status)) check_cuda(status, "cudaHostRegister of " + in_bytes(memory.size()));
-  if (status == cudaSuccess) pinned_.add(memory);
+  if (status == cudaSuccess) {
+    pinned_.add(memory);
+  } else {
+    log(LogLevel::warning,
+        in_bytes(memory.size()) + " of the host's memory cannot be registered with " + device() + " (" +
+            cudaGetErrorString(status) +
+            "), so that copies from and to there are slower; a limit on locked memory (ulimit -l) is "
+            "the usual cause");
+  }
 }
 
 void CudaMemorySpace::unpin(std::span<std::byte> memory) {

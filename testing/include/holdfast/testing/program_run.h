@@ -44,6 +44,14 @@ struct LostReplica {
   std::string cause{};
 };
 
+// A fault that changed numbers of a replica, as the journal tells.
+struct InjectedCorruption {
+  int generation = 0;
+  int rank = 0;
+  std::int64_t step = 0;
+  int replicas = 0;  // that the generation began with; 0: the journal does not say
+};
+
 struct RunResult {
   int exit_code = -1;  // 128 + its number where a signal ended the program
   int starts = 1;      // a program whose watchdog was killed is started again
@@ -53,7 +61,7 @@ struct RunResult {
   int replicas = 0;        // that the watchdog began with; 0: it did not begin
   std::optional<FinishedFit> last_fit{};
   std::vector<LostReplica> lost{};
-  int corruptions = 0;  // injected ones
+  std::vector<InjectedCorruption> corruptions{};
   int roll_backs = 0;
   int faults_struck = 0;              // of those that were given
   std::vector<int> processes_left{};  // alive leave_time after its end; they were killed

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <csignal>
 #include <set>
+#include <utility>
 
 namespace holdfast::recovery {
 namespace {
@@ -172,7 +173,7 @@ void SimulatedWorld::kill_process(int member, bool has_failed) {
   if (found == processes_.end()) throw Violation{"process " + std::to_string(member) + " never was"};
   Process& process = found->second;
   if (process.life == Life::gone) return;
-  process.is_condemned = true;
+  if (!std::exchange(process.is_condemned, true)) process.condemned_at = now_;
   if (!has_failed) process.dismissed_at = now_;
   if (takes_fault(2)) make_unkillable(member);
   const Microseconds delay = std::max(within(0, 5), process.unkillable_until - now_);
@@ -387,6 +388,7 @@ void SimulatedWorld::on_dies(int member, int signal) {
   const bool is_joining = !has_steps(process);
   process.life = Life::gone;
   process.died_at = now_;
+  if (process.is_condemned) longest_end_ = std::max(longest_end_, now_ - process.condemned_at);
   note("process " + std::to_string(member) + " dies by signal " + std::to_string(signal));
   if (draws_.chance(50)) ++process.channel;
   if (process.was_ready && draws_.chance(80)) {

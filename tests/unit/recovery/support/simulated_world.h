@@ -78,6 +78,8 @@ class SimulatedWorld {
   bool is_poisoned() const { return poison_ >= 0; }
   bool had_unrecoverable() const { return had_unrecoverable_; }
   bool had_unkillable() const { return had_unkillable_; }
+  // From a kill to the death.
+  Microseconds longest_end() const { return longest_end_; }
   // A program that leaves without having saved cannot be told from one that was asked to stop and has.
   bool had_early_exit() const { return had_early_exit_; }
   bool is_timer_set_until(Moment moment) const { return timer_ && *timer_ <= moment - Moment{}; }
@@ -99,6 +101,7 @@ class SimulatedWorld {
     bool is_hung = false;
     std::optional<Microseconds> goes_on{};  // when it is hung only for a while
     Microseconds unkillable_until{};
+    Microseconds condemned_at{};
     Microseconds died_at{};
     Microseconds last_sent{};
     Microseconds last_received{};
@@ -203,6 +206,7 @@ class SimulatedWorld {
   std::int64_t computed_again_ = 0;
   bool had_unrecoverable_ = false;
   bool had_unkillable_ = false;
+  Microseconds longest_end_{};
   bool had_early_exit_ = false;
 };
 

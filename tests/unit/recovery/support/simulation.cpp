@@ -196,11 +196,13 @@ class Simulation {
            "a process is ready, but the generation that lacks one is not asked to regroup");
   }
 
-  // Whoever leaves when asked to, as all do that never hung and wait for nobody who left early, is not killed.
+  // Whoever leaves when asked to, as all do that never hung and wait for nobody who left early or could hardly be
+  // killed, is not killed.
   void check_patience(const State& before, const Event& event) const {
     const bool was_lost =
         event.kind == EventKind::timer && state_.phase == RunPhase::ending && before.phase != RunPhase::ending;
-    const bool has_a_cause = world_.has_anyone_hung() || world_.had_early_exit();
+    const bool has_waited_long = world_.longest_end() > state_.policy.restart.stop_grace / 2;
+    const bool has_a_cause = world_.has_anyone_hung() || world_.had_early_exit() || has_waited_long;
     demand(!was_lost || has_a_cause, "patience is lost with processes that did what they were asked");
   }
 

@@ -7,17 +7,27 @@
 #include <fstream>
 #include <iterator>
 #include <mutex>
+#include <string>
+#include <vector>
 
+#include "holdfast/base/log.h"
 #include "support/program.h"
 #include "unit/train/support/small_training.h"
 
 namespace holdfast {
 namespace {
 
+// Of the library of the pretended device; null before it is loaded.
+template <typename Function>
+Function* function_of_the_library(const char* name) {
+  void* const library = ::dlopen(built_program("libpretended_device.so").c_str(), RTLD_NOW | RTLD_NOLOAD);
+  return library == nullptr ? nullptr : reinterpret_cast<Function*>(::dlsym(library, name));
+}
+
 // How often the pretended device has repeated what it had recorded.
 int repeats() {
-  void* const library = ::dlopen(built_program("libpretended_device.so").c_str(), RTLD_NOW | RTLD_NOLOAD);
-  return library == nullptr ? 0 : reinterpret_cast<int (*)()>(::dlsym(library, "pretended_repeats"))();
+  const auto repeats = function_of_the_library<int()>("pretended_repeats");
+  return repeats == nullptr ? 0 : repeats();
 }
 
 // States in memory that outlives the process, by step.
@@ -71,6 +81,21 @@ class TrainerOnADevice : public testing::Test {
 
   const Outcome on_the_cpu_ = outcome_of({.replicas = 1});
 };
+
+TEST_F(TrainerOnADevice, LogsWhereTheProgramDoes) {
+  static_cast<void>(outcome_of({.replicas = 1, .device = "cuda:0"}));
+  std::mutex mutex;
+  std::vector<std::string> lines;
+  set_log_sink([&](LogLevel, std::string_view line) {
+    const std::lock_guard lock(mutex);
+    lines.emplace_back(line);
+  });
+
+  function_of_the_library<void(const char*)>("pretended_warning")("something is slow");
+
+  set_log_sink({});
+  EXPECT_EQ(lines, std::vector<std::string>{"something is slow"});
+}
 
 TEST_F(TrainerOnADevice, GivesTheBitsOfTheCpuAndRepeatsItsSteps) {
   const int before = repeats();

@@ -6,7 +6,9 @@
 #include <functional>
 #include <limits>
 #include <numeric>
+#include <string>
 
+#include "holdfast/base/log.h"
 #include "unit/compute/cuda/memory/support/pretended_cuda.h"
 
 namespace holdfast::compute {
@@ -111,12 +113,16 @@ TEST_F(CudaMemory, TakesTheRingWhereMemoryCannotBeRegistered) {
   pretended_cuda::device().refuses_to_register = true;
   Floats content = numbers(100);
   const std::span<float> there = array(100);
+  std::string said;
+  set_log_sink([&](LogLevel, std::string_view line) { said += line; });
 
   space_->pin(std::as_writable_bytes(std::span(content)));
+  set_log_sink({});
   space_->copy_from_host(content, there);
   space_->unpin(std::as_writable_bytes(std::span(content)));
 
   EXPECT_TRUE(content_of(there) == content);
+  EXPECT_THAT(said, testing::HasSubstr("400 bytes of the host's memory cannot be registered with cuda:0"));
   EXPECT_EQ(cudaGetLastError(), cudaSuccess) << "a later check would take the refusal for its own";
 }
 

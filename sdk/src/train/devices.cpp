@@ -81,6 +81,15 @@ ReplicaDevices devices_of(const SuperviseOptions& options) {
   return devices;
 }
 
+void check_device(const std::string& device, Precision precision) {
+  if (device != "cpu" && !is_cuda(device)) {
+    throw Error(ErrorCode::unavailable, "there is no device \"" + device +
+                                            "\" for a process alone; its devices are called cpu, cuda:0, cuda:1, ...");
+  }
+  if (is_cuda(device)) check_listed({device});
+  check_precision(precision, is_cuda(device));
+}
+
 void check_precision(Precision precision, bool are_cuda) {
   if (are_cuda || precision == Precision::f32) return;
   throw Error(ErrorCode::invalid_argument, "precision " + std::string(name(precision)) +

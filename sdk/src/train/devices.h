@@ -19,6 +19,9 @@ struct ReplicaDevices {
 // Throws Error: invalid_argument for what does not fit together, unavailable for devices that are not there.
 ReplicaDevices devices_of(const SuperviseOptions& options);
 
+// The same for one process alone, on "cpu" or a device.
+void check_device(const std::string& device, Precision precision);
+
 // Throws Error{invalid_argument} where these devices cannot compute so.
 void check_precision(Precision precision, bool are_cuda);
 

@@ -322,7 +322,7 @@ void Trainer::Session::keep_in_memory(const FitOptions& options) {
 }
 
 // What the replicas compare is what is on its way to the host: what happens to the state meanwhile is a matter of the
-// next comparison. Who has nobody to compare with does not wait for the digest.
+// next comparison. Who has nobody to compare with does not wait for the digest, nor for a look at whether it is finite.
 void Trainer::Session::keep_devices_state(const FitOptions& options) {
   if (place_->rank != 0) return agree();
   supervision_.enter(TrainingPhase::saving, state_.step);
@@ -332,12 +332,12 @@ void Trainer::Session::keep_devices_state(const FitOptions& options) {
   collect_callback_states(options);
   StateImage image = image_of(state_, trainable_);
   const std::shared_ptr<HeldArrays> held = hold(image.arrays);
-  if (place_->size > 1 || dispute_) {
-    agree(held->digest());
-  } else {
-    require_finite();
-  }
-  memory_keeper_.keep({.step = state_.step, .header = image.header, .arrays = image.arrays, .held = held},
+  if (place_->size > 1 || dispute_) agree(held->digest());
+  memory_keeper_.keep({.step = state_.step,
+                       .header = image.header,
+                       .arrays = image.arrays,
+                       .must_be_finite = must_be_finite(),
+                       .held = held},
                       trainable_.memory());
   memory_schedule_.taken(begin, MemorySnapshotSchedule::Clock::now());
 }

@@ -1,9 +1,11 @@
 #include "train/memory_snapshot_keeper.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "holdfast/base/error.h"
+#include "holdfast/base/log.h"
 #include "train/snapshot.h"
 
 namespace holdfast {
@@ -18,6 +20,23 @@ std::vector<std::span<float>> places_of(const MemorySnapshotKeeper::State& state
     next += array.size();
   }
   return places;
+}
+
+std::vector<std::span<const float>> finite_ones(const std::vector<std::span<float>>& places,
+                                                const std::vector<bool>& must_be_finite) {
+  std::vector<std::span<const float>> chosen;
+  for (std::size_t i = 0; i < must_be_finite.size(); ++i) {
+    if (must_be_finite[i]) chosen.emplace_back(places.at(i));
+  }
+  return chosen;
+}
+
+bool are_finite(const std::vector<std::span<const float>>& arrays, std::int64_t step) {
+  const auto is_finite = [](std::span<const float> array) { return host_memory().is_finite(array); };
+  if (std::all_of(arrays.begin(), arrays.end(), is_finite)) return true;
+  log(LogLevel::warning, "the state of step " + std::to_string(step) +
+                             " is not finite, so it is not kept in memory; the one before it is");
+  return false;
 }
 
 std::size_t image_bytes(const MemorySnapshotKeeper::State& state) {
@@ -40,21 +59,23 @@ void MemorySnapshotKeeper::keep(State state, MemorySpace& memory) {
   pin(*target, memory);
   const std::size_t header_bytes = state.header.size();
   std::memcpy(target->bytes.data(), state.header.data(), header_bytes);
-  state.held->begin_copy(places_of(state, target->bytes));
-  work_ = std::async(std::launch::async, [held = std::move(state.held), target = *target, step = state.step,
-                                          header_bytes, begin = Clock::now()]() mutable {
-    held->finish_copy();
-    const Digest expected = held->digest();
-    // Its place on the device is free for another one.
-    held.reset();
-    Digest arrived;
-    target.keep([&](std::span<const std::byte> image) {
-      arrived = digest(image.subspan(header_bytes));
-      return arrived == expected;
-    });
-    require_arrived(step, expected, arrived);
-    return Times{begin, Clock::now()};
-  });
+  const std::vector<std::span<float>> places = places_of(state, target->bytes);
+  state.held->begin_copy(places);
+  work_ = std::async(std::launch::async,
+                     [held = std::move(state.held), target = *target, step = state.step, header_bytes,
+                      finite = finite_ones(places, state.must_be_finite), begin = Clock::now()]() mutable {
+                       held->finish_copy();
+                       const Digest expected = held->digest();
+                       // Its place on the device is free for another one.
+                       held.reset();
+                       Digest arrived;
+                       target.keep([&](std::span<const std::byte> image) {
+                         arrived = digest(image.subspan(header_bytes));
+                         return arrived == expected && are_finite(finite, step);
+                       });
+                       require_arrived(step, expected, arrived);
+                       return Times{begin, Clock::now()};
+                     });
 }
 
 // Copies to memory that the device knows of go straight there. It costs as much as some copies, once.

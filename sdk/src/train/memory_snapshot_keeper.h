@@ -1,7 +1,8 @@
 #pragma once
 
 // Carries a device's state into memory that outlives this process, while training goes on: it waits for the copy,
-// compares what arrived with what the device held, and only then lets it count.
+// compares what arrived with what the device held, and only then lets it count; and not where it is not finite, though
+// it should be, which the log is told.
 
 #include <chrono>
 #include <cstdint>
@@ -30,6 +31,7 @@ class MemorySnapshotKeeper {
     std::int64_t step = 0;
     std::string header;                          // of its StateImage
     std::vector<std::span<const float>> arrays;  // likewise
+    std::vector<bool> must_be_finite{};          // by array; empty: none
     std::shared_ptr<HeldArrays> held;            // of these
   };
   // Begins with a state, before anything changes its arrays, which lie in `memory`. Does nothing where there is no

@@ -1,6 +1,7 @@
 #include "holdfast/train/replica.h"
 
 #include "holdfast/base/error.h"
+#include "train/devices.h"
 #include "train/place.h"
 
 namespace holdfast {
@@ -10,7 +11,10 @@ Replica Replica::alone(const AloneOptions& options) {
     throw Error(ErrorCode::invalid_argument, "shards (" + std::to_string(options.shards) + ") and threads per shard (" +
                                                  std::to_string(options.threads_per_shard) + ") must be at least 1");
   }
+  check_device(options.device, options.precision);
   auto place = std::make_shared<Place>();
+  place->device = options.device;
+  place->precision = options.precision;
   place->seed = options.seed;
   place->shards = options.shards;
   place->threads_per_shard = options.threads_per_shard;

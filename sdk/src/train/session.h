@@ -110,6 +110,7 @@ class Trainer::Session {
   void settle_dispute(const Digest& agreed);
   [[noreturn]] void roll_back(std::int64_t step, const std::string& why);
   void require_finite();
+  std::vector<bool> must_be_finite() const;
   void on_not_finite(const std::string& what, const FitOptions& options);
   [[noreturn]] void go_back_or_end(std::int64_t step, const std::string& sentence, const std::string& advice,
                                    const FitOptions& options);

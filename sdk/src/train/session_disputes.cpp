@@ -61,12 +61,22 @@ void Trainer::Session::agree(const Digest& own) {
 // savepoint, which the run could never get behind again. Buffers may hold whatever the model wants there. On each rank
 // with the same outcome: all hold the same state.
 void Trainer::Session::require_finite() {
-  if (running_fit_ == nullptr || running_fit_->when_not_finite == WhenNotFinite::go_on) return;
-  for (const StateSpan& span : trainable_.state()) {
-    if (span.kind == StateKind::buffer || trainable_.memory().is_finite(span.values)) continue;
+  const std::vector<StateSpan> state = trainable_.state();
+  const std::vector<bool> wanted = must_be_finite();
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const StateSpan& span = state[i];
+    if (!wanted[i] || trainable_.memory().is_finite(span.values)) continue;
     go_back_or_end(state_.step, "behind step " + std::to_string(state_.step) + " \"" + span.name + "\" is not finite",
                    "lower the learning rate, or let gradients be clipped", *running_fit_);
   }
+}
+
+// By array of the state; none where nobody minds.
+std::vector<bool> Trainer::Session::must_be_finite() const {
+  std::vector<bool> wanted;
+  if (running_fit_ == nullptr || running_fit_->when_not_finite == WhenNotFinite::go_on) return wanted;
+  for (const StateSpan& span : trainable_.state()) wanted.push_back(span.kind != StateKind::buffer);
+  return wanted;
 }
 
 // Between the comparison and a copy the state may have changed, which nobody but this replica has seen.

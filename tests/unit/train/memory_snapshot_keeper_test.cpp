@@ -2,10 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "holdfast/base/error.h"
+#include "holdfast/base/log.h"
 #include "unit/train/support/held_by_a_test.h"
 
 namespace holdfast {
@@ -69,6 +72,27 @@ TEST_F(MemorySnapshotKeeperTest, TellsOnceHowLongItTook) {
   EXPECT_LE(times->begin, times->end);
   EXPECT_FALSE(keeper_.is_busy());
   EXPECT_FALSE(keeper_.take_finished());
+}
+
+TEST_F(MemorySnapshotKeeperTest, DoesNotLetCountWhatIsNotFiniteThoughItShouldBe) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const auto spoilt = std::make_shared<HeldByATest>(std::vector<std::vector<float>>{{1, kInfinity}, {3, 4, 5}});
+  MemorySnapshotKeeper::State wanted = state_of(7, spoilt);
+  wanted.must_be_finite = {true, false};
+  MemorySnapshotKeeper::State unwanted = state_of(8, spoilt);
+  unwanted.must_be_finite = {false, true};
+  std::string said;
+  set_log_sink([&](LogLevel, std::string_view line) { said += line; });
+
+  keeper_.keep(std::move(wanted), host_memory());
+  keeper_.finish();
+  set_log_sink({});
+
+  EXPECT_EQ(supervision_.kept_step, -1);
+  EXPECT_NE(said.find("the state of step 7 is not finite"), std::string::npos) << said;
+  keeper_.keep(std::move(unwanted), host_memory());
+  keeper_.finish();
+  EXPECT_EQ(supervision_.kept_step, 8);
 }
 
 TEST_F(MemorySnapshotKeeperTest, DoesNotLetCountWhatArrivedAsSomethingElse) {

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "holdfast/compute/precision.h"
+
 namespace holdfast {
 
 // One failure of a replica of the run, after which it was replaced.
@@ -24,11 +26,14 @@ struct RestartRecord {
 struct AloneOptions {
   std::uint64_t seed = 0;
   int shards = 1;
-  int threads_per_shard = 1;
+  int threads_per_shard = 1;   // on a CPU
+  std::string device = "cpu";  // or "cuda:0", "cuda:1", ...
+  Precision precision = Precision::f32;
 };
 
 class Replica {
  public:
+  // Throws Error: invalid_argument for what does not fit together, unavailable for a device that is not there.
   static Replica alone(const AloneOptions& options = {});
 
   int rank() const;

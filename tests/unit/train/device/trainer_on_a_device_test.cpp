@@ -123,6 +123,19 @@ TEST_F(TrainerOnADevice, GivesTheSameBitsWhereNothingIsRepeated) {
   ::unsetenv("HOLDFAST_CUDA_GRAPHS");
 }
 
+TEST_F(TrainerOnADevice, NeedsNoWatchdog) {
+  Replica replica = Replica::alone({.seed = 3, .shards = 4, .device = "cuda:1"});
+
+  expect_equal(train_small(replica), on_the_cpu_);
+}
+
+TEST_F(TrainerOnADevice, IsNotMadeOfWhatIsNoDevice) {
+  for (const std::string device : {"cuda:4", "cuda:", "cuda:x", "cpu:0", "gpu", ""}) {
+    EXPECT_THROW(static_cast<void>(Replica::alone({.device = device})), Error) << device;
+  }
+  EXPECT_THROW(static_cast<void>(Replica::alone({.precision = Precision::bf16})), Error);
+}
+
 TEST_F(TrainerOnADevice, KeepsTheStatesOfTheCpuInMemory) {
   const auto states_of = [](const std::string& device) {
     const TemporaryFolder folder;

@@ -45,7 +45,7 @@ class Replica {
   int generation() const;
   // Empty when nobody supervises.
   const std::string& run_directory() const;
-  // All of this run so far, those of earlier starts of the program included.
+  // Of this run and of earlier starts of the program, once the kernel has confirmed the end: the last may be missing.
   std::vector<RestartRecord> restarts() const;
 
   // For Holdfast's own use.

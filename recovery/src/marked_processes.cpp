@@ -66,8 +66,10 @@ bool is_between_programs(int process) {
   if (bytes <= 0) return false;
   const std::string_view text(line.data(), static_cast<std::size_t>(bytes));
   const std::uint64_t code_begin = field_of(text, 26);
-  if (code_begin != 0) return field_of(text, 50) != field_of(text, 51);  // ends of an environment that it has by now
-  // Linux writes that last of all; those that have no memory any more, or never had, have no program either.
+  const bool has_environment = field_of(text, 50) != field_of(text, 51);
+  // Linux writes where the code begins last of all.
+  if (code_begin != 0) return has_environment;
+  // Those that have no memory any more, or never had, have no program either.
   return ::readlinkat(process, "exe", line.data(), line.size()) > 0;
 }
 

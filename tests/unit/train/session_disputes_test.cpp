@@ -1,5 +1,5 @@
-// Comparisons of states that are cut off by the death of whoever is compared with. Deaths of processes cannot be timed
-// so finely: here the ranks are threads.
+// Comparisons of states that are cut off by the death of whoever is compared with, and states that are not finite.
+// Faults in processes cannot be timed so finely, nor their errors caught: here the ranks are threads.
 
 #include <gtest/gtest.h>
 

@@ -26,12 +26,6 @@ std::string seconds_of(const RunResult& run) {
   return text.str();
 }
 
-std::string joined(const std::vector<std::string>& faults) {
-  std::string text;
-  for (const std::string& fault : faults) text += (text.empty() ? "" : "; ") + fault;
-  return text;
-}
-
 bool have_all_struck(const CaseResult& result) {
   return result.run.faults_struck >= static_cast<int>(result.test.faults.size());
 }
@@ -148,7 +142,7 @@ void write_findings(const ChaosReport& report, std::ostream& out) {
     if (is_survivor && have_all_struck(result)) continue;
     out << "\n"
         << (is_survivor ? "not every fault struck: " : "FINDING: ") << result.test.name << ": "
-        << to_string(result.verdict) << "\n  faults: " << joined(result.test.faults)
+        << to_string(result.verdict) << "\n  faults: " << joined(result.test.faults, "; ")
         << "\n  seen:   " << printable(result.sentence) << "\n  again:  " << entry.replay << "\n";
   }
 }
@@ -167,7 +161,7 @@ std::string to_junit_text(const ChaosReport& report) {
         << seconds_of(result.run) << "\">";
     if (!has_survived(result.verdict)) {
       out << "<failure message=\"" << escaped(to_string(result.verdict)) << ": " << escaped(result.sentence) << "\">"
-          << escaped(joined(result.test.faults)) << " again: " << escaped(entry.replay) << "</failure>";
+          << escaped(joined(result.test.faults, "; ")) << " again: " << escaped(entry.replay) << "</failure>";
     }
     out << "</testcase>\n";
   }

@@ -22,12 +22,6 @@ std::string gibibytes(std::uint64_t bytes) {
   return text;
 }
 
-std::string joined(const std::vector<std::string>& parts) {
-  std::string text;
-  for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
-  return text;
-}
-
 class Doctor {
  public:
   explicit Doctor(const MachineFacts& facts) : facts_(facts) {}
@@ -178,7 +172,7 @@ class Doctor {
     }
     const bool is_power_alone = *device.slowdowns == std::vector<std::string>{"power limit"};
     add(is_power_alone ? Severity::note : Severity::warning,
-        name + " is slowed down: " + joined(*device.slowdowns) + (how.empty() ? "" : " (" + how + ")"),
+        name + " is slowed down: " + joined(*device.slowdowns, ", ") + (how.empty() ? "" : " (" + how + ")"),
         is_power_alone ? "usual under full load; nvidia-smi -pl sets the limit"
                        : "look at its cooling and its power cables");
   }
@@ -232,7 +226,7 @@ class Doctor {
     }
     if (!apart.empty()) {
       add(Severity::warning,
-          "no access to each other's memory: " + joined(apart) + (why.empty() ? "" : " (" + why + ")") +
+          "no access to each other's memory: " + joined(apart, ", ") + (why.empty() ? "" : " (" + why + ")") +
               "; what they exchange goes through the host's memory",
           "look at nvidia-smi topo -p2p r, and turn the IOMMU and ACS off where the machine allows it");
     }
@@ -285,7 +279,7 @@ class Doctor {
     for (const std::size_t number : fit_) names.push_back("cuda:" + std::to_string(number));
     if (names.size() == 1) return names.front();
     if (!has_nccl_) return names.front() + " alone: the others need NCCL";
-    return joined(names) + " with NCCL" + (facts_.nccl.version ? " " + to_string(*facts_.nccl.version) : "");
+    return joined(names, ", ") + " with NCCL" + (facts_.nccl.version ? " " + to_string(*facts_.nccl.version) : "");
   }
 
   const MachineFacts& facts_;

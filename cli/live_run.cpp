@@ -12,8 +12,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::chrono::seconds kPatience(10);
-
 }  // namespace
 
 json ask(const std::string& run, const json& request, std::chrono::seconds patience) {
@@ -29,7 +27,7 @@ json ask(const std::string& run, const json& request, std::chrono::seconds patie
 }
 
 int scale(const ScaleOptions& options, Console& console) {
-  const json answer = ask(options.run, {{"command", "scale"}, {"replicas", options.replicas}}, kPatience);
+  const json answer = ask(options.run, {{"command", "scale"}, {"replicas", options.replicas}}, kAnswerPatience);
   console.out << printable(options.run) << ": " << describe_count(answer.at("target").get<std::uint64_t>(), "replica")
               << " from the next step on which all are ready\n";
   return kDone;
@@ -38,7 +36,7 @@ int scale(const ScaleOptions& options, Console& console) {
 int snapshot(const SnapshotOptions& options, Console& console) {
   // The watchdog's own refusal says more than silence does.
   const json answer = ask(options.run, {{"command", "snapshot"}, {"seconds", options.seconds}},
-                          std::chrono::seconds(options.seconds) + kPatience);
+                          std::chrono::seconds(options.seconds) + kAnswerPatience);
   console.out << printable(answer.at("path").get<std::string>()) << ": durable, step "
               << answer.at("step").get<std::int64_t>() << "\n";
   return kDone;

@@ -21,6 +21,9 @@ struct SnapshotOptions {
   int seconds = 600;
 };
 
+// With a watchdog that answers at once, but may have to wait for a processor.
+inline constexpr std::chrono::seconds kAnswerPatience(10);
+
 // The answer. Throws Error{not_found} where no run is live, Error{unavailable} with the sentence of a refusal.
 nlohmann::json ask(const std::string& run, const nlohmann::json& request, std::chrono::seconds patience);
 

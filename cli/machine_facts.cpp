@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::chrono::seconds kPatience(20);
+constexpr std::chrono::seconds kSurveyPatience(20);
 constexpr const char* kCards = "/sys/bus/pci/devices";
 constexpr const char* kPluginFile = "libholdfast_hdf5_zstd.so";
 
@@ -144,7 +144,7 @@ void look_for_libraries(MachineFacts& facts) {
 void look_for_gpus(MachineFacts& facts) {
   facts.nvidia_cards = count_nvidia_cards();
   try {
-    facts.gpus = recovery::survey_gpus(Deadline::after(kPatience));
+    facts.gpus = recovery::survey_gpus(Deadline::after(kSurveyPatience));
     facts.has_driver = true;
   } catch (const Error& error) {
     facts.has_driver = error.code() != ErrorCode::not_found;

@@ -20,7 +20,7 @@ namespace {
 
 using recovery::RunReport;
 
-constexpr std::chrono::seconds kPatience(2);
+constexpr std::chrono::seconds kLookPatience(2);
 
 std::string describe_time(double unix_seconds) {
   const double whole = std::floor(unix_seconds);
@@ -198,7 +198,7 @@ void tell_savepoints(std::ostream& out, const RunReport::Savepoints& savepoints)
 
 bool is_live(const std::string& run) {
   try {
-    ask(run, {{"command", "status"}}, kPatience);
+    ask(run, {{"command", "status"}}, kLookPatience);
     return true;
   } catch (const Error& error) {
     // One that does not answer holds its socket all the same.

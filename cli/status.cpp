@@ -19,7 +19,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::chrono::seconds kPatience(10);
 constexpr std::chrono::seconds kPeriod(1);
 // Of terminals since the VT100: to the upper left corner, and clear from there.
 constexpr const char* kHome = "\x1b[H\x1b[J";
@@ -113,7 +112,7 @@ int watch(const StatusOptions& options, Console& console) {
   const bool is_drawn_over = console.out_is_terminal && !options.as_json;
   for (bool is_first = true;; is_first = false) {
     try {
-      show(ask(options.run, {{"command", "status"}}, kPatience), options, is_drawn_over, console);
+      show(ask(options.run, {{"command", "status"}}, kAnswerPatience), options, is_drawn_over, console);
     } catch (const Error& error) {
       const bool has_ended = error.code() == ErrorCode::not_found || error.code() == ErrorCode::input_output;
       if (is_first || !has_ended) throw;
@@ -152,7 +151,7 @@ std::string describe_status(const json& status) {
 
 int status(const StatusOptions& options, Console& console) {
   if (options.watch || (console.out_is_terminal && !options.once)) return watch(options, console);
-  show(ask(options.run, {{"command", "status"}}, kPatience), options, false, console);
+  show(ask(options.run, {{"command", "status"}}, kAnswerPatience), options, false, console);
   return kDone;
 }
 

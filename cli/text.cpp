@@ -60,4 +60,10 @@ std::string shortened(const std::string& text, std::size_t most) {
   return text.substr(0, bytes) + "...";
 }
 
+std::string joined(const std::vector<std::string>& parts, const std::string& separator) {
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : separator) + part;
+  return text;
+}
+
 }  // namespace holdfast::cli

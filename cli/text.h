@@ -27,4 +27,6 @@ std::string describe_ratio(std::uint64_t bytes, std::uint64_t stored_bytes);
 // At most so many bytes, "..." behind what was cut.
 std::string shortened(const std::string& text, std::size_t most);
 
+std::string joined(const std::vector<std::string>& parts, const std::string& separator);
+
 }  // namespace holdfast::cli

@@ -22,17 +22,17 @@ void* map(int protection, int flags, int descriptor) {
   return ::mmap(nullptr, 4096, protection, flags, descriptor, 0);
 }
 
-// Asks for more than the limit, and touches it.
+// Asks for more than the limit, and touches it. Compilers leave memory out that nobody reads.
 int take_memory() {
   constexpr std::size_t kBytes = std::size_t{4} << 30;
-  void* memory = std::malloc(kBytes);
+  void* volatile memory = std::malloc(kBytes);
   if (memory == nullptr) return kMemoryRefused;
   std::memset(memory, 1, kBytes);
   return kNotStopped;
 }
 
 int compute() {
-  void* memory = std::malloc(std::size_t{64} << 20);
+  void* volatile memory = std::malloc(std::size_t{64} << 20);
   if (memory == nullptr) return kNotStopped;
   std::memset(memory, 1, std::size_t{64} << 20);
   memory = std::realloc(memory, std::size_t{128} << 20);

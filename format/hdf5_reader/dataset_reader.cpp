@@ -14,14 +14,14 @@ using format::Filter;
 using format::Handle;
 
 // What is read at once, where the chunks allow it.
-constexpr std::uint64_t kPieceBytes = std::uint64_t{8} << 20;
+constexpr std::uint64_t kReadBytes = std::uint64_t{8} << 20;
 
 // What a file holds in place of a string of variable length: its length, and where it is.
 constexpr std::size_t kReferenceBytes = 4 + 8 + 4;
 
 // Whole rows of chunks, so that every chunk is decoded once.
 std::uint64_t rows_at_once(const DatasetInfo& info, std::uint64_t row_bytes) {
-  const std::uint64_t wanted = std::max<std::uint64_t>(1, kPieceBytes / row_bytes);
+  const std::uint64_t wanted = std::max<std::uint64_t>(1, kReadBytes / row_bytes);
   if (!info.chunked) return wanted;
   const std::uint64_t chunk_rows = info.chunked->chunk_shape[0];
   return wanted <= chunk_rows ? chunk_rows : wanted / chunk_rows * chunk_rows;

@@ -44,9 +44,9 @@ constexpr std::uint32_t upper_half(unsigned argument) {
 
 // A program of the kernel's filter machine. Every block begins with the call's number loaded; one that loads something
 // else ends with an answer, and is skipped as a whole by other calls.
-class Filter {
+class CallFilter {
  public:
-  Filter() {
+  CallFilter() {
     load(kArchitectureOffset);
     unless_equal(kArchitecture, SECCOMP_RET_KILL_PROCESS);
     load(kNumberOffset);
@@ -149,7 +149,7 @@ bool lock_in(const SandboxLimits& limits) {
     errno = ENOSYS;
     return false;
   }
-  Filter filter;
+  CallFilter filter;
   filter.allow_with_argument(__NR_write, 0, static_cast<std::uint32_t>(limits.output));
   for (const long call : kHarmless) filter.allow(static_cast<std::uint32_t>(call));
   filter.allow_anonymous_mapping(__NR_mmap);

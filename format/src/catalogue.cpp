@@ -14,9 +14,9 @@
 namespace holdfast::format {
 namespace {
 
-constexpr std::string_view kPrefix = "savepoint-";
-constexpr std::string_view kSuffix = ".h5";
-constexpr std::string_view kDamaged = ".damaged";
+constexpr std::string_view kSavepointPrefix = "savepoint-";
+constexpr std::string_view kSavepointSuffix = ".h5";
+constexpr std::string_view kDamagedSuffix = ".damaged";
 constexpr int kListings = 100;
 
 std::string in_folder(const std::string& folder, const std::string& name) {
@@ -28,13 +28,15 @@ std::string in_folder(const std::string& folder, const std::string& name) {
 std::string savepoint_name(std::int64_t step) {
   char digits[32];
   std::snprintf(digits, sizeof digits, "%010" PRId64, step);
-  return std::string(kPrefix).append(digits).append(kSuffix);
+  return std::string(kSavepointPrefix).append(digits).append(kSavepointSuffix);
 }
 
 std::optional<std::int64_t> savepoint_step(std::string_view name) {
-  if (name.size() < kPrefix.size() + kSuffix.size() || !name.starts_with(kPrefix)) return std::nullopt;
+  if (name.size() < kSavepointPrefix.size() + kSavepointSuffix.size() || !name.starts_with(kSavepointPrefix))
+    return std::nullopt;
   std::int64_t step = 0;
-  for (const char c : name.substr(kPrefix.size(), name.size() - kPrefix.size() - kSuffix.size())) {
+  for (const char c :
+       name.substr(kSavepointPrefix.size(), name.size() - kSavepointPrefix.size() - kSavepointSuffix.size())) {
     if (c < '0' || c > '9' || __builtin_mul_overflow(step, 10, &step) || __builtin_add_overflow(step, c - '0', &step))
       return std::nullopt;
   }
@@ -77,9 +79,9 @@ Digest verify_savepoint(FileSystem& files, const std::string& path, const ReadOp
 }
 
 std::string set_aside(FileSystem& files, const std::string& path, const std::string& why) {
-  std::string target = path + std::string(kDamaged);
+  std::string target = path + std::string(kDamagedSuffix);
   for (int number = 2; files.exists(target); ++number) {
-    target = path + std::string(kDamaged) + "-" + std::to_string(number);
+    target = path + std::string(kDamagedSuffix) + "-" + std::to_string(number);
   }
   files.rename(path, target);
   files.sync_folder(parent_folder(path));

@@ -5,10 +5,9 @@
 #include <bit>
 #include <cstring>
 
+#include "always_inline.h"
 #include "backward_bits.h"
 #include "literals_blocks.h"
-
-#define HOLDFAST_INLINE inline __attribute__((always_inline))
 
 namespace holdfast::format {
 namespace {

@@ -43,7 +43,7 @@ class BitWriter {
 
 constexpr unsigned kStatesLog = 6;  // the most that the format allows for weights
 constexpr unsigned kStates = 1U << kStatesLog;
-constexpr std::size_t kWeights = kMaxCodeBits + 1;
+constexpr std::size_t kWeightCount = kMaxCodeBits + 1;
 
 // Which weight each of the coder's states stands for (section 4.1.1).
 std::array<std::uint8_t, kStates> spread(std::span<const unsigned> shares) {
@@ -59,11 +59,11 @@ std::array<std::uint8_t, kStates> spread(std::span<const unsigned> shares) {
 }
 
 // How many of the coder's states each weight gets: in proportion, and one at least for what occurs.
-std::array<unsigned, kWeights> share_states(std::span<const std::uint8_t> weights) {
-  std::array<unsigned, kWeights> counts{};
+std::array<unsigned, kWeightCount> share_states(std::span<const std::uint8_t> weights) {
+  std::array<unsigned, kWeightCount> counts{};
   for (const std::uint8_t weight : weights) ++counts[weight];
-  std::array<unsigned, kWeights> shares{};
-  for (std::size_t w = 0; w < kWeights; ++w) {
+  std::array<unsigned, kWeightCount> shares{};
+  for (std::size_t w = 0; w < kWeightCount; ++w) {
     if (counts[w] > 0) shares[w] = std::max(1U, static_cast<unsigned>(counts[w] * kStates / weights.size()));
   }
   // Rounding is made up for where it matters least.
@@ -174,11 +174,11 @@ class BitReader {
 };
 
 // What write_shares() wrote; false for anything that it does not write.
-bool read_shares(BitReader& reader, std::span<unsigned, kWeights> shares) {
+bool read_shares(BitReader& reader, std::span<unsigned, kWeightCount> shares) {
   if (reader.take(4) != kStatesLog - 5) return false;
   unsigned left = kStates;
   for (std::size_t w = 0; left > 0; ++w) {
-    if (w >= kWeights) return false;
+    if (w >= kWeightCount) return false;
     const unsigned bits = static_cast<unsigned>(std::bit_width(left + 1));
     const unsigned short_values = (1U << bits) - 1 - (left + 1);
     unsigned value = reader.take(bits - 1);
@@ -190,16 +190,16 @@ bool read_shares(BitReader& reader, std::span<unsigned, kWeights> shares) {
     shares[w] = value - 1;
     left -= shares[w];
     if (shares[w] > 0) continue;
-    for (unsigned zeros = 3; zeros == 3 && w < kWeights; w += zeros) zeros = reader.take(2);
+    for (unsigned zeros = 3; zeros == 3 && w < kWeightCount; w += zeros) zeros = reader.take(2);
   }
   return true;
 }
 
 class StateDecoder {
  public:
-  explicit StateDecoder(std::span<const unsigned, kWeights> shares) {
+  explicit StateDecoder(std::span<const unsigned, kWeightCount> shares) {
     const auto weight_at = spread(shares);
-    std::array<unsigned, kWeights> next{};
+    std::array<unsigned, kWeightCount> next{};
     std::copy(shares.begin(), shares.end(), next.begin());
     for (unsigned state = 0; state < kStates; ++state) {
       const unsigned place = next[weight_at[state]]++;
@@ -239,7 +239,7 @@ class StateDecoder {
 // Both return how many weights there are, or 0 where `bytes` do not hold any.
 std::size_t decode_weights(std::span<const std::byte> bytes, std::span<std::uint8_t, kMaxWeights> weights) {
   BitReader reader(bytes);
-  std::array<unsigned, kWeights> shares{};
+  std::array<unsigned, kWeightCount> shares{};
   if (!read_shares(reader, shares) || reader.taken_bytes() >= bytes.size()) return 0;
   const std::span<const std::byte> coded = bytes.subspan(reader.taken_bytes());
   return coded.back() == std::byte{0} ? 0 : StateDecoder(shares).decode(BackwardBits(coded), weights);

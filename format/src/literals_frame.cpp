@@ -6,12 +6,11 @@
 #include <array>
 #include <cstring>
 
+#include "always_inline.h"
 #include "holdfast/base/error.h"
 #include "huffman_code.h"
 #include "huffman_description.h"
 #include "literals_blocks.h"
-
-#define HOLDFAST_INLINE inline __attribute__((always_inline))
 
 namespace holdfast::format {
 namespace {

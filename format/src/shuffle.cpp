@@ -6,13 +6,12 @@
 #include <cstring>
 #include <utility>
 
+#include "always_inline.h"
 #include "holdfast/base/error.h"
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
 #endif
-
-#define HOLDFAST_INLINE inline __attribute__((always_inline))
 
 namespace holdfast::format {
 namespace {
@@ -167,7 +166,7 @@ void shuffle(std::span<const std::byte> in, std::size_t element_bytes, std::size
     case 8:
       return shuffle_elements<8>(in, plane_elements, out, method);
     default:
-      HOLDFAST_ASSERT(!"an element has 1, 2, 4 or 8 bytes");
+      HOLDFAST_ASSERT(false && "an element has 1, 2, 4 or 8 bytes");
   }
 }
 
@@ -184,7 +183,7 @@ void unshuffle(std::span<const std::byte* const> planes, std::span<std::byte> ou
     case 8:
       return unshuffle_elements<8>(planes, out, method);
     default:
-      HOLDFAST_ASSERT(!"an element has 1, 2, 4 or 8 bytes");
+      HOLDFAST_ASSERT(false && "an element has 1, 2, 4 or 8 bytes");
   }
 }
 

@@ -19,13 +19,13 @@ namespace {
 namespace asio = boost::asio;
 using nlohmann::json;
 
-constexpr const char* kName = "/control";
+constexpr const char* kSocketName = "/control";
 constexpr int kBacklog = 64;
 // After a failed accept(2), which would fail again at once: no descriptors are left.
 constexpr std::chrono::seconds kRest(1);
 
 std::string path_in(const std::string& run_directory) {
-  return run_directory + kName;
+  return run_directory + kSocketName;
 }
 
 // Of the process, for as long as the object lives: a socket has the rights that it is bound with.
@@ -73,11 +73,11 @@ bool is_owner(int peer) {
   return credentials.uid == 0 || credentials.uid == ::geteuid();
 }
 
-json refusal(const std::string& sentence) {
+}  // namespace
+
+nlohmann::json refusal(const std::string& sentence) {
   return {{"ok", false}, {"error", sentence}};
 }
-
-}  // namespace
 
 ControlAddress::ControlAddress(const std::string& run_directory) {
   value_.sun_family = AF_UNIX;

@@ -35,6 +35,9 @@ class ControlAddress {
   sockaddr_un value_{};
 };
 
+// The answer to what is not done.
+nlohmann::json refusal(const std::string& sentence);
+
 class ControlSocket {
  public:
   // To be called once, from the io_context's thread, now or later; it may outlive the peer and the socket, but not the

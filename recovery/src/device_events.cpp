@@ -13,10 +13,10 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::string_view kPrefix = "cuda:";
+constexpr std::string_view kCudaPrefix = "cuda:";
 
 std::string device_of(int cuda_number) {
-  return std::string(kPrefix) + std::to_string(cuda_number);
+  return std::string(kCudaPrefix) + std::to_string(cuda_number);
 }
 
 XidAction action_of(const GpuEvent& event) {
@@ -51,10 +51,10 @@ DeviceEvents::DeviceEvents(std::vector<std::string> devices, Journal& journal)
 std::vector<int> DeviceEvents::cuda_numbers() const {
   std::set<int> numbers;
   for (const std::string& device : devices_) {
-    if (!device.starts_with(kPrefix)) continue;
+    if (!device.starts_with(kCudaPrefix)) continue;
     int number = -1;
     const char* const end = device.data() + device.size();
-    const auto [stop, error] = std::from_chars(device.data() + kPrefix.size(), end, number);
+    const auto [stop, error] = std::from_chars(device.data() + kCudaPrefix.size(), end, number);
     if (error == std::errc{} && stop == end && number >= 0) numbers.insert(number);
   }
   return {numbers.begin(), numbers.end()};

@@ -12,7 +12,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::array<FaultKindRow, 23> kKinds{{
+constexpr std::array<FaultKindRow, 23> kFaultKinds{{
     {FaultKind::kill, "kill", "", FaultMeans::process, kNoKeys, strike::kill},
     {FaultKind::stop, "stop", "", FaultMeans::process, kNoKeys, strike::stop},
     {FaultKind::pause, "pause", "", FaultMeans::process, kDuration, strike::pause, {.duration = 500ms}},
@@ -72,7 +72,7 @@ constexpr auto values_of(const Rows& rows) {
   return values;
 }
 
-constexpr auto kAllKinds = values_of(kKinds);
+constexpr auto kAllKinds = values_of(kFaultKinds);
 constexpr auto kAllPhases = values_of(kPhases);
 constexpr auto kAllTargets = values_of(kTargets);
 
@@ -135,7 +135,7 @@ std::string list(std::span<const FaultPhase> phases) {
 }  // namespace
 
 std::span<const FaultKindRow> fault_kind_rows() {
-  return kKinds;
+  return kFaultKinds;
 }
 std::span<const FaultPhaseRow> fault_phase_rows() {
   return kPhases;
@@ -155,7 +155,7 @@ std::span<const CorruptionTarget> corruption_targets() {
 }
 
 const FaultKindRow& row_of(FaultKind kind) {
-  return find_row(kKinds, kind);
+  return find_row(kFaultKinds, kind);
 }
 const FaultPhaseRow& row_of(FaultPhase phase) {
   return find_row(kPhases, phase);

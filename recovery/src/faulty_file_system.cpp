@@ -12,14 +12,14 @@
 namespace holdfast::recovery {
 namespace {
 
-constexpr std::string_view kPrefix = "savepoint-";
+constexpr std::string_view kSavepointPrefix = "savepoint-";
 
 // Of the savepoint that the file is, or is to become.
 std::optional<std::int64_t> step_of(std::string_view path) {
   const std::string_view name = path.substr(path.rfind('/') + 1);
-  if (!name.starts_with(kPrefix)) return std::nullopt;
+  if (!name.starts_with(kSavepointPrefix)) return std::nullopt;
   std::int64_t step = 0;
-  const auto [end, error] = std::from_chars(name.begin() + kPrefix.size(), name.end(), step);
+  const auto [end, error] = std::from_chars(name.begin() + kSavepointPrefix.size(), name.end(), step);
   return error == std::errc{} ? std::optional(step) : std::nullopt;
 }
 

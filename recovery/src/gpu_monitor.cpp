@@ -19,7 +19,6 @@
 namespace holdfast::recovery {
 namespace {
 
-constexpr int kTemperatureOfTheGpu = 0;
 constexpr int kUncorrectedErrors = 1;
 constexpr int kSinceTheDriverWasLoaded = 0;
 constexpr int kEver = 1;
@@ -104,7 +103,7 @@ class Surveyor {
       facts.problem = describe_nvml_error(nvml_.library(), code);
     }
     unsigned int degrees = 0;
-    if (call_nvml(nvml_->temperature, device, kTemperatureOfTheGpu, &degrees) == nvml::kSuccess) {
+    if (call_nvml(nvml_->temperature, device, nvml::kTemperatureOfTheGpu, &degrees) == nvml::kSuccess) {
       facts.temperature_celsius = static_cast<int>(degrees);
     }
     facts.power_watts = watts_of(nvml_->power, device);
@@ -177,14 +176,14 @@ class Surveyor {
 };
 
 // What the thread that asks and the one that waits share; the last of them frees it.
-struct Answer {
+struct SurveyAnswer {
   std::mutex mutex{};
   std::condition_variable is_there{};
   std::optional<GpuSurvey> survey{};
   std::exception_ptr failure{};
 };
 
-void ask(Answer& answer) {
+void ask(SurveyAnswer& answer) {
   std::optional<GpuSurvey> survey;
   std::exception_ptr failure;
   try {
@@ -218,7 +217,7 @@ std::string without_spaces(std::string text) {
 }  // namespace
 
 GpuSurvey survey_gpus(Deadline deadline) {
-  const auto answer = std::make_shared<Answer>();
+  const auto answer = std::make_shared<SurveyAnswer>();
   std::thread([answer] { ask(*answer); }).detach();
   std::unique_lock lock(answer->mutex);
   const bool is_there = answer->is_there.wait_until(lock, deadline.moment(),

@@ -24,7 +24,6 @@ constexpr std::chrono::seconds kStopTimeout(1);
 constexpr unsigned int kWaitMilliseconds = 100;  // NVML's wait cannot be ended earlier
 constexpr std::chrono::seconds kPauseAfterAnError(1);
 constexpr int kMostErrors = 5;  // one after the other
-constexpr int kTemperatureOfTheGpu = 0;
 
 // Signals are the business of the watchdog's thread.
 class SignalsBlocked {
@@ -222,7 +221,7 @@ class GpuWatch::Watcher {
 
   bool is_lost(nvml::Device device) const {
     unsigned int degrees = 0;
-    const int code = call_nvml(nvml_->temperature, device, kTemperatureOfTheGpu, &degrees);
+    const int code = call_nvml(nvml_->temperature, device, nvml::kTemperatureOfTheGpu, &degrees);
     return code == nvml::kGpuIsLost || code == nvml::kResetRequired;
   }
 

@@ -18,7 +18,7 @@ std::pair<std::int64_t, std::uint64_t> place_of(const Pulse& pulse) {
   return {pulse.step, pulse.arrivals};
 }
 
-std::string seconds(std::chrono::nanoseconds duration) {
+std::string rounded_seconds(std::chrono::nanoseconds duration) {
   char text[32];
   std::snprintf(text, sizeof text, "%.1f s", std::chrono::duration<double>(duration).count());
   return text;
@@ -173,7 +173,8 @@ HangDetector::Duration HangDetector::granted(Duration limit) const {
 
 Hang HangDetector::hang_of(const Watch& watch) const {
   const Pulse& pulse = watch.last;
-  std::string what = "no progress for " + seconds(watch.stall) + " in phase " + std::string(to_string(pulse.phase));
+  std::string what =
+      "no progress for " + rounded_seconds(watch.stall) + " in phase " + std::string(to_string(pulse.phase));
   if (pulse.step >= 0) what += " at step " + std::to_string(pulse.step);
   if (watch.stopped > Duration::zero()) {
     what += "; the process is stopped by a signal";

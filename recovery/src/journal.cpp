@@ -17,7 +17,7 @@ namespace holdfast::recovery {
 namespace {
 
 // Holds a Restart; no other line has it, whatever workers report.
-constexpr const char* kRestart = "restart";
+constexpr const char* kRestartEntry = "restart";
 
 bool ends_in_the_middle_of_a_line(int file) {
   const off_t bytes = ::lseek(file, 0, SEEK_END);
@@ -27,7 +27,7 @@ bool ends_in_the_middle_of_a_line(int file) {
 
 void take_line(const nlohmann::json& line, Past& past) {
   past.last_generation = std::max(past.last_generation, line.value("generation", -1));
-  if (line.contains(kRestart)) past.restarts.push_back(restart_from_json(line.at(kRestart)));
+  if (line.contains(kRestartEntry)) past.restarts.push_back(restart_from_json(line.at(kRestartEntry)));
 }
 
 }  // namespace
@@ -90,8 +90,10 @@ void Journal::append(nlohmann::json line) {
 }
 
 void Journal::append_restart(const Restart& restart) {
-  append(
-      {{"event", "restart"}, {"generation", restart.generation}, {"rank", restart.rank}, {kRestart, to_json(restart)}});
+  append({{"event", "restart"},
+          {"generation", restart.generation},
+          {"rank", restart.rank},
+          {kRestartEntry, to_json(restart)}});
 }
 
 }  // namespace holdfast::recovery

@@ -3,6 +3,7 @@
 // The run's diary, one JSON object a line. Each line is one write(2), so that a line is torn only when the machine
 // stops or the disk fills; a reader skips such lines.
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,11 @@ namespace holdfast::recovery {
 
 // To the microsecond: recoveries are timed by the journal.
 double unix_seconds_now();
+
+template <class Value>
+nlohmann::json or_null(const std::optional<Value>& value) {
+  return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
+}
 
 nlohmann::json to_json(const Restart& restart);
 Restart restart_from_json(const nlohmann::json& json);

@@ -20,7 +20,7 @@
 namespace holdfast::recovery {
 namespace {
 
-constexpr std::string_view kVariable = "HOLDFAST_DESCENDANT_OF=";
+constexpr std::string_view kMarkVariable = "HOLDFAST_DESCENDANT_OF=";
 
 // Linux gives arguments and environment 6 MiB at most.
 constexpr std::size_t kLargestEnvironment = std::size_t{8} << 20;
@@ -80,10 +80,10 @@ bool is_number(const char* name) {
 }  // namespace
 
 std::optional<int> marked_member(std::string_view environment, std::string_view run) {
-  for (std::size_t at = environment.find(kVariable); at != std::string_view::npos;
-       at = environment.find(kVariable, at + 1)) {
+  for (std::size_t at = environment.find(kMarkVariable); at != std::string_view::npos;
+       at = environment.find(kMarkVariable, at + 1)) {
     if (at > 0 && environment[at - 1] != '\0') continue;
-    std::string_view marks = environment.substr(at + kVariable.size());
+    std::string_view marks = environment.substr(at + kMarkVariable.size());
     marks = marks.substr(0, marks.find('\0'));
     if (const std::optional<int> member = member_in(marks, run)) return member;
   }
@@ -99,7 +99,7 @@ Marks Marks::create() {
 }
 
 std::string Marks::variable_of(int member) const {
-  const std::string name(kVariable.substr(0, kVariable.size() - 1));
+  const std::string name(kMarkVariable.substr(0, kMarkVariable.size() - 1));
   const char* around = std::getenv(name.c_str());
   const std::string outer = around == nullptr || *around == '\0' ? "" : std::string(around) + "/";
   return name + "=" + outer + run_ + std::to_string(member);

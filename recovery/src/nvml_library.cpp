@@ -7,8 +7,8 @@
 namespace holdfast::recovery {
 namespace {
 
-constexpr const char* kName = "libnvidia-ml.so.1";
-constexpr const char* kVariable = "HOLDFAST_NVML";
+constexpr const char* kLibraryName = "libnvidia-ml.so.1";
+constexpr const char* kLibraryVariable = "HOLDFAST_NVML";
 
 template <class Function>
 void find(const SharedLibrary& library, const char* name, Function*& function) {
@@ -54,9 +54,9 @@ void find_events(const SharedLibrary& library, NvmlLibrary& functions) {
 }
 
 SharedLibrary load_library() {
-  const char* const other = std::getenv(kVariable);
+  const char* const other = std::getenv(kLibraryVariable);
   try {
-    return SharedLibrary::load(other == nullptr || *other == '\0' ? kName : other);
+    return SharedLibrary::load(other == nullptr || *other == '\0' ? kLibraryName : other);
   } catch (const Error& error) {
     throw Error(ErrorCode::not_found, "there is no NVIDIA driver: its management library cannot be loaded (" +
                                           std::string(error.what()) + ")");

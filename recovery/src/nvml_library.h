@@ -27,6 +27,7 @@ inline constexpr int kGpuIsLost = 15;
 inline constexpr int kResetRequired = 16;
 inline constexpr int kVersionMismatch = 18;
 
+inline constexpr int kTemperatureOfTheGpu = 0;
 inline constexpr int kTextBytes = 96;  // the longest that any version writes: of a UUID or a name
 
 struct Memory {

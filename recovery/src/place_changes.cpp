@@ -14,11 +14,11 @@ namespace {
 
 using Kind = PlaceChange::Kind;
 
-const std::map<std::string, Kind> kKinds{
+const std::map<std::string, Kind> kChangeKinds{
     {"left_out", Kind::left_out}, {"tried", Kind::tried}, {"used_again", Kind::used_again}};
 
 std::string name_of(Kind kind) {
-  for (const auto& [name, other] : kKinds) {
+  for (const auto& [name, other] : kChangeKinds) {
     if (other == kind) return name;
   }
   return "unknown";
@@ -39,9 +39,9 @@ nlohmann::json to_json(const PlaceChange& change) {
 
 PlaceChange place_change_from_json(const nlohmann::json& json) {
   const auto name = json.at("change").get<std::string>();
-  const auto kind = kKinds.find(name);
+  const auto kind = kChangeKinds.find(name);
   PlaceChange change{.place = json.at("place").get<int>(), .member = json.at("member").get<int>()};
-  if (kind == kKinds.end()) {
+  if (kind == kChangeKinds.end()) {
     throw Error(ErrorCode::invalid_file, "\"" + name + "\" is nothing that becomes of a place");
   }
   change.kind = kind->second;

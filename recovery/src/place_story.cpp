@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "journal.h"
 #include "place_changes.h"
 
 namespace holdfast::recovery {
@@ -22,11 +23,6 @@ Rest rest_of(double time, const PlaceChange& change, int incident) {
           .times_left_out = change.times_left_out,
           .incident = incident,
           .device = change.device};
-}
-
-template <class Value>
-json or_null(const std::optional<Value>& value) {
-  return value ? json(*value) : json(nullptr);
 }
 
 json number_or_null(int number) {

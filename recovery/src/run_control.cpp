@@ -16,7 +16,7 @@ namespace {
 
 // A status of kMaxReplicas processes has some 20 KiB.
 constexpr std::size_t kMaxAnswerBytes = std::size_t{1} << 20;
-constexpr std::chrono::milliseconds kRetryPeriod(10);
+constexpr std::chrono::milliseconds kConnectRetryPeriod(10);
 
 Error late(const std::string& run_directory) {
   return Error(ErrorCode::deadline_exceeded,
@@ -37,7 +37,7 @@ FileDescriptor connect_to(const std::string& run_directory, Deadline deadline) {
     if (errno != EAGAIN) throw system_error(errno, "cannot connect to the watchdog of run " + run_directory);
     // A full queue gives no sign when there is room again.
     if (deadline.has_passed()) throw late(run_directory);
-    wait_for_descriptor(-1, 0, Deadline::at(std::min(deadline.moment(), Deadline::Clock::now() + kRetryPeriod)));
+    wait_for_descriptor(-1, 0, Deadline::at(std::min(deadline.moment(), Deadline::Clock::now() + kConnectRetryPeriod)));
   }
   return socket;
 }

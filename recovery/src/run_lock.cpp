@@ -15,7 +15,7 @@
 namespace holdfast::recovery {
 namespace {
 
-constexpr std::chrono::milliseconds kRetryPeriod(20);
+constexpr std::chrono::milliseconds kLockRetryPeriod(20);
 
 FileDescriptor open_lock_file(const std::string& directory) {
   std::error_code error;
@@ -58,7 +58,7 @@ FileDescriptor lock_run_directory(const std::string& directory, Deadline deadlin
   // flock(2) knows no deadline.
   while (!try_lock(file.value(), directory)) {
     if (deadline.has_passed()) throw taken(directory);
-    std::this_thread::sleep_for(kRetryPeriod);
+    std::this_thread::sleep_for(kLockRetryPeriod);
   }
   write_owner(file.value());
   return file;

@@ -264,11 +264,6 @@ json to_json(const std::optional<RunReport::Origin>& origin) {
   return {{"path", origin->path}, {"step", origin->step}};
 }
 
-template <class Value>
-json or_null(const std::optional<Value>& value) {
-  return value ? json(*value) : json(nullptr);
-}
-
 json to_json(const RunReport::Start& start) {
   return {{"time", start.time},
           {"pid", start.pid},

@@ -4,6 +4,8 @@
 
 #include <chrono>
 
+#include "control_socket.h"
+
 namespace holdfast::recovery {
 namespace {
 
@@ -14,10 +16,6 @@ constexpr int kMostSavepointSeconds = 3600;
 
 constexpr const char* kIsPlain =
     "the program does not register with the watchdog, so that its processes can only start and end together";
-
-json refusal(const std::string& sentence) {
-  return {{"ok", false}, {"error", sentence}};
-}
 
 // 0 for what is no int, which no request may ask for.
 int number_in(const json& request, const char* name, int otherwise) {

@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-double seconds(Moment::duration duration) {
+double count_seconds(Moment::duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
@@ -46,7 +46,7 @@ double SampleRate::per_second(Moment now) const {
   const Moment::duration usual = (last.moment - first.moment) / static_cast<int>(changes_.size() - 1);
   const Moment end = std::max(last.moment, now - usual);
   if (end <= first.moment) return 0;
-  return static_cast<double>(last.samples - first.samples) / seconds(end - first.moment);
+  return static_cast<double>(last.samples - first.samples) / count_seconds(end - first.moment);
 }
 
 void RunStatus::look(const std::map<int, Sight>& sights, Moment now) {
@@ -73,7 +73,7 @@ json RunStatus::describe_rests(const State& state, Moment now) const {
                      {"device", device_of(i)},
                      {"why", place.why},
                      {"times_left_out", place.times_left_out},
-                     {"seconds_left", std::max(0.0, seconds(*place.rest_ends - now))},
+                     {"seconds_left", std::max(0.0, count_seconds(*place.rest_ends - now))},
                      {"tried_by", tried_by(state, static_cast<int>(i))}});
   }
   return rests;
@@ -99,7 +99,7 @@ json RunStatus::describe(const State& state, const std::map<int, Sight>& sights,
                        {"pid", sight->second.pid},
                        {"step", sight->second.step},
                        {"phase", to_string(sight->second.phase)},
-                       {"seconds_since_progress", seconds(now - course->second.last_progress)},
+                       {"seconds_since_progress", count_seconds(now - course->second.last_progress)},
                        {"samples_per_second", own_rate},
                        {"resident_bytes", resident_bytes(sight->second.pid)},
                        {"shards", sight->second.shards == 0 ? json(nullptr) : json(sight->second.shards)},

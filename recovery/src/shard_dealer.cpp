@@ -23,10 +23,6 @@ std::chrono::nanoseconds time_of(const std::vector<int>& shards, std::span<const
   return longest;
 }
 
-double milliseconds(std::chrono::nanoseconds time) {
-  return std::chrono::duration<double, std::milli>(time).count();
-}
-
 std::string reason(const std::vector<int>& before, const std::vector<int>& after, std::span<const Pace> paces) {
   char times[64];
   std::snprintf(times, sizeof times, "%.3g ms instead of %.3g ms", milliseconds(time_of(after, paces)),
@@ -35,6 +31,10 @@ std::string reason(const std::vector<int>& before, const std::vector<int>& after
 }
 
 }  // namespace
+
+double milliseconds(std::chrono::nanoseconds time) {
+  return std::chrono::duration<double, std::milli>(time).count();
+}
 
 bool ShardDealer::is_too_early(std::int64_t step, Moment now) const {
   return last_ && step - last_->step < options_.steps_between && now - last_->moment < options_.time_between;

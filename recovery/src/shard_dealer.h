@@ -14,6 +14,9 @@
 
 namespace holdfast::recovery {
 
+// As sentences and the journal give times.
+double milliseconds(std::chrono::nanoseconds time);
+
 class ShardDealer {
  public:
   // Another deal costs a pause, so it has to be worth it, and not to come again and again.

@@ -16,11 +16,7 @@ std::string describe(const Stragglers::Standing& standing) {
   return text;
 }
 
-double milliseconds(std::chrono::nanoseconds time) {
-  return std::chrono::duration<double, std::milli>(time).count();
-}
-
-nlohmann::json milliseconds(const std::vector<std::chrono::nanoseconds>& times) {
+nlohmann::json milliseconds_of_each(const std::vector<std::chrono::nanoseconds>& times) {
   nlohmann::json list = nlohmann::json::array();
   for (const auto time : times) list.push_back(milliseconds(time));
   return list;
@@ -43,7 +39,7 @@ void SlowReplicas::write_down_deal(const Action& action) {
   nlohmann::json line{{"event", "dealt"}, {"generation", action.generation}, {"is_even", action.shards.empty()}};
   if (!action.shards.empty()) line["shards"] = action.shards;
   if (proposal_ && proposal_->shards == action.shards) {
-    line["milliseconds_per_round"] = milliseconds(proposal_->round_times);
+    line["milliseconds_per_round"] = milliseconds_of_each(proposal_->round_times);
     line["why"] = proposal_->why;
   }
   journal_.append(std::move(line));

@@ -36,7 +36,7 @@ struct Request {
   int is_to_be_killed;
 };
 
-struct Answer {
+struct SweepAnswer {
   int member;
   int ended;
 };
@@ -149,7 +149,7 @@ class Sweep {
     for (std::size_t i = count_; i-- > 0;) {
       has_found_any = has_found_any || tasks_[i].empty_passes == 0;
       if (tasks_[i].empty_passes < kEmptyPasses) continue;
-      const Answer answer{.member = tasks_[i].member, .ended = tasks_[i].ended};
+      const SweepAnswer answer{.member = tasks_[i].member, .ended = tasks_[i].ended};
       ::send(descriptors_.socket, &answer, sizeof answer, MSG_NOSIGNAL);
       tasks_[i] = tasks_[--count_];
     }
@@ -265,7 +265,7 @@ void Sweeper::wait_for_answers() {
 
 void Sweeper::take_answers() {
   for (;;) {
-    Answer answer{};
+    SweepAnswer answer{};
     const ssize_t bytes = ::recv(socket_.native_handle(), &answer, sizeof answer, MSG_DONTWAIT);
     if (bytes < 0 && errno == EINTR) continue;
     if (bytes < 0 && errno == EAGAIN) return;

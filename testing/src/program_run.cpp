@@ -13,9 +13,6 @@
 namespace holdfast::resilience {
 namespace {
 
-constexpr std::chrono::seconds kKillTimeout(20);
-constexpr int kMostRanks = 1024;  // the program itself knows how many it has
-
 int watchdog_kills(const std::vector<std::string>& faults) {
   return static_cast<int>(std::count_if(faults.begin(), faults.end(), [](const std::string& fault) {
     return recovery::parse_fault(fault, kMostRanks).kind == recovery::FaultKind::kill_watchdog;

@@ -9,6 +9,7 @@
 #include "holdfast/base/error.h"
 #include "holdfast/recovery/fault_plan.h"
 #include "holdfast/recovery/watchdog.h"
+#include "run_record.h"
 
 namespace holdfast::resilience {
 namespace {
@@ -17,7 +18,6 @@ using recovery::CorruptionTarget;
 using recovery::Fault;
 using recovery::FaultKind;
 
-constexpr int kMostRanks = 1024;
 // docs/recovery.md: a step that fails in three generations is to blame, not the processes.
 constexpr int kFailuresOfPoison = 3;
 // Or two generations that give numbers which cannot be right.

@@ -24,7 +24,6 @@ namespace {
 
 constexpr std::size_t kMostOutput = std::size_t{64} * 1024;
 constexpr std::chrono::milliseconds kLook(10);
-constexpr std::chrono::seconds kKillTimeout(20);
 
 std::vector<std::string> environment_with(const std::vector<std::string>& faults) {
   const std::string name = std::string(recovery::kFaultsVariable) + "=";

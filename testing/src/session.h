@@ -3,6 +3,7 @@
 // A program in a session of its own: replicas have process groups of their own, but stay in the session of who started
 // them, so that all can be found and ended.
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,9 @@
 #include "holdfast/base/shared_memory.h"
 
 namespace holdfast::resilience {
+
+// What the kernel needs at most for the end of those that are killed.
+inline constexpr std::chrono::seconds kKillTimeout(20);
 
 class Session {
  public:

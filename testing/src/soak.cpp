@@ -15,7 +15,6 @@ namespace holdfast::resilience {
 namespace {
 
 constexpr std::chrono::seconds kLeaveTimeout(5);
-constexpr std::chrono::seconds kKillTimeout(20);
 
 WatchdogSize size_of(int watchdog, const std::vector<ProcessEntry>& children) {
   const Holdings holdings = holdings_of(watchdog);

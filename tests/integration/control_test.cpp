@@ -31,9 +31,6 @@ using namespace std::chrono_literals;
 using nlohmann::json;
 using testing::HasSubstr;
 
-// Far longer than anything here takes.
-constexpr std::chrono::seconds kPatience(60);
-
 class LiveRun : public testing::Test {
  protected:
   void start(int replicas, const std::vector<std::string>& script) { start(replicas, script, replicas); }

@@ -41,9 +41,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::UnorderedElementsAre;
 
-// Far longer than anything here takes; what is waited for comes at once.
-constexpr std::chrono::seconds kPatience(60);
-
 const std::string kProgram = std::string(HOLDFAST_BINARY_DIR) + "/recovery_worker";
 
 class RunDirectory : public TemporaryFolder {

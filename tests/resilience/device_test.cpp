@@ -12,18 +12,18 @@
 namespace holdfast {
 namespace {
 
-struct Case {
+struct DeviceCase {
   const char* name;
   int replicas = 1;
   std::vector<std::string> faults{};
   std::map<std::string, std::string> options{};
 };
 
-void PrintTo(const Case& run, std::ostream* out) {
+void PrintTo(const DeviceCase& run, std::ostream* out) {
   *out << run.name;
 }
 
-class OnADevice : public testing::TestWithParam<Case> {
+class OnADevice : public testing::TestWithParam<DeviceCase> {
  protected:
   void SetUp() override {
     undisturbed_digest();  // on the CPU
@@ -42,22 +42,23 @@ TEST_P(OnADevice, GivesTheSameWeights) {
 }
 
 const auto kCases = testing::Values(
-    Case{"alone", 1}, Case{"two", 2}, Case{"three", 3}, Case{"four", 4},
-    Case{"two_on_one", 2, {}, {{"--devices", "cuda:1,cuda:1"}}}, Case{"killed", 2, {"rank=1,step=13,fault=kill"}},
-    Case{"spare", 2, {"rank=0,step=13,fault=kill"}, {{"--spares", "1"}}},
-    Case{"all_killed",
-         2,
-         {"rank=0,step=13,fault=kill", "rank=1,step=13,fault=kill"},
-         {{"--memory-snapshot-every", "3"}}},
-    Case{"alone_from_memory", 1, {"rank=0,step=13,fault=kill"}, {{"--memory-snapshot-every", "5"}}},
-    Case{"samples_on_the_device", 2, {"rank=1,step=13,fault=kill"}, {{"--samples-on", "device"}}},
-    Case{"from_savepoint", 2, {"rank=0,step=13,fault=kill"}, {{"--recover-from", "savepoint"}}},
-    Case{
+    DeviceCase{"alone", 1}, DeviceCase{"two", 2}, DeviceCase{"three", 3}, DeviceCase{"four", 4},
+    DeviceCase{"two_on_one", 2, {}, {{"--devices", "cuda:1,cuda:1"}}},
+    DeviceCase{"killed", 2, {"rank=1,step=13,fault=kill"}},
+    DeviceCase{"spare", 2, {"rank=0,step=13,fault=kill"}, {{"--spares", "1"}}},
+    DeviceCase{"all_killed",
+               2,
+               {"rank=0,step=13,fault=kill", "rank=1,step=13,fault=kill"},
+               {{"--memory-snapshot-every", "3"}}},
+    DeviceCase{"alone_from_memory", 1, {"rank=0,step=13,fault=kill"}, {{"--memory-snapshot-every", "5"}}},
+    DeviceCase{"samples_on_the_device", 2, {"rank=1,step=13,fault=kill"}, {{"--samples-on", "device"}}},
+    DeviceCase{"from_savepoint", 2, {"rank=0,step=13,fault=kill"}, {{"--recover-from", "savepoint"}}},
+    DeviceCase{
         "wrong_weight", 2, {"rank=1,step=14,phase=after-update,fault=flip,seed=3"}, {{"--memory-snapshot-every", "5"}}},
-    Case{"wrong_slot_before_a_snapshot",
-         2,
-         {"rank=0,step=10,phase=snapshot,fault=flip,target=slot,seed=3"},
-         {{"--memory-snapshot-every", "5"}}});
+    DeviceCase{"wrong_slot_before_a_snapshot",
+               2,
+               {"rank=0,step=10,phase=snapshot,fault=flip,target=slot,seed=3"},
+               {{"--memory-snapshot-every", "5"}}});
 
 INSTANTIATE_TEST_SUITE_P(Cases, OnADevice, kCases, [](const auto& test) { return std::string(test.param.name); });
 

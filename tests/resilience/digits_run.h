@@ -21,6 +21,10 @@ struct DigitsRun {
   std::map<std::string, std::string> options{};  // beside, or instead of, those below
 };
 
+inline std::string kill_of(int rank, int step) {
+  return "rank=" + std::to_string(rank) + ",step=" + std::to_string(step) + ",fault=kill";
+}
+
 // 9 steps an epoch, 27 in all, a savepoint after every fourth and every epoch; the last batch is short and no multiple
 // of the shards.
 inline std::vector<std::string> digits_arguments(const DigitsRun& run, const TemporaryFolder& folder) {

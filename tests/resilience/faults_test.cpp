@@ -14,18 +14,18 @@
 namespace holdfast {
 namespace {
 
-struct Case {
+struct FaultCase {
   std::string name;
   std::vector<std::string> faults;
   int replicas = 2;
   std::map<std::string, std::string> options{};
 };
 
-void PrintTo(const Case& value, std::ostream* stream) {
+void PrintTo(const FaultCase& value, std::ostream* stream) {
   *stream << value.name;
 }
 
-std::string name_of(const testing::TestParamInfo<Case>& info) {
+std::string name_of(const testing::TestParamInfo<FaultCase>& info) {
   std::string name = info.param.name;
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
@@ -40,7 +40,7 @@ std::string journal_text(const TemporaryFolder& folder) {
   return read_file(folder / "run/journal.jsonl");
 }
 
-class RunUnder : public testing::TestWithParam<Case> {};
+class RunUnder : public testing::TestWithParam<FaultCase> {};
 
 TEST_P(RunUnder, FaultsEndsWithTheSameWeights) {
   const TemporaryFolder folder;
@@ -54,12 +54,12 @@ TEST_P(RunUnder, FaultsEndsWithTheSameWeights) {
   EXPECT_EQ(marks(folder), GetParam().faults.size()) << "not every fault struck\n" << journal_text(folder);
 }
 
-Case phase(const std::string& name, const std::string& place) {
+FaultCase phase(const std::string& name, const std::string& place) {
   return {.name = name, .faults = {place + ",fault=kill,phase=" + name}};
 }
 
 // Behind a failure that is recovered from.
-Case recovery_phase(const std::string& name, const std::string& place) {
+FaultCase recovery_phase(const std::string& name, const std::string& place) {
   return {.name = name, .faults = {"rank=1,step=9,fault=kill", place + ",fault=kill,phase=" + name}};
 }
 
@@ -79,31 +79,31 @@ INSTANTIATE_TEST_SUITE_P(Phases, RunUnder,
 INSTANTIATE_TEST_SUITE_P(
     Loads, RunUnder,
     testing::Values(
-        Case{"load-of-a-snapshot", {"rank=0,step=14,fault=kill", "rank=0,fault=kill,phase=load"}, 1},
-        Case{"load-of-a-savepoint",
-             {"rank=0,step=14,fault=kill", "rank=0,fault=kill,phase=load"},
-             1,
-             {{"--recover-from", "savepoint"}}},
-        Case{"load-of-a-damaged-savepoint",
-             {"rank=0,step=14,fault=kill", "rank=0,fault=damage,phase=load"},
-             1,
-             {{"--recover-from", "savepoint"}}},
-        Case{"snapshot", {"rank=0,step=10,fault=kill,phase=snapshot"}, 1, {{"--memory-snapshot-every", "5"}}}),
+        FaultCase{"load-of-a-snapshot", {"rank=0,step=14,fault=kill", "rank=0,fault=kill,phase=load"}, 1},
+        FaultCase{"load-of-a-savepoint",
+                  {"rank=0,step=14,fault=kill", "rank=0,fault=kill,phase=load"},
+                  1,
+                  {{"--recover-from", "savepoint"}}},
+        FaultCase{"load-of-a-damaged-savepoint",
+                  {"rank=0,step=14,fault=kill", "rank=0,fault=damage,phase=load"},
+                  1,
+                  {{"--recover-from", "savepoint"}}},
+        FaultCase{"snapshot", {"rank=0,step=10,fault=kill,phase=snapshot"}, 1, {{"--memory-snapshot-every", "5"}}}),
     name_of);
 
 // The survivor waits, so that there is somebody to take the place.
 INSTANTIATE_TEST_SUITE_P(Spares, RunUnder,
-                         testing::Values(Case{"spare-that-waits",
-                                              {"rank=2,fault=kill,phase=rendezvous", "rank=1,step=9,fault=kill"},
-                                              2,
-                                              {{"--spares", "1"}, {"--when-lost", "wait"}}},
-                                         Case{"spare-that-takes-over",
-                                              {"rank=1,step=9,fault=kill", "rank=1,fault=kill,phase=broadcast"},
-                                              2,
-                                              {{"--spares", "1"}, {"--when-lost", "wait"}}}),
+                         testing::Values(FaultCase{"spare-that-waits",
+                                                   {"rank=2,fault=kill,phase=rendezvous", "rank=1,step=9,fault=kill"},
+                                                   2,
+                                                   {{"--spares", "1"}, {"--when-lost", "wait"}}},
+                                         FaultCase{"spare-that-takes-over",
+                                                   {"rank=1,step=9,fault=kill", "rank=1,fault=kill,phase=broadcast"},
+                                                   2,
+                                                   {{"--spares", "1"}, {"--when-lost", "wait"}}}),
                          name_of);
 
-Case kind(const std::string& name, const std::string& more = "") {
+FaultCase kind(const std::string& name, const std::string& more = "") {
   return {.name = name, .faults = {"rank=1,step=10,fault=" + name + more}};
 }
 

@@ -93,12 +93,6 @@ std::string slow(int rank, const std::string& rest = "") {
   return "rank=" + std::to_string(rank) + ",step=2,fault=slow,factor=2" + rest;
 }
 
-std::string kill_of(int rank, int step) {
-  return "rank=" + std::to_string(rank) + ",step=" + std::to_string(step) + ",fault=kill";
-}
-
-}  // namespace
-
 TEST_F(SlowReplicas, AreDealtFewerShardsAndNobodyIsEnded) {
   for (const int rank : {0, 1}) {
     SCOPED_TRACE("rank " + std::to_string(rank));
@@ -169,4 +163,5 @@ TEST_F(SlowReplicas, AreOnlyReportedByDefault) {
   EXPECT_THAT(report_text(), HasSubstr("nothing was changed for it"));
 }
 
+}  // namespace
 }  // namespace holdfast

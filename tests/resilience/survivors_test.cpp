@@ -63,12 +63,6 @@ std::vector<int> members_of(const std::string& generation) {
   return {std::istream_iterator<int>(words), std::istream_iterator<int>()};
 }
 
-std::string kill_of(int rank, int step) {
-  return "rank=" + std::to_string(rank) + ",step=" + std::to_string(step) + ",fault=kill";
-}
-
-}  // namespace
-
 // Which of the three processes is the spare is known only when two are ready.
 TEST_F(Survivors, ReadNothingBackAndGoOnWithTheSpareThatIsReady) {
   run({.replicas = 2, .faults = {kill_of(1, 13)}, .options = {{"--spares", "1"}}});
@@ -164,4 +158,5 @@ TEST_F(Survivors, LeaveASavepointOfTheSnapshotInMemoryWhenTheRunGivesUp) {
   run({.replicas = 1, .options = {{"--save-every", "0"}}});
 }
 
+}  // namespace
 }  // namespace holdfast

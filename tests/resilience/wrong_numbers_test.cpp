@@ -58,8 +58,6 @@ class WrongNumbers : public testing::Test {
   std::vector<json> journal_;
 };
 
-}  // namespace
-
 TEST_F(WrongNumbers, InAWeightOfOneReplicaAreUndoneAndTheReplicaIsReplaced) {
   for (const int rank : {0, 1}) {
     SCOPED_TRACE("rank " + std::to_string(rank));
@@ -201,4 +199,5 @@ TEST_F(WrongNumbers, AreLookedForWithoutAnEffectOnTheBits) {
   }
 }
 
+}  // namespace
 }  // namespace holdfast

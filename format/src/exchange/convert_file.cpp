@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "exchange/array_prefixes.h"
 #include "exchange/byte_source.h"
 #include "exchange/keras_json.h"
 #include "holdfast/base/error.h"
@@ -19,9 +20,6 @@ namespace {
 
 constexpr std::array<std::string_view, 8> kTargetNames = {
     "holdfast", "safetensors", "npz", "pytorch", "keras-weights", "keras", "keras-legacy-weights", "keras-legacy"};
-
-constexpr std::string_view kModel = "model/";
-constexpr std::string_view kOptimizer = "optimizer/";
 
 bool is_keras(ConvertTarget target) {
   return target >= ConvertTarget::keras_weights;
@@ -62,7 +60,7 @@ void check_output(FileSystem& files, const std::string& path, ConvertTarget targ
 }
 
 bool is_optimizer_slot(const std::string& name) {
-  return name.starts_with(kOptimizer) && name != "optimizer/iteration" && name != "optimizer/learning_rate";
+  return name.starts_with(kOptimizerPrefix) && name != "optimizer/iteration" && name != "optimizer/learning_rate";
 }
 
 bool has_optimizer(const ArraySet& set) {
@@ -109,10 +107,10 @@ class ByName {
     ArraySet result{.arrays = {}, .metadata = like_.metadata};
     // An optimizer's state goes over whole or not at all.
     for (const NamedArray& wanted : like_.arrays) {
-      if (has_all || wanted.name.starts_with(kModel)) result.arrays.push_back(take(wanted));
+      if (has_all || wanted.name.starts_with(kModelPrefix)) result.arrays.push_back(take(wanted));
     }
     for (const auto& [name, array] : unused_) {
-      if (name.starts_with(kModel)) refuse_names("the savepoint has no array " + shown(name));
+      if (name.starts_with(kModelPrefix)) refuse_names("the savepoint has no array " + shown(name));
     }
     return result;
   }
@@ -221,7 +219,7 @@ class Converter {
     const ArraySet state_dict = to_pytorch(set);
     count(state_dict);
     write_safetensors(files_, output_, state_dict.metadata, views(state_dict.arrays));
-    note_left_out(set, [](const std::string& name) { return name.starts_with(kModel); });
+    note_left_out(set, [](const std::string& name) { return name.starts_with(kModelPrefix); });
     note_metadata();
   }
 
@@ -238,7 +236,7 @@ class Converter {
     const bool keeps_optimizer =
         std::any_of(names.begin(), names.end(), [](const std::string& name) { return is_optimizer_slot(name); });
     note_left_out(set, [&](const std::string& name) {
-      return names.contains(name) || (keeps_optimizer && name.starts_with(kOptimizer));
+      return names.contains(name) || (keeps_optimizer && name.starts_with(kOptimizerPrefix));
     });
     if (kind == kSavepoint) note_metadata();
   }
@@ -257,7 +255,7 @@ class Converter {
     std::size_t slots = 0;
     for (const NamedArray& array : set.arrays) {
       if (is_kept(array.name)) continue;
-      if (array.name.starts_with(kOptimizer)) {
+      if (array.name.starts_with(kOptimizerPrefix)) {
         ++slots;
       } else {
         note("array " + shown(array.name) + " is left out, for which the output has no place");
@@ -325,7 +323,7 @@ Conversion convert_file(FileSystem& files, const std::string& input, const std::
 ArraySet to_savepoint(const ArraySet& set, const ArraySet& like) {
   if (kind_of(set) == kKeras) return keras_to_savepoint(set, like);
   const bool has_our_names = std::any_of(set.arrays.begin(), set.arrays.end(),
-                                         [](const NamedArray& array) { return array.name.starts_with(kModel); });
+                                         [](const NamedArray& array) { return array.name.starts_with(kModelPrefix); });
   if (!has_our_names) return from_pytorch(set, like);
   if (kind_of(like) != kSavepoint) {
     throw Error(ErrorCode::invalid_argument,

@@ -10,9 +10,9 @@
 namespace holdfast::format {
 namespace {
 
-constexpr const char* kConfig = "config.json";
-constexpr const char* kMetadata = "metadata.json";
-constexpr const char* kWeights = "model.weights.h5";
+constexpr const char* kConfigMember = "config.json";
+constexpr const char* kMetadataMember = "metadata.json";
+constexpr const char* kWeightsMember = "model.weights.h5";
 constexpr const char* kAssetPrefix = "assets/";
 
 std::string as_text(const std::vector<std::byte>& bytes) {
@@ -28,7 +28,7 @@ void read_weights(const std::vector<std::byte>& file, const std::string& path, K
   const std::string label = "the model's configuration in " + path;
   const Json config = parse_keras_json(content.description.config, label);
   const KerasModel model(config, label);
-  const std::string weights = std::string(kWeights) + " in " + path;
+  const std::string weights = std::string(kWeightsMember) + " in " + path;
   Hdf5Tree tree = read_hdf5_tree(file, weights);
   require_no_texts(tree, weights);
   read_keras_weights(tree, &model, {.config = member(member(config, "compile_config"), "optimizer")}, content);
@@ -60,11 +60,11 @@ KerasContent read_keras_archive(FileSystem& files, const std::string& path) {
   content.description.form = KerasForm::archive;
   std::vector<std::byte> weights;
   for (ZipMember& member : read_zip(files, path)) {
-    if (member.name == kConfig) {
+    if (member.name == kConfigMember) {
       content.description.config = as_text(member.bytes);
-    } else if (member.name == kMetadata) {
+    } else if (member.name == kMetadataMember) {
       content.description.archive_metadata = as_text(member.bytes);
-    } else if (member.name == kWeights) {
+    } else if (member.name == kWeightsMember) {
       weights = std::move(member.bytes);
     } else {
       add_asset(std::move(member), path, content);
@@ -91,9 +91,10 @@ void write_keras_archive(FileSystem& files, const std::string& path, const Keras
       hdf5.arrays.push_back(array);
     }
   }
-  std::vector<ZipMember> members = {{kMetadata, as_bytes(content.description.archive_metadata)},
-                                    {kConfig, as_bytes(content.description.config)},
-                                    {kWeights, compose_hdf5_tree(path, keras_tree(hdf5.arrays, hdf5.description))}};
+  std::vector<ZipMember> members = {
+      {kMetadataMember, as_bytes(content.description.archive_metadata)},
+      {kConfigMember, as_bytes(content.description.config)},
+      {kWeightsMember, compose_hdf5_tree(path, keras_tree(hdf5.arrays, hdf5.description))}};
   members.insert(members.end(), assets.begin(), assets.end());
   write_zip(files, path, members);
 }

@@ -160,7 +160,7 @@ struct Attribute {
   std::string_view name;
   std::string_view class_name;
 };
-constexpr std::array kAttributes = {
+constexpr std::array kLayerAttributes = {
     Attribute{"cell", "LSTMCell"},
     Attribute{"query_dense", "EinsumDense"},
     Attribute{"key_dense", "EinsumDense"},
@@ -200,7 +200,7 @@ std::string_view without_counter(std::string_view snake_name) {
 }
 
 const Variables* variables_of_group(std::string_view snake_name) {
-  for (const Attribute& attribute : kAttributes) {
+  for (const Attribute& attribute : kLayerAttributes) {
     if (attribute.name == snake_name) return variables_of(attribute.class_name);
   }
   const std::string_view base = without_counter(snake_name);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "exchange/array_prefixes.h"
 #include "exchange/keras_description.h"
 #include "exchange/keras_model.h"
 #include "exchange/keras_optimizer.h"
@@ -13,9 +14,6 @@
 #include "holdfast/format/array_set.h"
 
 namespace holdfast::format {
-
-inline constexpr const char* kModelPrefix = "model/";
-inline constexpr const char* kOptimizerPrefix = "optimizer/";
 
 struct KerasContent {
   std::vector<NamedArray> arrays;

@@ -19,7 +19,7 @@ bool is_weights_form(KerasForm form) {
   return form == KerasForm::weights || form == KerasForm::archive;
 }
 
-[[noreturn]] void refuse(KerasForm form, const std::string& problem) {
+[[noreturn]] void refuse_form(KerasForm form, const std::string& problem) {
   throw Error(ErrorCode::unsupported, "cannot write the Keras model as " + std::string(name(form)) + ": " + problem);
 }
 
@@ -41,10 +41,10 @@ class Composer {
       : content_(content), form_(form), config_(config), model_(config, "the model's configuration") {
     if (!model_.is_complete()) {
       const KerasLayer* unknown = first_unknown(model_.layers());
-      refuse(form, (unknown == nullptr ? "its class is"
-                                       : "its layer \"" + unknown->array_path + "\" is of class " +
-                                             unknown->class_name + ", whose variables are") +
-                       " not known; write the form that was read");
+      refuse_form(form, (unknown == nullptr ? "its class is"
+                                            : "its layer \"" + unknown->array_path + "\" is of class " +
+                                                  unknown->class_name + ", whose variables are") +
+                            " not known; write the form that was read");
     }
     for (const NamedArray& array : content.arrays) unplaced_.insert(array.name);
   }
@@ -57,14 +57,15 @@ class Composer {
       compose_legacy(form_ == KerasForm::legacy_model ? kModelWeights : "");
     }
     if (!unplaced_.empty()) {
-      refuse(form_, "array \"" + *unplaced_.begin() + "\" belongs to none of its layers; remove it");
+      refuse_form(form_, "array \"" + *unplaced_.begin() + "\" belongs to none of its layers; remove it");
     }
     return std::move(result_);
   }
 
  private:
   void place(const std::string& array, const std::string& path) {
-    if (unplaced_.erase(array) == 0) refuse(form_, "it lacks the array \"" + array + "\"; give all of its weights");
+    if (unplaced_.erase(array) == 0)
+      refuse_form(form_, "it lacks the array \"" + array + "\"; give all of its weights");
     result_.paths.emplace(array, path);
   }
 
@@ -197,9 +198,9 @@ void drop_model(KerasContent& content) {
 
 KerasContent lay_out(KerasContent content, KerasForm form) {
   if (content.description.config.empty()) {
-    refuse(form,
-           "it was read from a file without the model's configuration, which says in what order its layers stand; "
-           "convert the .keras file instead");
+    refuse_form(form,
+                "it was read from a file without the model's configuration, which says in what order its layers stand; "
+                "convert the .keras file instead");
   }
   const Json config = parse_keras_json(content.description.config, "the model's configuration");
   content.description = Composer(content, config, form).compose();

@@ -11,7 +11,7 @@
 namespace holdfast::format {
 namespace {
 
-[[noreturn]] void refuse(const std::string& problem) {
+[[noreturn]] void refuse_savepoint(const std::string& problem) {
   throw Error(ErrorCode::unsupported, "the savepoint cannot become a Keras model: " + problem);
 }
 
@@ -38,10 +38,10 @@ Json layer_config(const Json& layer) {
   constexpr std::array kKinds = {"Dense",   "Conv2D",  "MaxPooling2D",       "AveragePooling2D",
                                  "Flatten", "Dropout", "BatchNormalization", "Activation"};
   if (std::find(kKinds.begin(), kKinds.end(), kind) == kKinds.end()) {
-    refuse("its layer \"" + name + "\" is of kind \"" + kind + "\", which Keras files cannot be written for");
+    refuse_savepoint("its layer \"" + name + "\" is of kind \"" + kind + "\", which Keras files cannot be written for");
   }
   if (name.empty() || name.find('/') != std::string::npos) {
-    refuse("Keras takes no layer called \"" + name + "\"; rename it");
+    refuse_savepoint("Keras takes no layer called \"" + name + "\"; rename it");
   }
   Json config = member(layer, "config");
   if (!config.is_object()) config = Json::object();
@@ -56,7 +56,7 @@ Json layer_config(const Json& layer) {
 
 Json batch_shape(const Json& sample) {
   Json shape = Json::array({nullptr});
-  if (!sample.is_array()) refuse("its graph has no input shape");
+  if (!sample.is_array()) refuse_savepoint("its graph has no input shape");
   shape.insert(shape.end(), sample.begin(), sample.end());
   return shape;
 }
@@ -71,9 +71,9 @@ std::string unused_name(const Json& layers, std::string name) {
 const Json& graph_of(const Json& metadata) {
   const Json& graph = member(metadata, "graph");
   if (text_member(graph, "format") != "holdfast.sequential" || member(graph, "version") != 1) {
-    refuse("its graph is not of format holdfast.sequential 1");
+    refuse_savepoint("its graph is not of format holdfast.sequential 1");
   }
-  if (!member(graph, "layers").is_array()) refuse("its graph has no list of layers");
+  if (!member(graph, "layers").is_array()) refuse_savepoint("its graph has no list of layers");
   return graph;
 }
 

@@ -56,22 +56,23 @@ std::string without_special_numbers(std::string_view text, const std::vector<std
   return result.append(text, begin);
 }
 
-[[noreturn]] void refuse(const std::string& label, const std::string& problem) {
+}  // namespace
+
+[[noreturn]] void refuse_keras_model(const std::string& label, const std::string& problem) {
   throw Error(ErrorCode::invalid_file, label + " " + problem + "; save the model again with Keras");
 }
 
-}  // namespace
-
 Json parse_keras_json(std::string_view text, const std::string& label) {
   if (text.size() > kMaxBytes) {
-    refuse(label,
-           "has " + std::to_string(text.size()) + " bytes where at most " + std::to_string(kMaxBytes) + " are read");
+    refuse_keras_model(label, "has " + std::to_string(text.size()) + " bytes where at most " +
+                                  std::to_string(kMaxBytes) + " are read");
   }
   const Scan found = scan(text);
-  if (found.depth > kMaxDepth) refuse(label, "is nested deeper than " + std::to_string(kMaxDepth) + " levels");
+  if (found.depth > kMaxDepth)
+    refuse_keras_model(label, "is nested deeper than " + std::to_string(kMaxDepth) + " levels");
   Json json = found.numbers.empty() ? Json::parse(text, nullptr, false)
                                     : Json::parse(without_special_numbers(text, found.numbers), nullptr, false);
-  if (json.is_discarded()) refuse(label, "is no JSON");
+  if (json.is_discarded()) refuse_keras_model(label, "is no JSON");
   return json;
 }
 
@@ -85,6 +86,11 @@ const Json& member(const Json& object, std::string_view key) {
 std::string text_member(const Json& object, std::string_view key) {
   const Json& value = member(object, key);
   return value.is_string() ? value.get<std::string>() : std::string();
+}
+
+double number_member(const Json& object, std::string_view key) {
+  const Json& value = member(object, key);
+  return value.is_number() ? value.get<double>() : 0.0;
 }
 
 bool flag_member(const Json& object, std::string_view key, bool otherwise) {

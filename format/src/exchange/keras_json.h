@@ -14,11 +14,15 @@ using Json = nlohmann::json;
 // `label` names the text in errors: "the model's configuration in model.keras". The numbers that Python writes and JSON
 // lacks (NaN, Infinity) become null. Throws Error{invalid_file}.
 Json parse_keras_json(std::string_view text, const std::string& label);
+// Throws Error{invalid_file}, with what to do about it; `label` is what has the problem.
+[[noreturn]] void refuse_keras_model(const std::string& label, const std::string& problem);
 
 // The member, or null where `object` is no object or has none.
 const Json& member(const Json& object, std::string_view key);
 // Empty where it is no text.
 std::string text_member(const Json& object, std::string_view key);
+// 0 where it is no number.
+double number_member(const Json& object, std::string_view key);
 // `otherwise` where it is no boolean.
 bool flag_member(const Json& object, std::string_view key, bool otherwise);
 

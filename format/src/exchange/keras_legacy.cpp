@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "exchange/keras_path.h"
 #include "holdfast/base/error.h"
 
 namespace holdfast::format {
@@ -10,10 +11,6 @@ namespace {
 
 constexpr const char* kLayerNames = "layer_names";
 constexpr const char* kWeightNames = "weight_names";
-
-[[noreturn]] void refuse(const std::string& label, const std::string& problem) {
-  throw Error(ErrorCode::invalid_file, label + " " + problem + "; save the model again with Keras");
-}
 
 bool is_digits(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
@@ -25,18 +22,10 @@ std::string_view without_output_number(std::string_view weight) {
   return has_number ? weight.substr(0, colon) : weight;
 }
 
-std::string_view last_part(std::string_view path) {
-  return path.substr(path.rfind('/') + 1);
-}
-
-std::string join(const std::string& path, const std::string& part) {
-  return path.empty() ? part : path + "/" + part;
-}
-
-class Reader {
+class LegacyReader {
  public:
-  Reader(Hdf5Tree& tree, const std::string& root, const KerasModel* model, const std::string& label,
-         KerasContent& content)
+  LegacyReader(Hdf5Tree& tree, const std::string& root, const KerasModel* model, const std::string& label,
+               KerasContent& content)
       : tree_(tree), root_(root), model_(model), label_(label), collector_(tree, content) {
     if (model == nullptr) return;
     for (const KerasLayer& layer : model->layers()) layers_.emplace(layer.array_path, &layer);
@@ -44,7 +33,7 @@ class Reader {
 
   void read(const KerasOptimizer& optimizer) {
     for (const LegacyLayer& layer : legacy_layers(tree_, root_, label_)) take_layer(layer);
-    if (const Hdf5Group* group = tree_.find_group(join(root_, kTopLevelWeights))) take_top_level(*group);
+    if (const Hdf5Group* group = tree_.find_group(join_path(root_, kTopLevelWeights))) take_top_level(*group);
     if (const Hdf5Group* group = root_.empty() ? nullptr : tree_.find_group(kOptimizerWeights)) {
       collector_.take_optimizer(paths_of(*group), optimizer, model_);
     }
@@ -55,7 +44,7 @@ class Reader {
  private:
   void require_dataset(const std::string& path) const {
     if (!collector_.has(path)) {
-      refuse(label_, "lists the weight \"" + path + "\", which it does not have, or lists it twice");
+      refuse_keras_model(label_, "lists the weight \"" + path + "\", which it does not have, or lists it twice");
     }
   }
 
@@ -63,9 +52,10 @@ class Reader {
     std::vector<std::string> paths;
     std::set<std::string> once;
     for (const std::string& weight : list_attribute(group.attributes, kWeightNames)) {
-      paths.push_back(join(group.path, weight));
+      paths.push_back(join_path(group.path, weight));
       require_dataset(paths.back());
-      if (!once.insert(paths.back()).second) refuse(label_, "lists the weight \"" + paths.back() + "\" twice");
+      if (!once.insert(paths.back()).second)
+        refuse_keras_model(label_, "lists the weight \"" + paths.back() + "\" twice");
     }
     return paths;
   }
@@ -73,7 +63,7 @@ class Reader {
   void take_layer(const LegacyLayer& layer) {
     const std::vector<std::string> names = array_names(layer);
     for (std::size_t i = 0; i < layer.weights.size(); ++i) {
-      const std::string path = join(join(root_, layer.name), layer.weights[i]);
+      const std::string path = join_path(join_path(root_, layer.name), layer.weights[i]);
       require_dataset(path);
       collector_.take(path, kModelPrefix + names[i]);
     }
@@ -153,7 +143,7 @@ KerasOptimizer legacy_optimizer(const Hdf5Tree& tree, const std::string& label) 
 
 void read_keras_legacy(Hdf5Tree& tree, const std::string& root, const KerasModel* model,
                        const KerasOptimizer& optimizer, const std::string& label, KerasContent& content) {
-  Reader(tree, root, model, label, content).read(optimizer);
+  LegacyReader(tree, root, model, label, content).read(optimizer);
 }
 
 std::string legacy_variable(const std::string& layer, const std::string& weight) {
@@ -173,8 +163,8 @@ std::vector<LegacyLayer> legacy_layers(const Hdf5Tree& tree, const std::string& 
   HOLDFAST_ASSERT(group != nullptr);
   std::vector<LegacyLayer> layers;
   for (const std::string& name : list_attribute(group->attributes, kLayerNames)) {
-    const Hdf5Group* layer = tree.find_group(join(root, name));
-    if (layer == nullptr) refuse(label, "lists the layer \"" + name + "\", which it does not have");
+    const Hdf5Group* layer = tree.find_group(join_path(root, name));
+    if (layer == nullptr) refuse_keras_model(label, "lists the layer \"" + name + "\", which it does not have");
     layers.push_back({name, list_attribute(layer->attributes, kWeightNames)});
   }
   return layers;

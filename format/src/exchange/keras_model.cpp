@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "holdfast/base/error.h"
+#include "exchange/keras_path.h"
 
 namespace holdfast::format {
 namespace {
@@ -22,18 +22,10 @@ const Json& layers_of_class(std::string_view class_name, const Json& options) {
   return layers.is_array() ? layers : nothing;
 }
 
-bool starts_with(std::string_view text, std::string_view prefix) {
-  return text.substr(0, prefix.size()) == prefix;
-}
-
 // A functional model lists operations that are no layers, such as a plain "+", beside its layers.
 bool is_operation(const Json& layer) {
   const std::string module = text_member(layer, "module");
-  return starts_with(module, "keras.src.ops") || starts_with(module, "keras.ops");
-}
-
-std::string join(const std::string& path, const std::string& part) {
-  return path.empty() ? part : path + "/" + part;
+  return module.starts_with("keras.src.ops") || module.starts_with("keras.ops");
 }
 
 class Builder {
@@ -51,8 +43,8 @@ class Builder {
     if (++nesting_ > kMaxNesting) refuse("nests layers deeper than " + std::to_string(kMaxNesting) + " levels");
     KerasLayer layer;
     layer.class_name = class_name;
-    layer.array_path = join(parent.array_path, array_part);
-    layer.weights_path = join(parent.weights_path, weights_part);
+    layer.array_path = join_path(parent.array_path, array_part);
+    layer.weights_path = join_path(parent.weights_path, weights_part);
     count(layer);
     layer.is_trainable = parent.is_trainable && flag_member(options, "trainable", true);
     layer.data_format = text_member(options, "data_format");
@@ -67,9 +59,7 @@ class Builder {
     return layer;
   }
 
-  [[noreturn]] void refuse(const std::string& problem) const {
-    throw Error(ErrorCode::invalid_file, label_ + " " + problem + "; save the model again with Keras");
-  }
+  [[noreturn]] void refuse(const std::string& problem) const { refuse_keras_model(label_, problem); }
 
   // Every layer repeats the names of those that it lies in, and a wrapper can stand for two of its layer: a small text
   // could ask for any amount of memory.
@@ -102,7 +92,7 @@ class Builder {
   bool add_parts(KerasLayer& layer, const Json& options) {
     const std::string& kind = layer.class_name;
     if (kind == "LSTM" || kind == "GRU" || kind == "SimpleRNN") return add_part(layer, kind + "Cell", "cell", options);
-    if (starts_with(kind, "ConvLSTM") && kind != "ConvLSTMCell") {
+    if (kind.starts_with("ConvLSTM") && kind != "ConvLSTMCell") {
       return add_part(layer, "ConvLSTMCell", "cell", options);
     }
     if (kind == "RNN") return add_part(layer, member(options, "cell"), "cell");
@@ -170,7 +160,7 @@ bool is_sequential(const Json& config) {
 
 KerasModel::KerasModel(const Json& config, const std::string& label) {
   if (!config.is_object() || !member(config, "class_name").is_string()) {
-    throw Error(ErrorCode::invalid_file, label + " is no Keras model; save the model again with Keras");
+    refuse_keras_model(label, "is no Keras model");
   }
   root_ = Builder(label).build(config, {}, "", "");
   index(root_);

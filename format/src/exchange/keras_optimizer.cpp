@@ -20,11 +20,6 @@ bool is_integer(DType dtype) {
   return dtype == DType::i64 || dtype == DType::i32 || dtype == DType::u64 || dtype == DType::u32;
 }
 
-double number_member(const Json& object, std::string_view key) {
-  const Json& value = member(object, key);
-  return value.is_number() ? value.get<double>() : 0.0;
-}
-
 std::optional<Layout> layout_of_class(const std::string& kind, const Json& options) {
   if (kind == "SGD") {
     return number_member(options, "momentum") != 0 ? Layout{{{"momentum"}}, {}} : Layout{};

@@ -7,14 +7,14 @@
 namespace holdfast::format {
 namespace {
 
-struct Walk {
+struct ReorderWalk {
   bool is_channels_first = false;             // what the last layer that cares gave out
   std::size_t flattens = 0;                   //
   std::optional<std::size_t> turned_flatten;  // the one whose order is still to be undone
   std::map<std::string, std::size_t> found;
 };
 
-void visit(const KerasLayer& layer, Walk& walk) {
+void visit(const KerasLayer& layer, ReorderWalk& walk) {
   if (layer.class_name == "Flatten") {
     const bool is_turned = walk.is_channels_first && layer.data_format != "channels_first";
     walk.turned_flatten = is_turned ? std::optional(walk.flattens) : std::nullopt;
@@ -53,7 +53,7 @@ float from_bfloat(std::uint16_t bits) {
 }  // namespace
 
 std::map<std::string, std::size_t> variables_behind_flatten(const KerasModel& model) {
-  Walk walk;
+  ReorderWalk walk;
   for (const KerasLayer& layer : model.layers()) visit(layer, walk);
   return std::move(walk.found);
 }

@@ -8,6 +8,7 @@
 
 #include "exchange/keras_legacy.h"
 #include "exchange/keras_model.h"
+#include "exchange/keras_path.h"
 #include "holdfast/base/error.h"
 
 namespace holdfast::format {
@@ -163,10 +164,6 @@ std::vector<Share> shares_of_names(const std::vector<std::string>& weights) {
   return shares;
 }
 
-std::string join(const std::string& path, const std::string& part) {
-  return path.empty() ? part : path + "/" + part;
-}
-
 void set_list(Hdf5Group& group, const std::string& name, std::vector<std::string> texts) {
   std::erase_if(group.attributes, [&](const Hdf5Attribute& attribute) {
     const bool is_part = attribute.name.starts_with(name) && attribute.name.size() > name.size() &&
@@ -203,7 +200,7 @@ void move_datasets(Hdf5Tree& tree, std::map<std::string, std::string> moves, con
 void move_weights(Hdf5Tree& tree, const std::string& root, const std::vector<LegacyLayer>& wrapper,
                   const LegacyLayer& base, const std::vector<Share>& shares, const std::string& label) {
   std::set<std::string> dropped;
-  for (const LegacyLayer& layer : wrapper) dropped.insert(join(root, layer.name));
+  for (const LegacyLayer& layer : wrapper) dropped.insert(join_path(root, layer.name));
   std::erase_if(tree.groups, [&](const Hdf5Group& group) { return is_below(group.path, dropped); });
 
   std::map<std::string, std::string> moves;
@@ -212,10 +209,11 @@ void move_weights(Hdf5Tree& tree, const std::string& root, const std::vector<Leg
     std::vector<std::string> weights;
     for (const std::size_t index : share.weights) {
       weights.push_back(base.weights[index]);
-      moves[join(join(root, base.name), weights.back())] = join(join(root, share.layer), weights.back());
+      moves[join_path(join_path(root, base.name), weights.back())] =
+          join_path(join_path(root, share.layer), weights.back());
     }
     names.push_back(share.layer);
-    tree.groups.push_back({.path = join(root, share.layer), .attributes = {{"weight_names", std::move(weights)}}});
+    tree.groups.push_back({.path = join_path(root, share.layer), .attributes = {{"weight_names", std::move(weights)}}});
   }
   for (Hdf5Group& group : tree.groups) {
     if (group.path == root) set_list(group, "layer_names", names);

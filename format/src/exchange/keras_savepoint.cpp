@@ -43,11 +43,6 @@ const NamedArray& get(const ArraysByName& arrays, const std::string& name) {
               "array \"" + name + "\" is missing, which the model's layers have; give the whole savepoint");
 }
 
-double number_member(const Json& object, std::string_view key) {
-  const Json& value = member(object, key);
-  return value.is_number() ? value.get<double>() : 0.0;
-}
-
 // Adds the optimizer's arrays in Keras's order.
 void add_optimizer(const ArraysByName& savepoint, const Json& metadata, const KerasModel& model,
                    KerasContent& content) {

@@ -4,11 +4,13 @@
 #include <charconv>
 #include <optional>
 
+#include "exchange/keras_path.h"
+
 namespace holdfast::format {
 namespace {
 
-constexpr std::string_view kVariables = "vars";
-constexpr std::string_view kOptimizer = "optimizer";
+constexpr std::string_view kVariablesGroup = "vars";
+constexpr std::string_view kOptimizerGroup = "optimizer";
 
 struct VariablePath {
   std::string owner;  // "layers/dense", empty for the model itself
@@ -25,8 +27,8 @@ std::optional<VariablePath> parse_path(std::string_view path) {
   const std::size_t slash = path.rfind('/');
   if (slash == std::string_view::npos || !is_number(path.substr(slash + 1))) return std::nullopt;
   std::string_view group = path.substr(0, slash);
-  if (group != kVariables && !group.ends_with("/vars")) return std::nullopt;
-  group.remove_suffix(kVariables.size());
+  if (group != kVariablesGroup && !group.ends_with("/vars")) return std::nullopt;
+  group.remove_suffix(kVariablesGroup.size());
   if (!group.empty()) group.remove_suffix(1);
   VariablePath result{.owner = std::string(group), .index = 0};
   std::from_chars(path.data() + slash + 1, path.data() + path.size(), result.index);
@@ -48,13 +50,9 @@ std::string without_lists(std::string_view path) {
   return result;
 }
 
-std::string_view last_part(std::string_view path) {
-  return path.substr(path.rfind('/') + 1);
-}
-
-class Reader {
+class WeightsReader {
  public:
-  Reader(Hdf5Tree& tree, const KerasModel* model, KerasContent& content)
+  WeightsReader(Hdf5Tree& tree, const KerasModel* model, KerasContent& content)
       : tree_(tree), model_(model), collector_(tree, content) {}
 
   void read(const KerasOptimizer& optimizer) {
@@ -63,9 +61,9 @@ class Reader {
       if (const auto path = parse_path(dataset.array.name)) owners[path->owner][path->index] = dataset.array.name;
     }
     for (const auto& [owner, paths] : owners) {
-      if (owner != kOptimizer) take_variables(owner, paths);
+      if (owner != kOptimizerGroup) take_variables(owner, paths);
     }
-    if (const auto found = owners.find(std::string(kOptimizer)); found != owners.end()) {
+    if (const auto found = owners.find(std::string(kOptimizerGroup)); found != owners.end()) {
       std::vector<std::string> paths;
       for (const auto& [index, path] : found->second) paths.push_back(path);
       collector_.take_optimizer(paths, optimizer, model_);
@@ -127,12 +125,12 @@ class Reader {
 
 bool is_keras_weights(const Hdf5Tree& tree) {
   return std::any_of(tree.groups.begin(), tree.groups.end(),
-                     [](const Hdf5Group& group) { return last_part(group.path) == kVariables; });
+                     [](const Hdf5Group& group) { return last_part(group.path) == kVariablesGroup; });
 }
 
 void read_keras_weights(Hdf5Tree& tree, const KerasModel* model, const KerasOptimizer& optimizer,
                         KerasContent& content) {
-  Reader(tree, model, content).read(optimizer);
+  WeightsReader(tree, model, content).read(optimizer);
 }
 
 }  // namespace holdfast::format

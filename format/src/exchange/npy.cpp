@@ -15,28 +15,28 @@
 namespace holdfast::format {
 namespace {
 
-constexpr std::string_view kMagic = "\x93NUMPY";
-constexpr std::size_t kAlignment = 64;
+constexpr std::string_view kNpyMagic = "\x93NUMPY";
+constexpr std::size_t kNpyAlignment = 64;
 
-struct TypeName {
+struct NpyType {
   DType dtype;
   std::string_view name;  // without the order of bytes
 };
 
 // bf16 as ml_dtypes names it.
-constexpr std::array<TypeName, 13> kTypes = {{{DType::f64, "f8"},
-                                              {DType::f32, "f4"},
-                                              {DType::f16, "f2"},
-                                              {DType::bf16, "V2"},
-                                              {DType::i8, "i1"},
-                                              {DType::i16, "i2"},
-                                              {DType::i32, "i4"},
-                                              {DType::i64, "i8"},
-                                              {DType::u8, "u1"},
-                                              {DType::u16, "u2"},
-                                              {DType::u32, "u4"},
-                                              {DType::u64, "u8"},
-                                              {DType::boolean, "b1"}}};
+constexpr std::array<NpyType, 13> kNpyTypes = {{{DType::f64, "f8"},
+                                                {DType::f32, "f4"},
+                                                {DType::f16, "f2"},
+                                                {DType::bf16, "V2"},
+                                                {DType::i8, "i1"},
+                                                {DType::i16, "i2"},
+                                                {DType::i32, "i4"},
+                                                {DType::i64, "i8"},
+                                                {DType::u8, "u1"},
+                                                {DType::u16, "u2"},
+                                                {DType::u32, "u4"},
+                                                {DType::u64, "u8"},
+                                                {DType::boolean, "b1"}}};
 
 // Where in which file, for errors.
 struct Place {
@@ -162,12 +162,11 @@ class DictionaryParser {
     if (name.ends_with('O')) {
       place_.unsupported("of Python objects, which would have to be run to be read; save plain numbers");
     }
-    const auto* found = std::find_if(kTypes.begin(), kTypes.end(), [&](const TypeName& type) {
-      return !name.empty() && type.name == name.substr(1);
-    });
-    const bool is_ordered = found != kTypes.end() && size_bytes(found->dtype) > 1 && found->dtype != DType::bf16;
+    const auto* found = std::find_if(kNpyTypes.begin(), kNpyTypes.end(),
+                                     [&](const NpyType& type) { return !name.empty() && type.name == name.substr(1); });
+    const bool is_ordered = found != kNpyTypes.end() && size_bytes(found->dtype) > 1 && found->dtype != DType::bf16;
     const bool has_order = name.starts_with('<') || name.starts_with('>');
-    if (found == kTypes.end() || (is_ordered ? !has_order : !has_order && !name.starts_with('|'))) {
+    if (found == kNpyTypes.end() || (is_ordered ? !has_order : !has_order && !name.starts_with('|'))) {
       place_.unsupported("of NumPy's type " + shown(name) + ", which Holdfast lacks; convert it before it is saved");
     }
     header.dtype = found->dtype;
@@ -200,7 +199,7 @@ std::vector<std::byte> row_major(std::span<const std::byte> bytes, std::size_t e
 NpyHeader parse_npy_header(const std::string& path, const std::string& array, std::span<const std::byte> bytes) {
   const Place place{path, array};
   ByteCursor cursor(path, "the header of an array", bytes);
-  if (cursor.text(kMagic.size()) != kMagic) place.refuse("does not begin as a .npy file does");
+  if (cursor.text(kNpyMagic.size()) != kNpyMagic) place.refuse("does not begin as a .npy file does");
   const std::uint16_t version = cursor.u16();  // the major number first
   if (version < 1 || version > 3) {
     place.unsupported("in version " + std::to_string(version % 256) + "." + std::to_string(version / 256) +
@@ -233,9 +232,9 @@ NamedArray parse_npy(const std::string& path, const std::string& name, std::vect
 }
 
 std::vector<std::byte> compose_npy_header(const ArrayView& array) {
-  const auto* type =
-      std::find_if(kTypes.begin(), kTypes.end(), [&](const TypeName& entry) { return entry.dtype == array.dtype; });
-  HOLDFAST_ASSERT(type != kTypes.end());
+  const auto* type = std::find_if(kNpyTypes.begin(), kNpyTypes.end(),
+                                  [&](const NpyType& entry) { return entry.dtype == array.dtype; });
+  HOLDFAST_ASSERT(type != kNpyTypes.end());
   std::string shape;
   for (const std::uint64_t extent : array.shape) shape += std::to_string(extent) + ", ";
   // A tuple of one keeps its comma.
@@ -243,12 +242,12 @@ std::vector<std::byte> compose_npy_header(const ArrayView& array) {
   if (array.shape.size() > 1) shape.resize(shape.size() - 2);
   std::string text = "{'descr': '" + std::string(size_bytes(array.dtype) == 1 ? "|" : "<") + std::string(type->name) +
                      "', 'fortran_order': False, 'shape': (" + shape + "), }";
-  const std::size_t prefix = kMagic.size() + 4;
-  const std::size_t total = (prefix + text.size() + 1 + kAlignment - 1) / kAlignment * kAlignment;
+  const std::size_t prefix = kNpyMagic.size() + 4;
+  const std::size_t total = (prefix + text.size() + 1 + kNpyAlignment - 1) / kNpyAlignment * kNpyAlignment;
   text.resize(total - prefix - 1, ' ');
   text += '\n';
   // 32 axes of 20 digits are far from what the 16 bits of version 1.0 count.
-  std::string header(kMagic);
+  std::string header(kNpyMagic);
   header += {'\1', '\0', static_cast<char>(text.size()), static_cast<char>(text.size() >> 8)};
   header += text;
   const auto header_bytes = std::as_bytes(std::span(header));

@@ -12,7 +12,7 @@
 namespace holdfast::format {
 namespace {
 
-constexpr std::string_view kSuffix = ".npy";
+constexpr std::string_view kNpySuffix = ".npy";
 constexpr const char* kMetadataMember = "holdfast.metadata.json";
 
 std::string metadata_of(const std::string& path, const std::vector<std::byte>& bytes) {
@@ -21,15 +21,15 @@ std::string metadata_of(const std::string& path, const std::vector<std::byte>& b
   return text;
 }
 
-ArraySet read_source(ByteSource& source) {
+ArraySet read_npz_from(ByteSource& source) {
   const std::string& path = source.path();
   const ZipReader reader(source);
   ArraySet set;
   for (const ZipEntry& entry : reader.entries()) {
     if (entry.name == kMetadataMember) {
       set.metadata = metadata_of(path, reader.read(entry));
-    } else if (entry.name.ends_with(kSuffix)) {
-      const std::string name = entry.name.substr(0, entry.name.size() - kSuffix.size());
+    } else if (entry.name.ends_with(kNpySuffix)) {
+      const std::string name = entry.name.substr(0, entry.name.size() - kNpySuffix.size());
       set.arrays.push_back(parse_npy(path, name, reader.read(entry)));
     } else {
       refuse_file(path, "has a member " + shown(entry.name) + ", which is no array; remove it from the archive");
@@ -44,12 +44,12 @@ ArraySet read_source(ByteSource& source) {
 
 ArraySet read_npz(FileSystem& files, const std::string& path) {
   FileSource source(files, path);
-  return within_memory(path, [&] { return read_source(source); });
+  return within_memory(path, [&] { return read_npz_from(source); });
 }
 
 ArraySet parse_npz(std::span<const std::byte> bytes, const std::string& name) {
   MemorySource source(name, bytes);
-  return read_source(source);
+  return read_npz_from(source);
 }
 
 void write_npz(FileSystem& files, const std::string& path, std::string_view metadata_json,
@@ -67,7 +67,7 @@ void write_npz(FileSystem& files, const std::string& path, std::string_view meta
   for (const ArrayView& array : sorted) {
     const std::vector<std::byte> header = compose_npy_header(array);
     const std::array<std::span<const std::byte>, 2> pieces = {header, array.bytes};
-    writer.add(array.name + std::string(kSuffix), pieces);
+    writer.add(array.name + std::string(kNpySuffix), pieces);
   }
   writer.commit();
 }

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "exchange/array_checks.h"
+#include "exchange/array_prefixes.h"
 #include "exchange/byte_source.h"
 #include "exchange/pytorch_graph.h"
 #include "exchange/transpose.h"
@@ -17,8 +18,6 @@ namespace holdfast::format {
 namespace {
 
 using Shape = std::vector<std::uint64_t>;
-
-constexpr std::string_view kModel = "model/";
 
 std::string text_of(const Shape& shape) {
   std::string text;
@@ -73,13 +72,13 @@ class Model {
  public:
   explicit Model(const ArraySet& savepoint) {
     for (const NamedArray& array : savepoint.arrays) {
-      if (array.name.starts_with(kModel)) arrays_.emplace(array.name, &array);
+      if (array.name.starts_with(kModelPrefix)) arrays_.emplace(array.name, &array);
     }
   }
 
   // Null when the layer has no such entry.
   const NamedArray* find(const GraphLayer& layer, const std::string& entry) {
-    const auto found = arrays_.find(std::string(kModel) + layer.name + "/" + entry);
+    const auto found = arrays_.find(std::string(kModelPrefix) + layer.name + "/" + entry);
     if (found == arrays_.end()) return nullptr;
     claimed_.insert(found->first);
     return found->second;
@@ -246,9 +245,9 @@ class FromPyTorch : public Exchange {
 };
 
 // Goes through the layers in order, and knows how what flows between them lies in PyTorch.
-class Walk {
+class LayerWalk {
  public:
-  Walk(const ArraySet& savepoint, Exchange& exchange)
+  LayerWalk(const ArraySet& savepoint, Exchange& exchange)
       : graph_(parse_graph(savepoint.metadata)), model_(savepoint), exchange_(exchange) {}
 
   void run() {
@@ -437,7 +436,7 @@ class Walk {
 ArraySet to_pytorch(const ArraySet& savepoint) {
   check_arrays("a PyTorch state dict", views(savepoint.arrays));
   ToPyTorch exchange;
-  Walk(savepoint, exchange).run();
+  LayerWalk(savepoint, exchange).run();
   return exchange.take();
 }
 
@@ -445,7 +444,7 @@ ArraySet from_pytorch(const ArraySet& state_dict, const ArraySet& like) {
   check_arrays("a savepoint from a PyTorch state dict", views(state_dict.arrays));
   check_arrays("a savepoint like this one", views(like.arrays));
   FromPyTorch exchange(state_dict);
-  Walk(like, exchange).run();
+  LayerWalk(like, exchange).run();
   exchange.require_all_taken();
   return {.arrays = exchange.take(), .metadata = like.metadata};
 }

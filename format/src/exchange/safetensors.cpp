@@ -22,7 +22,7 @@ std::map<std::string, std::string> metadata_for(std::string_view metadata_json) 
   return {{std::string(kSafetensorsHoldfastKey), std::string(metadata_json)}};
 }
 
-ArraySet read_source(ByteSource& source) {
+ArraySet read_safetensors_from(ByteSource& source) {
   const SafetensorsFile file(source);
   ArraySet set{.arrays = {}, .metadata = file.metadata()};
   for (const SafetensorsEntry& entry : file.entries()) {
@@ -46,12 +46,12 @@ std::string compose_header(const std::string& path, std::string_view metadata_js
 
 ArraySet read_safetensors(FileSystem& files, const std::string& path) {
   FileSource source(files, path);
-  return within_memory(path, [&] { return read_source(source); });
+  return within_memory(path, [&] { return read_safetensors_from(source); });
 }
 
 ArraySet parse_safetensors(std::span<const std::byte> bytes, const std::string& name) {
   MemorySource source(name, bytes);
-  return read_source(source);
+  return read_safetensors_from(source);
 }
 
 void write_safetensors(FileSystem& files, const std::string& path, std::string_view metadata_json,

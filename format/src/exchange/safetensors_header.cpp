@@ -15,31 +15,31 @@ namespace {
 
 using Json = nlohmann::json;
 
-struct TypeName {
+struct SafetensorsType {
   DType dtype;
   std::string_view name;
 };
 
 // In the order of the safetensors library, from the last to the first.
-constexpr std::array<TypeName, 13> kTypes = {{{DType::u64, "U64"},
-                                              {DType::i64, "I64"},
-                                              {DType::f64, "F64"},
-                                              {DType::f32, "F32"},
-                                              {DType::u32, "U32"},
-                                              {DType::i32, "I32"},
-                                              {DType::bf16, "BF16"},
-                                              {DType::f16, "F16"},
-                                              {DType::u16, "U16"},
-                                              {DType::i16, "I16"},
-                                              {DType::i8, "I8"},
-                                              {DType::u8, "U8"},
-                                              {DType::boolean, "BOOL"}}};
+constexpr std::array<SafetensorsType, 13> kSafetensorsTypes = {{{DType::u64, "U64"},
+                                                                {DType::i64, "I64"},
+                                                                {DType::f64, "F64"},
+                                                                {DType::f32, "F32"},
+                                                                {DType::u32, "U32"},
+                                                                {DType::i32, "I32"},
+                                                                {DType::bf16, "BF16"},
+                                                                {DType::f16, "F16"},
+                                                                {DType::u16, "U16"},
+                                                                {DType::i16, "I16"},
+                                                                {DType::i8, "I8"},
+                                                                {DType::u8, "U8"},
+                                                                {DType::boolean, "BOOL"}}};
 
 std::size_t rank_of(DType dtype) {
-  const auto* found =
-      std::find_if(kTypes.begin(), kTypes.end(), [&](const TypeName& type) { return type.dtype == dtype; });
-  HOLDFAST_ASSERT(found != kTypes.end());
-  return static_cast<std::size_t>(found - kTypes.begin());
+  const auto* found = std::find_if(kSafetensorsTypes.begin(), kSafetensorsTypes.end(),
+                                   [&](const SafetensorsType& type) { return type.dtype == dtype; });
+  HOLDFAST_ASSERT(found != kSafetensorsTypes.end());
+  return static_cast<std::size_t>(found - kSafetensorsTypes.begin());
 }
 
 // Takes the events of the JSON parser, so that no tree of a stranger's JSON is ever built. It returns false, which ends
@@ -162,9 +162,9 @@ class HeaderEvents : public nlohmann::json_sax<Json> {
   }
 
   bool take_dtype(const std::string& name) {
-    const auto* found =
-        std::find_if(kTypes.begin(), kTypes.end(), [&](const TypeName& type) { return type.name == name; });
-    if (found == kTypes.end()) {
+    const auto* found = std::find_if(kSafetensorsTypes.begin(), kSafetensorsTypes.end(),
+                                     [&](const SafetensorsType& type) { return type.name == name; });
+    if (found == kSafetensorsTypes.end()) {
       throw Error(ErrorCode::unsupported, path_ + " has array " + shown(header_.entries.back().name) + " of type " +
                                               shown(name) + ", which Holdfast lacks; convert it before it is saved");
     }
@@ -217,7 +217,7 @@ void check_places(const std::string& path, const std::vector<SafetensorsEntry>& 
   }
 }
 
-std::string join(std::span<const std::uint64_t> numbers) {
+std::string joined_by_commas(std::span<const std::uint64_t> numbers) {
   std::string text;
   for (const std::uint64_t number : numbers) text += (text.empty() ? "" : ",") + std::to_string(number);
   return text;
@@ -252,9 +252,9 @@ std::string compose_safetensors_header(const std::map<std::string, std::string>&
   std::uint64_t offset = 0;
   for (const ArrayView& array : arrays) {
     const std::uint64_t end = offset + array.bytes.size();
-    json += (json.empty() ? "" : ",") + quote(array.name) + R"(:{"dtype":)" + quote(kTypes[rank_of(array.dtype)].name) +
-            R"(,"shape":[)" + join(array.shape) + R"(],"data_offsets":[)" + std::to_string(offset) + "," +
-            std::to_string(end) + "]}";
+    json += (json.empty() ? "" : ",") + quote(array.name) + R"(:{"dtype":)" +
+            quote(kSafetensorsTypes[rank_of(array.dtype)].name) + R"(,"shape":[)" + joined_by_commas(array.shape) +
+            R"(],"data_offsets":[)" + std::to_string(offset) + "," + std::to_string(end) + "]}";
     offset = end;
   }
   return "{" + json + "}";

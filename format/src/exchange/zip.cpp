@@ -9,7 +9,7 @@
 namespace holdfast::format {
 namespace {
 
-constexpr std::size_t kMaxNameBytes = 0xFFFF;
+constexpr std::size_t kMaxMemberNameBytes = 0xFFFF;
 
 std::string problem_of_parts(std::string_view name) {
   while (true) {
@@ -25,7 +25,7 @@ std::string problem_of_parts(std::string_view name) {
 }  // namespace
 
 std::string problem_of_member_name(const std::string& name) {
-  if (name.size() > kMaxNameBytes) return "is longer than " + std::to_string(kMaxNameBytes) + " bytes";
+  if (name.size() > kMaxMemberNameBytes) return "is longer than " + std::to_string(kMaxMemberNameBytes) + " bytes";
   if (!is_utf8(name)) return "is not UTF-8 text";
   if (name.find('\\') != std::string::npos) return "holds a backslash";
   if (name.starts_with('/')) return "is an absolute path";

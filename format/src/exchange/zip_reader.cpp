@@ -12,7 +12,7 @@
 namespace holdfast::format {
 namespace {
 
-constexpr std::uint64_t kPieceBytes = std::uint64_t{1} << 20;
+constexpr std::uint64_t kStoredPieceBytes = std::uint64_t{1} << 20;
 constexpr std::size_t kMaxCommentBytes = 0xFFFF;
 
 // More than this is taken only from an archive that holds at least a hundredth of it.
@@ -21,7 +21,7 @@ constexpr std::uint64_t kMaxRatio = 100;
 // Deflate turns no byte into more than 1032.
 constexpr std::uint64_t kMaxDeflateRatio = 1032;
 
-constexpr const char* kDamaged = "; use another copy of it";
+constexpr const char* kUseAnotherCopy = "; use another copy of it";
 
 bool is_bomb(std::uint64_t bytes, std::uint64_t stored_bytes) {
   return bytes > kFreeBytes && bytes / kMaxRatio > stored_bytes;
@@ -81,7 +81,7 @@ class Parser {
 
  private:
   [[noreturn]] void damaged(const std::string& problem) const {
-    refuse_file(path_, "is damaged: " + problem + kDamaged);
+    refuse_file(path_, "is damaged: " + problem + kUseAnotherCopy);
   }
   void require(bool condition, const char* problem) const {
     if (!condition) damaged(problem);
@@ -116,7 +116,7 @@ class Parser {
         return read_end(cursor, size - left);
       }
     }
-    refuse_file(path_, std::string("is no ZIP archive, or its end is cut off") + kDamaged);
+    refuse_file(path_, std::string("is no ZIP archive, or its end is cut off") + kUseAnotherCopy);
   }
 
   bool comment_fits(std::span<const std::byte> end) const {
@@ -338,16 +338,16 @@ class Parser {
 
 void read_deflated(ByteSource& source, const ZipEntry& entry, std::span<std::byte> out) {
   Inflater inflater(out);
-  std::vector<std::byte> piece(std::min(entry.stored_bytes, kPieceBytes));
+  std::vector<std::byte> piece(std::min(entry.stored_bytes, kStoredPieceBytes));
   bool is_good = true;
   for (std::uint64_t done = 0; done < entry.stored_bytes && is_good; done += piece.size()) {
-    piece.resize(std::min(entry.stored_bytes - done, kPieceBytes));
+    piece.resize(std::min(entry.stored_bytes - done, kStoredPieceBytes));
     source.read(entry.data_offset + done, piece);
     is_good = inflater.feed(piece);
   }
   if (is_good && inflater.is_complete()) return;
   refuse_file(source.path(), "is damaged: its member " + shown(entry.name) + " does not decompress to its " +
-                                 std::to_string(entry.size_bytes) + " bytes" + kDamaged);
+                                 std::to_string(entry.size_bytes) + " bytes" + kUseAnotherCopy);
 }
 
 }  // namespace
@@ -362,7 +362,8 @@ std::vector<std::byte> ZipReader::read(const ZipEntry& entry) const {
     source_.read(entry.data_offset, bytes);
   }
   if (crc_of(bytes) != entry.crc) {
-    refuse_file(source_.path(), "is damaged: its member " + shown(entry.name) + " does not have its CRC-32" + kDamaged);
+    refuse_file(source_.path(),
+                "is damaged: its member " + shown(entry.name) + " does not have its CRC-32" + kUseAnotherCopy);
   }
   return bytes;
 }

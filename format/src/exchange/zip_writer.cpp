@@ -15,7 +15,7 @@ constexpr std::uint16_t kTime = 0;
 constexpr std::uint16_t kDate = (1 << 5) | 1;
 // Made on Unix by version 4.5; an ordinary file that everybody may read and its owner write.
 constexpr std::uint16_t kMadeBy = (3 << 8) | 45;
-constexpr std::uint32_t kAttributes = std::uint32_t{0100644} << 16;
+constexpr std::uint32_t kFileAttributes = std::uint32_t{0100644} << 16;
 
 // Version of the format that a reader needs.
 constexpr std::uint16_t kVersion = 20;
@@ -130,7 +130,7 @@ std::vector<std::byte> ZipWriter::directory() const {
     record.u32(zip::kDirectoryEntry).u16(kMadeBy).u16(wide.is_used() ? kVersion64 : kVersion);
     record.u16(flags_of(member.name)).u16(zip::kStored).u16(kTime).u16(kDate).u32(member.crc);
     record.u32(stored).u32(size).u16(member.name.size()).u16(wide.extra_bytes()).u16(0).u16(0).u16(0);
-    record.u32(kAttributes).u32(offset).text(member.name);
+    record.u32(kFileAttributes).u32(offset).text(member.name);
     const std::vector<std::byte> bytes = record.take();
     directory.insert(directory.end(), bytes.begin(), bytes.end());
     wide.append_to(directory);

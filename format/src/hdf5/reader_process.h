@@ -20,7 +20,7 @@ struct ReaderExit {
   int signal = 0;  // 0 when none did
 };
 
-class ReaderProcess : public ByteSource {
+class ReaderProcess : public RecordSource {
  public:
   // Starts `program` with `arguments` (without its own name). It finds the file's memory under descriptor 3 and the
   // pipe under 1, an empty environment, no signal handlers and nothing else open. Throws Error{input_output,

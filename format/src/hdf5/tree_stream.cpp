@@ -16,13 +16,14 @@ namespace {
 enum class Record : std::uint8_t { group = 1, dataset = 2, elements = 3, finished = 4, refused = 5, text = 6 };
 enum class Value : std::uint8_t { text = 0, texts = 1, numbers = 2 };
 
-constexpr std::array kDTypes = {DType::f64, DType::f32, DType::f16, DType::bf16, DType::i8,  DType::i16,    DType::i32,
-                                DType::i64, DType::u8,  DType::u16, DType::u32,  DType::u64, DType::boolean};
+constexpr std::array kDTypesByCode = {DType::f64, DType::f32, DType::f16,    DType::bf16, DType::i8,
+                                      DType::i16, DType::i32, DType::i64,    DType::u8,   DType::u16,
+                                      DType::u32, DType::u64, DType::boolean};
 constexpr std::array kCodes = {ErrorCode::invalid_file, ErrorCode::out_of_memory, ErrorCode::unsupported,
                                ErrorCode::unavailable};
 
 // What is received at once.
-constexpr std::uint64_t kPieceBytes = std::uint64_t{4} << 20;
+constexpr std::uint64_t kReceivedBytes = std::uint64_t{4} << 20;
 
 class PayloadWriter {
  public:
@@ -36,8 +37,8 @@ class PayloadWriter {
   void write_bytes(std::span<const std::byte> bytes) { bytes_.insert(bytes_.end(), bytes.begin(), bytes.end()); }
 
   void write_numbers_head(const NamedArray& array) {
-    const auto* dtype = std::find(kDTypes.begin(), kDTypes.end(), array.dtype);
-    write_u8(static_cast<std::uint8_t>(dtype - kDTypes.begin()));
+    const auto* dtype = std::find(kDTypesByCode.begin(), kDTypesByCode.end(), array.dtype);
+    write_u8(static_cast<std::uint8_t>(dtype - kDTypesByCode.begin()));
     write_u8(static_cast<std::uint8_t>(array.shape.size()));
     for (const std::uint64_t extent : array.shape) write_u64(extent);
   }
@@ -76,7 +77,7 @@ class PayloadWriter {
   throw Error(ErrorCode::invalid_file, "the program that reads HDF5 files was made to send nonsense (" + problem + ")");
 }
 
-void require(bool condition, const std::string& problem) {
+void require_record(bool condition, const std::string& problem) {
   if (!condition) refuse_records(problem);
 }
 
@@ -90,7 +91,7 @@ class PayloadReader {
   explicit PayloadReader(std::span<const std::byte> bytes) : rest_(bytes) {}
 
   std::span<const std::byte> read_bytes(std::uint64_t count) {
-    require(count <= rest_.size(), "a record is shorter than its content");
+    require_record(count <= rest_.size(), "a record is shorter than its content");
     const std::span<const std::byte> bytes = rest_.first(count);
     rest_ = rest_.subspan(count);
     return bytes;
@@ -105,18 +106,18 @@ class PayloadReader {
   }
   std::string read_text() {
     std::string text = read_raw_text();
-    require(is_utf8(text), "a text is not UTF-8");
+    require_record(is_utf8(text), "a text is not UTF-8");
     return text;
   }
 
   // Type and shape; `bytes` is what they take.
   NamedArray read_numbers_head(std::uint64_t& bytes) {
     const std::uint8_t dtype = read_u8();
-    require(dtype < kDTypes.size(), "an element type does not exist");
-    NamedArray array{"", kDTypes[dtype], std::vector<std::uint64_t>(read_u8()), {}};
-    require(array.shape.size() <= kMaxAxes, "a shape has too many axes");
+    require_record(dtype < kDTypesByCode.size(), "an element type does not exist");
+    NamedArray array{"", kDTypesByCode[dtype], std::vector<std::uint64_t>(read_u8()), {}};
+    require_record(array.shape.size() <= kMaxAxes, "a shape has too many axes");
     for (std::uint64_t& extent : array.shape) extent = read_u64();
-    require(multiply_shape(array.shape, size_bytes(array.dtype), bytes), "a shape is larger than 64 bits count");
+    require_record(multiply_shape(array.shape, size_bytes(array.dtype), bytes), "a shape is larger than 64 bits count");
     return array;
   }
 
@@ -125,15 +126,15 @@ class PayloadReader {
     std::vector<Hdf5Attribute> attributes;
     for (std::uint32_t i = 0; i < count; ++i) {
       std::string name = read_text();
-      require(!name.empty(), "an attribute has no name");
-      require(attributes.empty() || attributes.back().name < name, "attributes are not sorted");
+      require_record(!name.empty(), "an attribute has no name");
+      require_record(attributes.empty() || attributes.back().name < name, "attributes are not sorted");
       attributes.push_back({std::move(name), {}});
       read_value(attributes.back());
     }
     return attributes;
   }
 
-  void require_end() const { require(rest_.empty(), "a record is longer than its content"); }
+  void require_end() const { require_record(rest_.empty(), "a record is longer than its content"); }
 
  private:
   std::uint64_t read_integer(std::size_t size) {
@@ -170,7 +171,8 @@ class PayloadReader {
     NamedArray array = read_numbers_head(bytes);
     const std::span<const std::byte> elements = read_bytes(bytes);
     array.bytes.assign(elements.begin(), elements.end());
-    require(array.dtype != DType::boolean || are_truth_values(elements), "a truth value is neither true nor false");
+    require_record(array.dtype != DType::boolean || are_truth_values(elements),
+                   "a truth value is neither true nor false");
     return array;
   }
 
@@ -179,7 +181,7 @@ class PayloadReader {
 
 class TreeDecoder {
  public:
-  TreeDecoder(ByteSource& source, std::uint64_t file_bytes, const TreeLimits& limits)
+  TreeDecoder(RecordSource& source, std::uint64_t file_bytes, const TreeLimits& limits)
       : source_(source),
         file_bytes_(file_bytes),
         max_objects_(limits.max_objects),
@@ -188,8 +190,8 @@ class TreeDecoder {
 
   Hdf5Tree decode() {
     while (decode_record()) continue;
-    require(missing_elements_ == 0, "elements are missing");
-    require(!tree_.groups.empty(), "there is no root");
+    require_record(missing_elements_ == 0, "elements are missing");
+    require_record(!tree_.groups.empty(), "there is no root");
     return std::move(tree_);
   }
 
@@ -205,7 +207,7 @@ class TreeDecoder {
       decode_elements(bytes);
       return true;
     }
-    require(kind == Record::refused || missing_elements_ == 0, "elements are missing");
+    require_record(kind == Record::refused || missing_elements_ == 0, "elements are missing");
     const std::vector<std::byte> payload = read_payload(bytes);
     return decode_payload(kind, PayloadReader(payload));
   }
@@ -233,7 +235,7 @@ class TreeDecoder {
   }
 
   std::vector<std::byte> read_payload(std::uint64_t bytes) {
-    require(bytes <= room_for_heads_, "names, attributes and texts are larger than the file can hold");
+    require_record(bytes <= room_for_heads_, "names, attributes and texts are larger than the file can hold");
     room_for_heads_ -= bytes;
     std::vector<std::byte> payload(bytes);
     source_.read(payload);
@@ -243,11 +245,11 @@ class TreeDecoder {
   void decode_group(PayloadReader& payload) {
     Hdf5Group group{payload.read_text(), {}};
     if (tree_.groups.empty()) {
-      require(group.path.empty(), "the root does not come first");
+      require_record(group.path.empty(), "the root does not come first");
     } else {
       check_path(group.path);
-      require(tree_.groups.back().path < group.path, "groups are not sorted");
-      require(tree_.datasets.empty() && tree_.texts.empty(), "a group follows a dataset");
+      require_record(tree_.groups.back().path < group.path, "groups are not sorted");
+      require_record(tree_.datasets.empty() && tree_.texts.empty(), "a group follows a dataset");
     }
     group.attributes = payload.read_attributes();
     payload.require_end();
@@ -257,15 +259,15 @@ class TreeDecoder {
   void decode_dataset(PayloadReader& payload) {
     const std::string path = payload.read_text();
     check_path(path);
-    require(tree_.datasets.empty() || tree_.datasets.back().array.name < path, "datasets are not sorted");
-    require(tree_.texts.empty(), "a dataset follows a text");
-    require(tree_.find_group(path) == nullptr, "a dataset is a group, too");
+    require_record(tree_.datasets.empty() || tree_.datasets.back().array.name < path, "datasets are not sorted");
+    require_record(tree_.texts.empty(), "a dataset follows a text");
+    require_record(tree_.find_group(path) == nullptr, "a dataset is a group, too");
     std::uint64_t bytes = 0;
     Hdf5Dataset dataset{payload.read_numbers_head(bytes), {}};
     dataset.array.name = path;
     dataset.attributes = payload.read_attributes();
     payload.require_end();
-    require(bytes <= room_for_elements_, "datasets are larger than the file can hold");
+    require_record(bytes <= room_for_elements_, "datasets are larger than the file can hold");
     room_for_elements_ -= bytes;
     missing_elements_ = bytes;
     // Without this the vector would double and copy; where compression claims more, that is the price.
@@ -276,9 +278,9 @@ class TreeDecoder {
   void decode_text(PayloadReader& payload) {
     Hdf5Text text{payload.read_text(), {}, {}};
     check_path(text.path);
-    require(tree_.texts.empty() || tree_.texts.back().path < text.path, "texts are not sorted");
+    require_record(tree_.texts.empty() || tree_.texts.back().path < text.path, "texts are not sorted");
     const bool is_new = tree_.find_group(text.path) == nullptr && tree_.find_dataset(text.path) == nullptr;
-    require(is_new, "a text is a group or an array, too");
+    require_record(is_new, "a text is a group or an array, too");
     text.text = payload.read_text();
     text.attributes = payload.read_attributes();
     payload.require_end();
@@ -287,37 +289,37 @@ class TreeDecoder {
 
   // Memory is taken as the elements come: who claims them has to send them.
   void decode_elements(std::uint64_t bytes) {
-    require(bytes > 0 && bytes <= missing_elements_, "more elements come than were announced");
+    require_record(bytes > 0 && bytes <= missing_elements_, "more elements come than were announced");
     const bool are_truths = tree_.datasets.back().array.dtype == DType::boolean;
     std::vector<std::byte>& elements = tree_.datasets.back().array.bytes;
     missing_elements_ -= bytes;
     while (bytes > 0) {
       const std::size_t known = elements.size();
-      const std::uint64_t count = std::min(bytes, kPieceBytes);
+      const std::uint64_t count = std::min(bytes, kReceivedBytes);
       elements.resize(known + count);
       const std::span<std::byte> piece = std::span(elements).subspan(known);
       source_.read(piece);
-      require(!are_truths || are_truth_values(piece), "a truth value is neither true nor false");
+      require_record(!are_truths || are_truth_values(piece), "a truth value is neither true nor false");
       bytes -= count;
     }
   }
 
   void check_path(const std::string& path) const {
     const std::size_t objects = tree_.groups.size() + tree_.datasets.size() + tree_.texts.size();
-    require(objects < max_objects_, "there are too many objects");
-    require(problem_of_path(path).empty(), "a path is not valid");
+    require_record(objects < max_objects_, "there are too many objects");
+    require_record(problem_of_path(path).empty(), "a path is not valid");
     const std::size_t slash = path.rfind('/');
     const std::string_view parent = slash == std::string::npos ? "" : std::string_view(path).substr(0, slash);
-    require(tree_.find_group(parent) != nullptr, "a path leads through no group");
+    require_record(tree_.find_group(parent) != nullptr, "a path leads through no group");
   }
 
   [[noreturn]] static void decode_refusal(PayloadReader& payload) {
     const std::uint8_t code = payload.read_u8();
-    require(code < kCodes.size(), "an error has an unknown code");
+    require_record(code < kCodes.size(), "an error has an unknown code");
     throw Error(kCodes[code], printable(payload.read_raw_text()));
   }
 
-  ByteSource& source_;
+  RecordSource& source_;
   std::uint64_t file_bytes_;
   std::uint64_t max_objects_;
   std::uint64_t room_for_elements_;
@@ -338,7 +340,7 @@ std::uint64_t max_head_bytes(std::uint64_t file_bytes) {
   return 4 * std::min(file_bytes, std::numeric_limits<std::uint64_t>::max() / 8) + (std::uint64_t{1} << 20);
 }
 
-Hdf5Tree decode_tree(ByteSource& source, std::uint64_t file_bytes, const TreeLimits& limits) {
+Hdf5Tree decode_tree(RecordSource& source, std::uint64_t file_bytes, const TreeLimits& limits) {
   return TreeDecoder(source, file_bytes, limits).decode();
 }
 

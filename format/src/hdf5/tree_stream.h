@@ -47,9 +47,9 @@ std::uint64_t max_declared_bytes(std::uint64_t file_bytes, const TreeLimits& lim
 std::uint64_t max_head_bytes(std::uint64_t file_bytes);
 
 // Where records come from.
-class ByteSource {
+class RecordSource {
  public:
-  virtual ~ByteSource() = default;
+  virtual ~RecordSource() = default;
   // Fills `out`, or throws.
   virtual void read(std::span<std::byte> out) = 0;
 };
@@ -58,7 +58,7 @@ class ByteSource {
 // memory than limits of TreeLimits and the file's size allow, whatever the records claim. Throws what the source
 // throws, the error that was refused with (invalid_file, out_of_memory, unsupported or unavailable; its text
 // printable), and Error{invalid_file} for records that break a rule.
-Hdf5Tree decode_tree(ByteSource& source, std::uint64_t file_bytes, const TreeLimits& limits);
+Hdf5Tree decode_tree(RecordSource& source, std::uint64_t file_bytes, const TreeLimits& limits);
 
 // Writes records.
 class TreeEncoder : public TreeSink {

@@ -284,7 +284,7 @@ bool StepRunner::corrupt(FaultPoint point, std::int64_t step, const std::functio
         floats.on_host.push_back(array);
         continue;
       }
-      Copy& copy = copies.emplace_back(array, std::vector<float>(array.size()));
+      Copy& copy = copies.emplace_back(Copy{.original = array, .values = std::vector<float>(array.size())});
       memory().copy_to_host(array, copy.values);
       floats.on_host.emplace_back(copy.values);
     }

@@ -50,8 +50,6 @@ std::vector<float> drawn(std::size_t floats, std::uint64_t salt) {
   return values;
 }
 
-}  // namespace
-
 // Aligned to 16 bytes and not, with a rest behind the last four and without; with as many leaves as each kernel takes.
 TEST_F(CudaCollectiveStreamTest, GivesTheHostsBits) {
   CudaCollectiveStream stream(0, training);
@@ -132,4 +130,5 @@ TEST_F(CudaCollectiveStreamTest, BeginsWhenTrainingIsDone) {
   EXPECT_EQ(std::memcmp(found.data(), expected.data(), kFloats * sizeof(float)), 0);
 }
 
+}  // namespace
 }  // namespace holdfast

@@ -8,7 +8,7 @@ namespace {
 using Values = std::vector<float>;
 
 // Samples of whole vectors and of others, shorter and longer than what a warp draws for.
-const std::vector<compute::DropoutShape> kShapes = {
+const std::vector<compute::DropoutShape> kDropoutShapes = {
     {.samples = 1, .elements = 1, .rate = 0.5F},         {.samples = 3, .elements = 5, .rate = 0.5F},
     {.samples = 128, .elements = 84, .rate = 0.25F},     {.samples = 7, .elements = 512, .rate = 0.1F},
     {.samples = 5, .elements = 513, .rate = 0.5F},       {.samples = 2048, .elements = 300, .rate = 0.5F},
@@ -40,7 +40,7 @@ class DeviceDropout : public GpuTest {
 
 TEST_F(DeviceDropout, HasTheBitsOfTheHost) {
   const compute::Draws draws = {.seed = 0x0123456789abcdef, .step = 1234567890123, .first_sample = 9876543210};
-  for (compute::DropoutShape shape : kShapes) {
+  for (compute::DropoutShape shape : kDropoutShapes) {
     shape.sequences_per_step = 1000;
     shape.sequence = 17;
     EXPECT_EQ(bit_differences(on_host(shape, draws), on_device(shape, draws)), "")

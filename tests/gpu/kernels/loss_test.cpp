@@ -37,18 +37,18 @@ void PrintTo(const LossCase& test_case, std::ostream* stream) {
   *stream << test_case.name;
 }
 
-struct BatchSize {
+struct LossBatchSize {
   std::int64_t samples;
   std::int64_t outputs;
 };
 
-void PrintTo(const BatchSize& size, std::ostream* stream) {
+void PrintTo(const LossBatchSize& size, std::ostream* stream) {
   *stream << size.samples << "x" << size.outputs;
 }
 
 // A warp and a block a row, one row and more rows than the largest grid has blocks, whole and broken multiples.
-const std::vector<BatchSize> kSizes = {{1, 1},    {1, 2},     {3, 10},   {128, 10},  {2048, 10},  {257, 33},
-                                       {5, 1000}, {64, 1024}, {7, 1025}, {3, 50257}, {10000, 37}, {1100, 1031}};
+const std::vector<LossBatchSize> kLossSizes = {{1, 1},    {1, 2},     {3, 10},   {128, 10},  {2048, 10},  {257, 33},
+                                               {5, 1000}, {64, 1024}, {7, 1025}, {3, 50257}, {10000, 37}, {1100, 1031}};
 
 class DeviceLossTest : public GpuTest {
  protected:
@@ -92,10 +92,10 @@ class DeviceLossTest : public GpuTest {
   }
 };
 
-class EveryDeviceLoss : public DeviceLossTest, public testing::WithParamInterface<std::tuple<LossCase, BatchSize>> {
+class EveryDeviceLoss : public DeviceLossTest, public testing::WithParamInterface<std::tuple<LossCase, LossBatchSize>> {
  protected:
   const Loss& loss() const { return *std::get<0>(GetParam()).loss; }
-  BatchSize size() const { return std::get<1>(GetParam()); }
+  LossBatchSize size() const { return std::get<1>(GetParam()); }
 
   Values outputs() const {
     Values values = random_values(1, static_cast<std::size_t>(size().samples * size().outputs));
@@ -180,8 +180,9 @@ const std::vector<LossCase> kLosses = {
     {"mean_squared_error", std::make_shared<MeanSquaredError>(), LossCase::Outputs::scores, LossCase::Targets::shares}};
 
 INSTANTIATE_TEST_SUITE_P(Losses, EveryDeviceLoss,
-                         testing::Combine(testing::ValuesIn(kLosses), testing::ValuesIn(kSizes)), [](const auto& test) {
-                           const BatchSize size = std::get<1>(test.param);
+                         testing::Combine(testing::ValuesIn(kLosses), testing::ValuesIn(kLossSizes)),
+                         [](const auto& test) {
+                           const LossBatchSize size = std::get<1>(test.param);
                            return std::get<0>(test.param).name + "_" + std::to_string(size.samples) + "_" +
                                   std::to_string(size.outputs);
                          });

@@ -1,7 +1,6 @@
 #include "holdfast/nn/metric.h"
 
 #include <cmath>
-#include <limits>
 
 #include "gpu/support/gpu_test.h"
 #include "holdfast/core/random.h"
@@ -9,14 +8,12 @@
 #include "holdfast/nn/categorical_accuracy.h"
 #include "holdfast/nn/mean_absolute_error.h"
 #include "holdfast/nn/sparse_categorical_accuracy.h"
+#include "support/special_floats.h"
 
 namespace holdfast {
 namespace {
 
 using Values = std::vector<float>;
-
-constexpr float kNotANumber = std::numeric_limits<float>::quiet_NaN();
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 class DeviceMetric : public GpuTest {
  protected:
@@ -39,17 +36,17 @@ class DeviceMetric : public GpuTest {
   }
 };
 
-struct BatchSize {
+struct MetricBatchSize {
   std::size_t samples;
   std::size_t outputs;
 };
 
 // A warp and a block a row, one row and more rows than the largest grid has warps.
-const std::vector<BatchSize> kSizes = {{1, 1},    {1, 2},     {3, 10},   {128, 10}, {257, 33},
-                                       {5, 1000}, {64, 1024}, {7, 1025}, {8200, 3}};
+const std::vector<MetricBatchSize> kMetricSizes = {{1, 1},    {1, 2},     {3, 10},   {128, 10}, {257, 33},
+                                                   {5, 1000}, {64, 1024}, {7, 1025}, {8200, 3}};
 
 TEST_F(DeviceMetric, SparseCategoricalAccuracyIsThatOfTheHost) {
-  for (const BatchSize size : kSizes) {
+  for (const MetricBatchSize size : kMetricSizes) {
     const Values outputs = random_values(1, size.samples * size.outputs);
     Values labels(size.samples);
     for (std::size_t sample = 0; sample < size.samples; ++sample) {
@@ -64,7 +61,7 @@ TEST_F(DeviceMetric, SparseCategoricalAccuracyIsThatOfTheHost) {
 }
 
 TEST_F(DeviceMetric, CategoricalAccuracyIsThatOfTheHost) {
-  for (const BatchSize size : kSizes) {
+  for (const MetricBatchSize size : kMetricSizes) {
     const Values outputs = random_values(1, size.samples * size.outputs);
     Values targets = random_values(2, size.samples * size.outputs);
     std::copy_n(outputs.begin(), outputs.size() / 2, targets.begin());
@@ -76,10 +73,10 @@ TEST_F(DeviceMetric, CategoricalAccuracyIsThatOfTheHost) {
 TEST_F(DeviceMetric, CategoricalAccuracyTakesTheFirstOfEqualsAndNoNotANumberBehindIt) {
   const std::vector<Values> rows = {{1, 1, 0},
                                     {0, 1, 1},
-                                    {kNotANumber, 1, 2},
-                                    {0, kNotANumber, 2},
-                                    {0, 2, kNotANumber},
-                                    {kNotANumber, kNotANumber, kNotANumber},
+                                    {kNaN, 1, 2},
+                                    {0, kNaN, 2},
+                                    {0, 2, kNaN},
+                                    {kNaN, kNaN, kNaN},
                                     {-kInfinity, -kInfinity, -kInfinity},
                                     {-kInfinity, kInfinity, kInfinity}};
   for (const Values& row : rows) {
@@ -88,7 +85,7 @@ TEST_F(DeviceMetric, CategoricalAccuracyTakesTheFirstOfEqualsAndNoNotANumberBehi
 }
 
 TEST_F(DeviceMetric, BinaryAccuracyIsThatOfTheHost) {
-  for (const BatchSize size : kSizes) {
+  for (const MetricBatchSize size : kMetricSizes) {
     const Values outputs = random_values(1, size.samples * size.outputs);
     Values targets = random_values(2, outputs.size());
     for (float& target : targets) target = target > 0 ? 1 : 0;
@@ -99,7 +96,7 @@ TEST_F(DeviceMetric, BinaryAccuracyIsThatOfTheHost) {
 
 // The sums in double differ in their order, by far less than one rounding to float.
 TEST_F(DeviceMetric, MeanAbsoluteErrorIsThatOfTheHost) {
-  for (const BatchSize size : kSizes) {
+  for (const MetricBatchSize size : kMetricSizes) {
     const Values outputs = random_values(1, size.samples * size.outputs);
     const Values targets = random_values(2, outputs.size());
     const auto samples = static_cast<std::int64_t>(size.samples);

@@ -13,7 +13,7 @@ namespace {
 using Values = std::vector<float>;
 
 // Whole vectors, blocks and grids, and what is left of them.
-const std::vector<std::size_t> kSizes = {1, 3, 4, 5, 255, 1024, 1025, 4099, 100'003};
+const std::vector<std::size_t> kOptimizerSizes = {1, 3, 4, 5, 255, 1024, 1025, 4099, 100'003};
 constexpr std::int64_t kSteps = 5;
 
 class DeviceOptimizer : public GpuTest {
@@ -49,7 +49,7 @@ TEST_F(DeviceOptimizer, GivesTheBitsOfTheHost) {
       std::make_shared<Adam>(AdamOptions{.learning_rate = 0.01F}),
       std::make_shared<AdamW>(AdamWOptions{.learning_rate = 0.01F, .weight_decay = 0.1F})};
   for (const auto& optimizer : optimizers) {
-    for (const std::size_t size : kSizes) {
+    for (const std::size_t size : kOptimizerSizes) {
       for (const std::size_t padding : {0, 1}) expect_bits_of_the_host(*optimizer, size, padding);
     }
   }
@@ -78,7 +78,7 @@ TEST_F(DeviceOptimizer, TakesAnEmptyRange) {
 TEST_F(DeviceOptimizer, MovesAveragesAsTheHostDoes) {
   constexpr float kMomentum = 0.99F;
   constexpr float kCount = 96;
-  for (const std::size_t size : kSizes) {
+  for (const std::size_t size : kOptimizerSizes) {
     const Values sums = random_values(1, size);
     Values expected = random_values(2, size);
     const DeviceArray moving = upload(expected);

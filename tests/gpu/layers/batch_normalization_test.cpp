@@ -5,14 +5,14 @@ namespace {
 
 using DeviceBatchNormalization = LayerTest;
 
-const std::vector<BatchNormalizationShape> kShapes = {{.rows = 40, .channels = 3, .epsilon = 1e-3F},
-                                                      {.rows = 2, .channels = 1, .epsilon = 1e-3F},
-                                                      {.rows = 128, .channels = 500, .epsilon = 1e-3F},
-                                                      {.rows = 100352, .channels = 6, .epsilon = 1e-3F},
-                                                      {.rows = 12544, .channels = 64, .epsilon = 1e-5F}};
+const std::vector<BatchNormalizationShape> kNormalizationShapes = {{.rows = 40, .channels = 3, .epsilon = 1e-3F},
+                                                                   {.rows = 2, .channels = 1, .epsilon = 1e-3F},
+                                                                   {.rows = 128, .channels = 500, .epsilon = 1e-3F},
+                                                                   {.rows = 100352, .channels = 6, .epsilon = 1e-3F},
+                                                                   {.rows = 12544, .channels = 64, .epsilon = 1e-5F}};
 
 TEST_F(DeviceBatchNormalization, GivesTheHostsNumbers) {
-  for (const BatchNormalizationShape& shape : kShapes) {
+  for (const BatchNormalizationShape& shape : kNormalizationShapes) {
     const Use use = {.training = true, .input_gradient = true};
     const std::int64_t count = shape.rows * shape.channels;
     const Floats input = values(1, count), gradient = values(2, count), gamma = values(3, shape.channels),

@@ -46,9 +46,9 @@ class DeviceDense : public LayerTest, public testing::WithParamInterface<Precisi
   }
 };
 
-const std::vector<DenseShape> kShapes = {{3, 5, 7},     {1, 1, 1},      {4, 33, 9},       {128, 784, 10},
-                                         {128, 300, 1}, {31, 13, 17},   {2048, 500, 300}, {64, 4000, 2000},
-                                         {5000, 3, 2},  {1, 8000, 4000}};
+const std::vector<DenseShape> kDenseShapes = {{3, 5, 7},     {1, 1, 1},      {4, 33, 9},       {128, 784, 10},
+                                              {128, 300, 1}, {31, 13, 17},   {2048, 500, 300}, {64, 4000, 2000},
+                                              {5000, 3, 2},  {1, 8000, 4000}};
 
 std::string text(const DenseShape& shape) {
   return "[" + std::to_string(shape.rows) + ", " + std::to_string(shape.inputs) + "] x [" +
@@ -56,7 +56,7 @@ std::string text(const DenseShape& shape) {
 }
 
 TEST_P(DeviceDense, GivesTheHostsNumbers) {
-  for (const DenseShape& shape : kShapes) {
+  for (const DenseShape& shape : kDenseShapes) {
     const Arrays expected = on_host(shape);
 
     const Arrays actual = on_device(shape);
@@ -69,7 +69,7 @@ TEST_P(DeviceDense, GivesTheHostsNumbers) {
 }
 
 TEST_P(DeviceDense, GivesTheSameBitsEachTime) {
-  for (const DenseShape& shape : kShapes) {
+  for (const DenseShape& shape : kDenseShapes) {
     const Arrays first = on_device(shape), second = on_device(shape);
 
     EXPECT_EQ(bit_differences(first.output, second.output), "") << text(shape);

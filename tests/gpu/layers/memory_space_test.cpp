@@ -9,7 +9,7 @@ namespace holdfast {
 namespace {
 
 // Below, at and above the pieces that copies go through, and more than the ring of them holds.
-const std::vector<std::int64_t> kSizes = {1, 1000, 1 << 20, (1 << 20) + 1, (5 << 20) + 7};
+const std::vector<std::int64_t> kArraySizes = {1, 1000, 1 << 20, (1 << 20) + 1, (5 << 20) + 7};
 
 using DeviceMemory = LayerTest;
 
@@ -23,14 +23,14 @@ TEST_F(DeviceMemory, HoldsZerosAtFirst) {
 }
 
 TEST_F(DeviceMemory, GivesBackWhatItWasGiven) {
-  for (const std::int64_t size : kSizes) {
+  for (const std::int64_t size : kArraySizes) {
     const Floats content = values(1, size);
     EXPECT_EQ(bit_differences(content, upload(content).values()), "") << size;
   }
 }
 
 TEST_F(DeviceMemory, CopiesFromMemoryThatChangesAtOnce) {
-  for (const std::int64_t size : kSizes) {
+  for (const std::int64_t size : kArraySizes) {
     const Floats content = values(1, size);
     Floats changing = content;
     const DeviceArray array = output(size);

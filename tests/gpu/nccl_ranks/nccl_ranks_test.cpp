@@ -156,8 +156,6 @@ bool have_no_device(const std::vector<int>& codes) {
   return std::count(codes.begin(), codes.end(), kNoDevice) == static_cast<std::ptrdiff_t>(codes.size());
 }
 
-}  // namespace
-
 TEST_F(NcclRanks, AddInTheOrderOfTheShardTree) {
   for (const int ranks : {2, 3}) {
     const std::vector<int> codes = run(ranks, [&](Communicator& host) {
@@ -225,4 +223,5 @@ TEST_F(NcclRanks, SurviveTheDeathOfAPeer) {
   EXPECT_EQ(codes, (std::vector<int>{kPassed, -1}));
 }
 
+}  // namespace
 }  // namespace holdfast

@@ -14,6 +14,7 @@
 
 #include "holdfast/base/error.h"
 #include "support/temporary_folder.h"
+#include "support/text_bytes.h"
 
 namespace holdfast {
 namespace {
@@ -84,10 +85,6 @@ class FailingCalls : public SystemCalls {
     return true;
   }
 };
-
-std::span<const std::byte> bytes_of(const std::string& text) {
-  return std::as_bytes(std::span(text));
-}
 
 std::optional<Error> error_of(const std::function<void()>& action) {
   try {

@@ -3,29 +3,16 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <utility>
 
 #include "holdfast/base/error.h"
 #include "holdfast/base/file_system.h"
 #include "support/temporary_folder.h"
+#include "support/text_bytes.h"
+#include "support/thrown.h"
 
 namespace holdfast {
 namespace {
-
-std::span<const std::byte> bytes_of(const std::string& text) {
-  return std::as_bytes(std::span(text));
-}
-
-ErrorCode code_thrown_by(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.code();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return ErrorCode::unsupported;
-}
 
 class WatchedFileSystem : public testing::Test {
  protected:

@@ -9,6 +9,7 @@
 #include "holdfast/base/temporary_files.h"
 #include "holdfast/base/whole_file.h"
 #include "support/memory_file_system.h"
+#include "support/text_bytes.h"
 
 namespace holdfast {
 namespace {
@@ -18,10 +19,6 @@ using ::testing::Property;
 using ::testing::StartsWith;
 using ::testing::Throws;
 using ::testing::ThrowsMessage;
-
-std::span<const std::byte> bytes_of(std::string_view text) {
-  return std::as_bytes(std::span(text));
-}
 
 // Of the content "headtail!".
 void write_new(FileSystem& files) {

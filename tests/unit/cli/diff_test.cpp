@@ -3,10 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <limits>
-
 #include "exit_code.h"
 #include "holdfast/format/exchange/npz.h"
+#include "support/special_floats.h"
 #include "unit/cli/support/command_test.h"
 
 namespace holdfast::cli {
@@ -14,8 +13,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using Diff = testing::CommandTest;
-
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
 TEST_F(Diff, IsNoneBetweenTheSameArraysInFilesOfTwoKinds) {
   const std::vector<float> values = {1, kNaN};

@@ -3,10 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "exit_code.h"
+#include "support/special_floats.h"
 #include "unit/cli/support/command_test.h"
 
 namespace holdfast::cli {
@@ -14,9 +14,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using Stats = testing::CommandTest;
-
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 TEST_F(Stats, ShowWhatTheValuesLookLike) {
   write("/d/a.h5", {{"bad", {2}, {kNaN, kInfinity}}, {"good", {4}, {0, 1, 3, 4}}});

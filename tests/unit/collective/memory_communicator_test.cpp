@@ -15,6 +15,7 @@
 #include "holdfast/base/error.h"
 #include "holdfast/core/random.h"
 #include "support/rank_threads.h"
+#include "unit/collective/support/bits.h"
 
 namespace holdfast {
 namespace {
@@ -28,12 +29,6 @@ Deadline soon() {
 void fill_shard(int round, int shard, std::span<float> values) {
   Random random(static_cast<std::uint64_t>(round), Purpose::user, 0, static_cast<std::uint64_t>(shard));
   for (float& value : values) value = random.normal() * std::exp2(static_cast<float>(random.below(24)));
-}
-
-std::vector<std::uint32_t> bits(std::span<const float> values) {
-  std::vector<std::uint32_t> bits(values.size());
-  std::memcpy(bits.data(), values.data(), values.size_bytes());
-  return bits;
 }
 
 MemoryCommunicatorShape shape_of(int rank, const ShardDeal& deal, std::size_t floats) {

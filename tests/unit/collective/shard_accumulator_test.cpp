@@ -10,6 +10,7 @@
 
 #include "collective/memory/memory_communicator.h"
 #include "holdfast/core/random.h"
+#include "unit/collective/support/bits.h"
 
 namespace holdfast {
 namespace {
@@ -23,12 +24,6 @@ std::vector<float> shard_values(int shard) {
   std::vector<float> values(kFloats);
   for (float& value : values) value = random.normal() * std::exp2(static_cast<float>(random.below(24)));
   return values;
-}
-
-std::vector<std::uint32_t> bits(std::span<const float> values) {
-  std::vector<std::uint32_t> bits;
-  for (const float value : values) bits.push_back(std::bit_cast<std::uint32_t>(value));
-  return bits;
 }
 
 struct Slots {

@@ -19,10 +19,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using Values = std::vector<float>;
 
-void add_noise(Sample sample, Random& random) {
-  sample.features[0] += random.uniform();
-}
-
 // What a batch held, with copies in place of views.
 struct Seen {
   std::int64_t epoch = 0;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "holdfast/base/error.h"
+#include "unit/data/support/numbers.h"
 
 namespace holdfast {
 namespace {
@@ -21,7 +22,7 @@ using testing::IsEmpty;
 using Values = std::vector<float>;
 
 // Samples 0, 1, 2, ... whose feature is their number and whose target ten times it.
-Dataset numbers(std::int64_t count) {
+Dataset tenfold_targets(std::int64_t count) {
   Tensor features{Shape{count, 1}};
   Tensor targets{Shape{count}};
   for (std::int64_t i = 0; i < count; ++i) {
@@ -54,9 +55,6 @@ void expect_refused(const Function& function, const std::string& reason) {
   }
 }
 
-void add_noise(Sample sample, Random& random) {
-  sample.features[0] += random.uniform();
-}
 void keep(Sample, Random&) {}
 
 TEST(FromTensors, GivesFeaturesAndTargetsOfEachSample) {
@@ -79,16 +77,18 @@ TEST(FromTensors, NeedsTheSameFirstAxis) {
 }
 
 TEST(Dataset, MapsSamplesInPlace) {
-  const Dataset dataset = numbers(3).map([](Sample sample, Random&) { sample.features[0] += sample.targets[0]; });
+  const Dataset dataset =
+      tenfold_targets(3).map([](Sample sample, Random&) { sample.features[0] += sample.targets[0]; });
 
   EXPECT_THAT(features_of(dataset), ElementsAre(0, 11, 22));
 }
 
 TEST(Dataset, MapsToAnotherShape) {
-  const Dataset dataset = numbers(2).map(Shape{2, 1}, [](std::span<const float> in, std::span<float> out, Random&) {
-    out[0] = in[0];
-    out[1] = -in[0];
-  });
+  const Dataset dataset =
+      tenfold_targets(2).map(Shape{2, 1}, [](std::span<const float> in, std::span<float> out, Random&) {
+        out[0] = in[0];
+        out[1] = -in[0];
+      });
 
   EXPECT_EQ(dataset.feature_shape(), (Shape{2, 1}));
   EXPECT_EQ(dataset.target_shape(), Shape{});
@@ -100,13 +100,13 @@ TEST(Dataset, ChainsMapsOfDifferentShapes) {
     std::fill(out.begin(), out.end(), in[0] + 1);
   };
   const Dataset dataset =
-      numbers(2).map(Shape{3}, repeat_first).map(Shape{2}, repeat_first).map(Shape{1}, repeat_first);
+      tenfold_targets(2).map(Shape{3}, repeat_first).map(Shape{2}, repeat_first).map(Shape{1}, repeat_first);
 
   EXPECT_THAT(features_of(dataset), ElementsAre(3, 4));
 }
 
 TEST(Dataset, DrawsTheSameForTheSameSeedEpochAndPosition) {
-  const Dataset dataset = numbers(20).map(add_noise);
+  const Dataset dataset = tenfold_targets(20).map(add_noise);
 
   EXPECT_EQ(features_of(dataset, 1, 2), features_of(dataset, 1, 2));
   EXPECT_NE(features_of(dataset, 1, 2), features_of(dataset, 2, 2));
@@ -133,8 +133,8 @@ TEST(Dataset, DrawsAnotherNoiseInEachMap) {
 }
 
 TEST(Dataset, BindsDrawsBeforeAShuffleToTheSample) {
-  const Values in_order = features_of(numbers(50).map(add_noise));
-  Values shuffled = features_of(numbers(50).map(add_noise).shuffle());
+  const Values in_order = features_of(tenfold_targets(50).map(add_noise));
+  Values shuffled = features_of(tenfold_targets(50).map(add_noise).shuffle());
 
   std::sort(shuffled.begin(), shuffled.end());  // noise is below 1: the order of the numbers
 
@@ -142,7 +142,7 @@ TEST(Dataset, BindsDrawsBeforeAShuffleToTheSample) {
 }
 
 TEST(Dataset, PassesOnWhatAMapThrows) {
-  const Dataset dataset = numbers(3).map([](Sample sample, Random&) {
+  const Dataset dataset = tenfold_targets(3).map([](Sample sample, Random&) {
     if (sample.features[0] == 2) throw std::runtime_error("sample 2 is odd");
   });
   Values features(1);
@@ -153,23 +153,23 @@ TEST(Dataset, PassesOnWhatAMapThrows) {
 }
 
 TEST(Dataset, TakesAndSkips) {
-  EXPECT_THAT(features_of(numbers(5).take(2)), ElementsAre(0, 1));
-  EXPECT_THAT(features_of(numbers(5).skip(3)), ElementsAre(3, 4));
-  EXPECT_THAT(features_of(numbers(9).skip(2).take(3).skip(1)), ElementsAre(3, 4));
+  EXPECT_THAT(features_of(tenfold_targets(5).take(2)), ElementsAre(0, 1));
+  EXPECT_THAT(features_of(tenfold_targets(5).skip(3)), ElementsAre(3, 4));
+  EXPECT_THAT(features_of(tenfold_targets(9).skip(2).take(3).skip(1)), ElementsAre(3, 4));
 }
 
 TEST(Dataset, TakesAndSkipsNoMoreThanThereIs) {
-  EXPECT_THAT(features_of(numbers(2).take(7)), ElementsAre(0, 1));
-  EXPECT_THAT(features_of(numbers(2).skip(7)), IsEmpty());
-  EXPECT_THAT(features_of(numbers(2).take(0)), IsEmpty());
+  EXPECT_THAT(features_of(tenfold_targets(2).take(7)), ElementsAre(0, 1));
+  EXPECT_THAT(features_of(tenfold_targets(2).skip(7)), IsEmpty());
+  EXPECT_THAT(features_of(tenfold_targets(2).take(0)), IsEmpty());
 }
 
 TEST(Dataset, RepeatsItsSamples) {
-  EXPECT_THAT(features_of(numbers(2).repeat(3)), ElementsAre(0, 1, 0, 1, 0, 1));
+  EXPECT_THAT(features_of(tenfold_targets(2).repeat(3)), ElementsAre(0, 1, 0, 1, 0, 1));
 }
 
 TEST(Dataset, GivesEachRepetitionTheOrderOfAnEpochOfItsOwn) {
-  const Dataset shuffled = numbers(30).shuffle();
+  const Dataset shuffled = tenfold_targets(30).shuffle();
 
   const Values repeated = features_of(shuffled.repeat(2), 1, 3);
 
@@ -178,31 +178,31 @@ TEST(Dataset, GivesEachRepetitionTheOrderOfAnEpochOfItsOwn) {
 }
 
 TEST(Dataset, OfNoSamplesTakesEveryStage) {
-  const Dataset empty = numbers(0).map(keep).shuffle().shuffle(3).take(1).skip(1).repeat(2).batch(4);
+  const Dataset empty = tenfold_targets(0).map(keep).shuffle().shuffle(3).take(1).skip(1).repeat(2).batch(4);
 
   EXPECT_EQ(empty.size(), 0);
   EXPECT_EQ(empty.batches(), 0);
 }
 
 TEST(Dataset, CountsItsBatches) {
-  EXPECT_EQ(numbers(10).batches(), 0);
-  EXPECT_EQ(numbers(10).batch_size(), 0);
-  EXPECT_EQ(numbers(10).batch(4).batch_size(), 4);
-  EXPECT_EQ(numbers(10).batch(4).batches(), 3);
-  EXPECT_EQ(numbers(10).batch(5).batches(), 2);
-  EXPECT_EQ(numbers(10).batch(100).batches(), 1);
-  EXPECT_EQ(numbers(10).batch(4, {.drop_remainder = true}).batches(), 2);
-  EXPECT_EQ(numbers(10).batch(100, {.drop_remainder = true}).batches(), 0);
+  EXPECT_EQ(tenfold_targets(10).batches(), 0);
+  EXPECT_EQ(tenfold_targets(10).batch_size(), 0);
+  EXPECT_EQ(tenfold_targets(10).batch(4).batch_size(), 4);
+  EXPECT_EQ(tenfold_targets(10).batch(4).batches(), 3);
+  EXPECT_EQ(tenfold_targets(10).batch(5).batches(), 2);
+  EXPECT_EQ(tenfold_targets(10).batch(100).batches(), 1);
+  EXPECT_EQ(tenfold_targets(10).batch(4, {.drop_remainder = true}).batches(), 2);
+  EXPECT_EQ(tenfold_targets(10).batch(100, {.drop_remainder = true}).batches(), 0);
 }
 
 TEST(Dataset, RemembersItsPrefetchDepth) {
-  EXPECT_EQ(numbers(3).prefetch_depth(), 0);
-  EXPECT_EQ(numbers(3).batch(2).prefetch(4).prefetch_depth(), 4);
-  EXPECT_EQ(numbers(3).prefetch(4).batch(2).batch_size(), 2);
+  EXPECT_EQ(tenfold_targets(3).prefetch_depth(), 0);
+  EXPECT_EQ(tenfold_targets(3).batch(2).prefetch(4).prefetch_depth(), 4);
+  EXPECT_EQ(tenfold_targets(3).prefetch(4).batch(2).batch_size(), 2);
 }
 
 TEST(Dataset, RefusesStagesBehindBatchAndPrefetch) {
-  const Dataset batched = numbers(4).batch(2);
+  const Dataset batched = tenfold_targets(4).batch(2);
   const auto identity = [](std::span<const float>, std::span<float>, Random&) {};
 
   expect_refused([&] { batched.map(keep); }, "map() stands behind batch()");
@@ -211,30 +211,30 @@ TEST(Dataset, RefusesStagesBehindBatchAndPrefetch) {
   expect_refused([&] { batched.take(1); }, "take() stands behind batch()");
   expect_refused([&] { batched.skip(1); }, "skip() stands behind batch()");
   expect_refused([&] { batched.repeat(1); }, "repeat() stands behind batch()");
-  expect_refused([&] { numbers(4).prefetch(0).map(keep); }, "map() stands behind prefetch()");
-  expect_refused([&] { numbers(4).keep_on_device().map(keep); }, "map() stands behind keep_on_device()");
+  expect_refused([&] { tenfold_targets(4).prefetch(0).map(keep); }, "map() stands behind prefetch()");
+  expect_refused([&] { tenfold_targets(4).keep_on_device().map(keep); }, "map() stands behind keep_on_device()");
   expect_refused([&] { batched.batch(2); }, "batch() is given twice");
   expect_refused([&] { batched.prefetch(1).prefetch(1); }, "prefetch() is given twice");
 }
 
 TEST(Dataset, RefusesNumbersThatCannotWork) {
-  expect_refused([] { numbers(4).take(-1); }, "take()");
-  expect_refused([] { numbers(4).skip(-1); }, "skip()");
-  expect_refused([] { numbers(4).repeat(0); }, "repeat()");
-  expect_refused([] { numbers(4).repeat(std::numeric_limits<std::int64_t>::max()); }, "repeat()");
-  expect_refused([] { numbers(4).shuffle(0); }, "shuffle()");
-  expect_refused([] { numbers(4).shuffle(-5); }, "shuffle()");
-  expect_refused([] { numbers(4).batch(0); }, "batch()");
-  expect_refused([] { numbers(4).prefetch(-1); }, "prefetch()");
+  expect_refused([] { tenfold_targets(4).take(-1); }, "take()");
+  expect_refused([] { tenfold_targets(4).skip(-1); }, "skip()");
+  expect_refused([] { tenfold_targets(4).repeat(0); }, "repeat()");
+  expect_refused([] { tenfold_targets(4).repeat(std::numeric_limits<std::int64_t>::max()); }, "repeat()");
+  expect_refused([] { tenfold_targets(4).shuffle(0); }, "shuffle()");
+  expect_refused([] { tenfold_targets(4).shuffle(-5); }, "shuffle()");
+  expect_refused([] { tenfold_targets(4).batch(0); }, "batch()");
+  expect_refused([] { tenfold_targets(4).prefetch(-1); }, "prefetch()");
 }
 
 TEST(Dataset, RefusesAnEmptyFunction) {
-  expect_refused([] { numbers(4).map(Dataset::MapFunction()); }, "empty function");
-  expect_refused([] { numbers(4).map(Shape{1}, Dataset::FeatureFunction()); }, "empty function");
+  expect_refused([] { tenfold_targets(4).map(Dataset::MapFunction()); }, "empty function");
+  expect_refused([] { tenfold_targets(4).map(Shape{1}, Dataset::FeatureFunction()); }, "empty function");
 }
 
 TEST(Dataset, RefusesToLoadWhatIsNotThere) {
-  const Dataset dataset = numbers(4);
+  const Dataset dataset = tenfold_targets(4);
   Values one(1);
   Values two(2);
 
@@ -246,7 +246,7 @@ TEST(Dataset, RefusesToLoadWhatIsNotThere) {
 }
 
 TEST(Dataset, IsNotChangedByStagesBehindIt) {
-  const Dataset source = numbers(4);
+  const Dataset source = tenfold_targets(4);
 
   const Dataset other = source.skip(1).batch(2).prefetch(1);
 
@@ -256,7 +256,7 @@ TEST(Dataset, IsNotChangedByStagesBehindIt) {
 }
 
 TEST(Dataset, LoadsTheSameFromSeveralThreads) {
-  const Dataset dataset = numbers(200).shuffle(64).map(add_noise).shuffle();
+  const Dataset dataset = tenfold_targets(200).shuffle(64).map(add_noise).shuffle();
   // Two passes over different epochs, so that threads also compete for the orders that the shuffles keep.
   const std::vector<Values> expected = {features_of(dataset, 1, 0), features_of(dataset, 1, 1)};
 
@@ -272,7 +272,8 @@ TEST(Dataset, LoadsTheSameFromSeveralThreads) {
 }
 
 TEST(DatasetDescription, ListsStagesShapesAndSizes) {
-  const Dataset dataset = numbers(10).skip(1).shuffle(4).map(keep, "keep").repeat(2).batch(4, {.drop_remainder = true});
+  const Dataset dataset =
+      tenfold_targets(10).skip(1).shuffle(4).map(keep, "keep").repeat(2).batch(4, {.drop_remainder = true});
 
   const nlohmann::json description = nlohmann::json::parse(dataset.description());
 
@@ -291,40 +292,41 @@ TEST(DatasetDescription, ListsStagesShapesAndSizes) {
 }
 
 TEST(DatasetDescription, IsTheSameForTheSameData) {
-  EXPECT_EQ(numbers(4).shuffle().batch(2).description(), numbers(4).shuffle().batch(2).description());
+  EXPECT_EQ(tenfold_targets(4).shuffle().batch(2).description(), tenfold_targets(4).shuffle().batch(2).description());
 }
 
 TEST(DatasetDescription, DiffersWithEverythingThatBitsDependOn) {
-  const std::string description = numbers(4).description();
+  const std::string description = tenfold_targets(4).description();
 
   EXPECT_NE(from_tensors(Tensor(Shape{4, 1}, {0, 1, 2, 4}), Tensor(Shape{4}, {0, 10, 20, 30})).description(),
             description);
   EXPECT_NE(from_tensors(Tensor(Shape{4, 1}, {0, 1, 2, 3}), Tensor(Shape{4}, {0, 10, 20, 31})).description(),
             description);
   EXPECT_NE(from_tensors(Tensor(Shape{4}, {0, 1, 2, 3}), Tensor(Shape{4}, {0, 10, 20, 30})).description(), description);
-  EXPECT_NE(numbers(4).shuffle().description(), description);
-  EXPECT_NE(numbers(4).batch(2).description(), description);
-  EXPECT_NE(numbers(4).batch(2).description(), numbers(4).batch(2, {.drop_remainder = true}).description());
-  EXPECT_NE(numbers(4).map(keep, "a").description(), numbers(4).map(keep, "b").description());
+  EXPECT_NE(tenfold_targets(4).shuffle().description(), description);
+  EXPECT_NE(tenfold_targets(4).batch(2).description(), description);
+  EXPECT_NE(tenfold_targets(4).batch(2).description(),
+            tenfold_targets(4).batch(2, {.drop_remainder = true}).description());
+  EXPECT_NE(tenfold_targets(4).map(keep, "a").description(), tenfold_targets(4).map(keep, "b").description());
 }
 
 TEST(DatasetDescription, DoesNotDependOnHowFarBatchesAreLoadedAheadNorOnWhereSamplesAreKept) {
-  EXPECT_EQ(numbers(4).batch(2).description(), numbers(4).batch(2).prefetch(3).description());
-  EXPECT_EQ(numbers(4).batch(2).description(), numbers(4).keep_on_device().batch(2).description());
+  EXPECT_EQ(tenfold_targets(4).batch(2).description(), tenfold_targets(4).batch(2).prefetch(3).description());
+  EXPECT_EQ(tenfold_targets(4).batch(2).description(), tenfold_targets(4).keep_on_device().batch(2).description());
 }
 
 TEST(DatasetOnADevice, NeedsSamplesThatStayAsTheyAre) {
-  expect_refused([] { numbers(4).map(keep).shuffle().keep_on_device(); }, "stands behind map()");
-  expect_refused([] { numbers(4).keep_on_device().batch(2).keep_on_device(); }, "given twice");
+  expect_refused([] { tenfold_targets(4).map(keep).shuffle().keep_on_device(); }, "stands behind map()");
+  expect_refused([] { tenfold_targets(4).keep_on_device().batch(2).keep_on_device(); }, "given twice");
 
-  EXPECT_TRUE(numbers(4).shuffle().take(3).repeat(2).batch(2).keep_on_device().is_kept_on_device());
-  EXPECT_TRUE(numbers(0).keep_on_device().is_kept_on_device());
-  EXPECT_FALSE(numbers(4).batch(2).is_kept_on_device());
+  EXPECT_TRUE(tenfold_targets(4).shuffle().take(3).repeat(2).batch(2).keep_on_device().is_kept_on_device());
+  EXPECT_TRUE(tenfold_targets(0).keep_on_device().is_kept_on_device());
+  EXPECT_FALSE(tenfold_targets(4).batch(2).is_kept_on_device());
 }
 
 TEST(DatasetDescription, OfAWholeShuffleIsOneHoweverItWasAskedFor) {
-  EXPECT_EQ(numbers(4).shuffle().description(), numbers(4).shuffle(4).description());
-  EXPECT_EQ(numbers(4).shuffle().description(), numbers(4).shuffle(10'000).description());
+  EXPECT_EQ(tenfold_targets(4).shuffle().description(), tenfold_targets(4).shuffle(4).description());
+  EXPECT_EQ(tenfold_targets(4).shuffle().description(), tenfold_targets(4).shuffle(10'000).description());
 }
 
 }  // namespace

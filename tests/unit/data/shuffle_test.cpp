@@ -14,7 +14,7 @@ namespace {
 
 using Order = std::vector<int>;
 
-Dataset numbers(std::int64_t count) {
+Dataset counted_samples(std::int64_t count) {
   Tensor features{Shape{count}};
   std::iota(features.values().begin(), features.values().end(), 0.0F);
   Tensor targets = features;
@@ -44,12 +44,12 @@ bool is_permutation_of(std::span<const int> order, int first) {
 
 TEST(Shuffle, PermutesTheSamples) {
   for (const std::int64_t count : {1, 2, 3, 64, 1000}) {
-    EXPECT_TRUE(is_permutation_of(order_of(numbers(count).shuffle(), 1, 0), 0)) << count;
+    EXPECT_TRUE(is_permutation_of(order_of(counted_samples(count).shuffle(), 1, 0), 0)) << count;
   }
 }
 
 TEST(Shuffle, IsAFunctionOfSeedAndEpoch) {
-  const Dataset dataset = numbers(100).shuffle();
+  const Dataset dataset = counted_samples(100).shuffle();
   const Order order = order_of(dataset, 1, 2);
 
   // Others in between push the order out of what the stage keeps.
@@ -57,11 +57,11 @@ TEST(Shuffle, IsAFunctionOfSeedAndEpoch) {
   EXPECT_NE(order_of(dataset, 2, 2), order);
   EXPECT_NE(order_of(dataset, 2, 1), order);
   EXPECT_EQ(order_of(dataset, 1, 2), order);
-  EXPECT_EQ(order_of(numbers(100).shuffle(), 1, 2), order);
+  EXPECT_EQ(order_of(counted_samples(100).shuffle(), 1, 2), order);
 }
 
 TEST(Shuffle, CanBeReadAtAnyPosition) {
-  const Dataset dataset = numbers(50).shuffle(8);
+  const Dataset dataset = counted_samples(50).shuffle(8);
   const Order order = order_of(dataset, 4, 1);
 
   for (const std::int64_t position : {49, 0, 25, 7, 8, 48}) {
@@ -73,7 +73,7 @@ TEST(Shuffle, CanBeReadAtAnyPosition) {
 }
 
 TEST(Shuffle, KeepsSamplesInTheirWindow) {
-  const Order order = order_of(numbers(22).shuffle(8), 1, 0);
+  const Order order = order_of(counted_samples(22).shuffle(8), 1, 0);
 
   EXPECT_TRUE(is_permutation_of(std::span(order).subspan(0, 8), 0));
   EXPECT_TRUE(is_permutation_of(std::span(order).subspan(8, 8), 8));
@@ -81,7 +81,7 @@ TEST(Shuffle, KeepsSamplesInTheirWindow) {
 }
 
 TEST(Shuffle, OrdersEachWindowInItsOwnWay) {
-  const Order order = order_of(numbers(128).shuffle(64), 1, 0);
+  const Order order = order_of(counted_samples(128).shuffle(64), 1, 0);
   Order second(order.begin() + 64, order.end());
 
   for (int& sample : second) sample -= 64;
@@ -90,19 +90,19 @@ TEST(Shuffle, OrdersEachWindowInItsOwnWay) {
 }
 
 TEST(Shuffle, WithAWindowOfOneKeepsTheOrder) {
-  const Order order = order_of(numbers(10).shuffle(1), 1, 0);
+  const Order order = order_of(counted_samples(10).shuffle(1), 1, 0);
 
   EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
 }
 
 TEST(Shuffle, WithALargeWindowIsTheWholePermutation) {
-  EXPECT_EQ(order_of(numbers(30).shuffle(30), 1, 0), order_of(numbers(30).shuffle(), 1, 0));
-  EXPECT_EQ(order_of(numbers(30).shuffle(10'000), 1, 0), order_of(numbers(30).shuffle(), 1, 0));
+  EXPECT_EQ(order_of(counted_samples(30).shuffle(30), 1, 0), order_of(counted_samples(30).shuffle(), 1, 0));
+  EXPECT_EQ(order_of(counted_samples(30).shuffle(10'000), 1, 0), order_of(counted_samples(30).shuffle(), 1, 0));
 }
 
 TEST(Shuffle, BehindAnotherOneDrawsOnItsOwn) {
-  const Order first = order_of(numbers(40).shuffle(), 1, 0);
-  const Order both = order_of(numbers(40).shuffle().shuffle(), 1, 0);
+  const Order first = order_of(counted_samples(40).shuffle(), 1, 0);
+  const Order both = order_of(counted_samples(40).shuffle().shuffle(), 1, 0);
 
   // Where the second shuffle drew like the first, position i would hold first[first[i]].
   Order squared;
@@ -116,7 +116,7 @@ TEST(Shuffle, BehindAnotherOneDrawsOnItsOwn) {
 TEST(Shuffle, GivesEveryOrderAlikeOften) {
   constexpr int kEpochs = 24'000;
   constexpr double kShare = 1.0 / 24;
-  const Dataset dataset = numbers(4).shuffle();
+  const Dataset dataset = counted_samples(4).shuffle();
 
   std::map<Order, int> counts;
   for (int epoch = 0; epoch < kEpochs; ++epoch) ++counts[order_of(dataset, 1, epoch)];
@@ -133,7 +133,7 @@ TEST(Shuffle, GivesEveryOrderAlikeOften) {
 TEST(Shuffle, PutsEverySampleAtEveryPositionAlikeOften) {
   constexpr int kEpochs = 5'000;
   constexpr int kCount = 20;
-  const Dataset dataset = numbers(kCount).shuffle();
+  const Dataset dataset = counted_samples(kCount).shuffle();
 
   std::vector<int> counts(kCount * kCount);
   for (int epoch = 0; epoch < kEpochs; ++epoch) {

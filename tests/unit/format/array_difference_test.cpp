@@ -7,15 +7,13 @@
 #include <limits>
 #include <vector>
 
+#include "support/special_floats.h"
 #include "unit/format/support/array_files.h"
 
 namespace holdfast::format {
 namespace {
 
 using testing::thrown_by;
-
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 template <typename Number>
 ArrayDifference difference(DType dtype, const std::vector<Number>& a, const std::vector<Number>& b,

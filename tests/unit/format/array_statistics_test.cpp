@@ -9,11 +9,10 @@
 #include <numeric>
 #include <vector>
 
+#include "support/special_floats.h"
+
 namespace holdfast::format {
 namespace {
-
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 template <typename Number>
 ArrayStatistics statistics(DType dtype, const std::vector<Number>& values) {

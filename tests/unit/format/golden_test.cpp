@@ -18,7 +18,7 @@ namespace {
 using testing::Array;
 using testing::kAllTypes;
 
-constexpr const char* kMetadata = R"({"kind": "golden", "text": "ünï ☃", "step": 7})";
+constexpr const char* kGoldenMetadata = R"({"kind": "golden", "text": "ünï ☃", "step": 7})";
 
 // Bytes by a formula that needs no library: byte i of the array is (131 i + its type's number) mod 251, booleans 0
 // or 1.
@@ -60,7 +60,7 @@ void expect_golden(const std::string& path, bool has_large_array) {
   const std::vector<Array> arrays = golden_arrays(has_large_array);
 
   EXPECT_NO_THROW(file.verify());
-  EXPECT_EQ(file.metadata(), kMetadata);
+  EXPECT_EQ(file.metadata(), kGoldenMetadata);
   ASSERT_EQ(file.arrays().size(), arrays.size());
   for (const Array& array : arrays) {
     const ArrayInfo* info = file.find(array.name);
@@ -93,7 +93,8 @@ TEST(GoldenFile, IsWhatTheWriterOfThisVersionStillMeans) {
     const std::string name = "version-" + std::to_string(kFormatVersion) + "-" + mode.name + ".h5";
     const std::string path = writes_golden ? path_of(name) : folder / name;
 
-    write_array_file(posix_file_system(), path, kMetadata, views(golden_arrays(mode.has_large_array())), mode.options);
+    write_array_file(posix_file_system(), path, kGoldenMetadata, views(golden_arrays(mode.has_large_array())),
+                     mode.options);
 
     expect_golden(path, mode.has_large_array());
   }

@@ -164,7 +164,7 @@ class PowerLoss : public ::testing::Test {
   std::vector<Promise> promises_;
 };
 
-using Steps = std::set<std::int64_t>;
+using StepSet = std::set<std::int64_t>;
 
 TEST_F(PowerLoss, FindsTheOldOrTheNewWhenOneIsSavedBesideAnother) {
   promise(1);
@@ -173,7 +173,7 @@ TEST_F(PowerLoss, FindsTheOldOrTheNewWhenOneIsSavedBesideAnother) {
     promise(2);
   });
 
-  EXPECT_EQ(cut_everywhere({1, 2}), (Steps{1, 2}));
+  EXPECT_EQ(cut_everywhere({1, 2}), (StepSet{1, 2}));
 }
 
 TEST_F(PowerLoss, FindsNothingOrTheFirst) {
@@ -182,7 +182,7 @@ TEST_F(PowerLoss, FindsNothingOrTheFirst) {
     promise(7);
   });
 
-  EXPECT_EQ(cut_everywhere({-1, 7}), (Steps{-1, 7}));
+  EXPECT_EQ(cut_everywhere({-1, 7}), (StepSet{-1, 7}));
 }
 
 TEST_F(PowerLoss, FindsTheOldOrTheNewWhenOneIsSavedOverAnother) {
@@ -193,7 +193,7 @@ TEST_F(PowerLoss, FindsTheOldOrTheNewWhenOneIsSavedOverAnother) {
     promise(3);
   });
 
-  EXPECT_EQ(cut_everywhere({1, 3}), (Steps{1, 3}));
+  EXPECT_EQ(cut_everywhere({1, 3}), (StepSet{1, 3}));
 }
 
 TEST_F(PowerLoss, NeverGoesBackWhileOldOnesAreRotatedOut) {
@@ -207,7 +207,7 @@ TEST_F(PowerLoss, NeverGoesBackWhileOldOnesAreRotatedOut) {
     }
   });
 
-  EXPECT_EQ(cut_everywhere({2, 3, 4, 5, 6}), (Steps{2, 3, 4, 5, 6}));
+  EXPECT_EQ(cut_everywhere({2, 3, 4, 5, 6}), (StepSet{2, 3, 4, 5, 6}));
 }
 
 TEST_F(PowerLoss, KeepsTheBestWhileOthersAreRotatedOut) {
@@ -232,7 +232,7 @@ TEST_F(PowerLoss, FindsTheNewestWhenOldOnesAreDeleted) {
   record(savepoints({1, 2, 3, 4, 5}),
          [&](FileSystem& files) { SavepointKeeper(files, kFolder, {.retention = {.keep_last = 1}}).prune(); });
 
-  EXPECT_EQ(cut_everywhere({5}), Steps{5});
+  EXPECT_EQ(cut_everywhere({5}), StepSet{5});
 }
 
 TEST_F(PowerLoss, FindsTheOneBeforeWhenADamagedOneIsSetAside) {
@@ -245,7 +245,7 @@ TEST_F(PowerLoss, FindsTheOneBeforeWhenADamagedOneIsSetAside) {
                           {.is_owner = true});
   });
 
-  EXPECT_EQ(cut_everywhere({1}), Steps{1});
+  EXPECT_EQ(cut_everywhere({1}), StepSet{1});
 }
 
 // What the tests above would see of a writer that forgets a step: otherwise they could pass whatever it does.

@@ -18,7 +18,7 @@ using testing::damage;
 using testing::read_savepoint;
 using testing::thrown_by;
 using testing::write_savepoint;
-using Steps = std::vector<std::int64_t>;
+using StepList = std::vector<std::int64_t>;
 
 class Keeper : public ::testing::Test {
  protected:
@@ -36,8 +36,8 @@ class Keeper : public ::testing::Test {
   }
 
   // Of a folder's savepoints; all of them must be whole.
-  Steps steps(const std::string& folder = "/run") {
-    Steps steps;
+  StepList steps(const std::string& folder = "/run") {
+    StepList steps;
     for (const SavepointEntry& entry : list_savepoints(files_, folder)) {
       EXPECT_EQ(read_savepoint(files_, folder + "/" + entry.name), entry.step);
       steps.push_back(entry.step);
@@ -68,7 +68,7 @@ TEST_F(Keeper, KeepsTheLast) {
 
   for (std::int64_t step = 1; step <= 5; ++step) save(keeper, step);
 
-  EXPECT_EQ(steps(), (Steps{4, 5}));
+  EXPECT_EQ(steps(), (StepList{4, 5}));
 }
 
 TEST_F(Keeper, KeepsTheBestByTheirMetadataAlsoAfterARestart) {
@@ -77,13 +77,13 @@ TEST_F(Keeper, KeepsTheBestByTheirMetadataAlsoAfterARestart) {
   save(before, 1, 0.5);
   save(before, 2, 0.3);
   save(before, 3, 0.9);
-  ASSERT_EQ(steps(), (Steps{1, 2, 3}));
+  ASSERT_EQ(steps(), (StepList{1, 2, 3}));
 
   SavepointKeeper after(files_, "/run", options(policy));
   save(after, 4, 0.7);
-  EXPECT_EQ(steps(), (Steps{1, 2, 4}));
+  EXPECT_EQ(steps(), (StepList{1, 2, 4}));
   save(after, 5, 0.4);
-  EXPECT_EQ(steps(), (Steps{2, 5}));
+  EXPECT_EQ(steps(), (StepList{2, 5}));
 }
 
 TEST_F(Keeper, NeverGivesABetterBestUpForWhatAResumedRunFindsWorse) {
@@ -97,7 +97,7 @@ TEST_F(Keeper, NeverGivesABetterBestUpForWhatAResumedRunFindsWorse) {
     if (step != 5) save(after, step, 0.2);
   }
 
-  EXPECT_EQ(steps(), (Steps{5, 8}));
+  EXPECT_EQ(steps(), (StepList{5, 8}));
 }
 
 TEST_F(Keeper, CopiesIntoFoldersOfTheirOwnRetention) {
@@ -105,9 +105,9 @@ TEST_F(Keeper, CopiesIntoFoldersOfTheirOwnRetention) {
 
   for (std::int64_t step = 1; step <= 4; ++step) save(keeper, step);
 
-  EXPECT_EQ(steps("/run"), (Steps{3, 4}));
-  EXPECT_EQ(steps("/a/b"), (Steps{3, 4}));
-  EXPECT_EQ(steps("/c"), (Steps{3, 4}));
+  EXPECT_EQ(steps("/run"), (StepList{3, 4}));
+  EXPECT_EQ(steps("/a/b"), (StepList{3, 4}));
+  EXPECT_EQ(steps("/c"), (StepList{3, 4}));
   EXPECT_EQ(files_.contents().at(path(4, "/c")), files_.contents().at(path(4)));
   EXPECT_TRUE(reports_.empty());
 }
@@ -121,8 +121,8 @@ TEST_F(Keeper, ReportsACopyThatCannotBeMadeAndGoesOn) {
   save(keeper, 1);
   save(keeper, 2);
 
-  EXPECT_EQ(steps("/run"), (Steps{2}));
-  EXPECT_EQ(steps("/other"), (Steps{2}));
+  EXPECT_EQ(steps("/run"), (StepList{2}));
+  EXPECT_EQ(steps("/other"), (StepList{2}));
   EXPECT_EQ(files_.list("/copy"), std::vector<std::string>{});
   EXPECT_EQ(reports_, (std::vector<std::string>{path(1, "/copy"), path(2, "/copy")}));
 }
@@ -135,8 +135,8 @@ TEST_F(Keeper, DeletesNothingBehindASavepointThatReadsBackDamaged) {
 
   EXPECT_EQ(thrown_by([&] { keeper.keep(savepoint_name(2)); }).code, ErrorCode::invalid_file);
 
-  EXPECT_EQ(steps(), Steps{1});
-  EXPECT_EQ(steps("/copy"), Steps{1});
+  EXPECT_EQ(steps(), StepList{1});
+  EXPECT_EQ(steps("/copy"), StepList{1});
   EXPECT_TRUE(files_.exists(path(2) + ".damaged"));
   EXPECT_EQ(reports_, std::vector<std::string>{path(2)});
 }
@@ -151,8 +151,8 @@ TEST_F(Keeper, DeletesNothingBehindACopyThatReadsBackDamaged) {
   damages = true;
   save(keeper, 2);
 
-  EXPECT_EQ(steps(), Steps{2});
-  EXPECT_EQ(steps("/copy"), Steps{1});
+  EXPECT_EQ(steps(), StepList{2});
+  EXPECT_EQ(steps("/copy"), StepList{1});
   EXPECT_TRUE(files_.exists(path(2, "/copy") + ".damaged"));
 }
 
@@ -180,7 +180,7 @@ TEST_F(Keeper, SetsAsideAnOldOneWhoseMetricCannotBeRead) {
 
   save(keeper, 4, 4);
 
-  EXPECT_EQ(steps(), (Steps{2, 4}));
+  EXPECT_EQ(steps(), (StepList{2, 4}));
   EXPECT_TRUE(files_.exists(path(1) + ".damaged.txt"));
 }
 
@@ -217,7 +217,7 @@ TEST_F(Keeper, PrunesBehindTheNewestThatIsWhole) {
 
   EXPECT_EQ(keeper.prune(), (std::vector<std::string>{savepoint_name(1), savepoint_name(2)}));
 
-  EXPECT_EQ(steps(), Steps{3});
+  EXPECT_EQ(steps(), StepList{3});
   EXPECT_TRUE(files_.exists(path(4) + ".damaged"));
 }
 

@@ -4,6 +4,7 @@
 
 #include "holdfast/base/error.h"
 #include "holdfast/nn/conv2d.h"
+#include "unit/nn/support/pooling_case.h"
 #include "unit/nn/support/reference_check.h"
 
 namespace holdfast {
@@ -11,19 +12,11 @@ namespace {
 
 using reference::Values;
 
-struct Case {
-  std::string name;
-  std::int64_t height, width, channels;
-  Extent2D pool;
-  Extent2D strides;
-  Padding padding;
-};
-
-class AveragePooling2DCases : public testing::TestWithParam<Case> {};
+class AveragePooling2DCases : public testing::TestWithParam<PoolingCase> {};
 
 // A convolution of 1 x 1 stands before the pooling, so that the gradient of its input counts as well.
 TEST_P(AveragePooling2DCases, OutputsAndGradientsAreThoseOfTheReference) {
-  const Case& c = GetParam();
+  const PoolingCase& c = GetParam();
   constexpr std::int64_t kSamples = 2;
   const Sequential model{Input{c.height, c.width, 2}, Conv2D{c.channels, 1},
                          AveragePooling2D{c.pool, {.strides = c.strides, .padding = c.padding}}};
@@ -41,16 +34,7 @@ TEST_P(AveragePooling2DCases, OutputsAndGradientsAreThoseOfTheReference) {
                                      {.paths = positions * window + 3, .roundings = positions + window + 5});
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, AveragePooling2DCases,
-                         testing::Values(Case{"Halves", 6, 8, 3, 2, 2, Padding::valid},
-                                         Case{"LeavesARest", 7, 5, 16, 2, 2, Padding::valid},
-                                         Case{"PadsARest", 7, 5, 3, 2, 2, Padding::same},
-                                         Case{"WindowsOverlap", 6, 6, 5, 3, 1, Padding::valid},
-                                         Case{"WindowsOverlapWithPadding", 5, 6, 8, 3, 2, Padding::same},
-                                         Case{"PaddingOnBothSides", 4, 4, 2, 4, 1, Padding::same},
-                                         Case{"UnevenWindow", 6, 7, 1, {1, 3}, {2, 1}, Padding::same},
-                                         Case{"WindowAsLargeAsTheImage", 4, 5, 9, {4, 5}, 1, Padding::valid},
-                                         Case{"StrideBeyondTheWindow", 8, 8, 4, 2, 3, Padding::valid}),
+INSTANTIATE_TEST_SUITE_P(Shapes, AveragePooling2DCases, testing::ValuesIn(pooling_cases()),
                          [](const auto& instance) { return instance.param.name; });
 
 TEST(AveragePooling2D, StridesAreThoseOfTheWindowByDefault) {

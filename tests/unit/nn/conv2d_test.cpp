@@ -12,7 +12,7 @@ using reference::Images;
 using reference::Sliding;
 using reference::Values;
 
-struct Case {
+struct ConvolutionCase {
   std::string name;
   std::int64_t height, width, channels, filters;
   Extent2D kernel;
@@ -20,15 +20,15 @@ struct Case {
   Padding padding;
 };
 
-Sliding sliding(const Case& c) {
+Sliding sliding(const ConvolutionCase& c) {
   return {c.kernel.height, c.kernel.width, c.strides.height, c.strides.width, c.padding == Padding::same};
 }
 
-class Conv2DCases : public testing::TestWithParam<Case> {};
+class Conv2DCases : public testing::TestWithParam<ConvolutionCase> {};
 
 // A convolution of 1 x 1 stands before the one under test, so that the gradient of its input counts as well.
 TEST_P(Conv2DCases, OutputsAndGradientsAreThoseOfTheReference) {
-  const Case& c = GetParam();
+  const ConvolutionCase& c = GetParam();
   constexpr std::int64_t kSamples = 2;
   const Sequential model{Input{c.height, c.width, 2}, Conv2D{c.channels, 1},
                          Conv2D{c.filters, c.kernel, {.strides = c.strides, .padding = c.padding}}};
@@ -49,18 +49,19 @@ TEST_P(Conv2DCases, OutputsAndGradientsAreThoseOfTheReference) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, Conv2DCases,
-                         testing::Values(Case{"OneToSix", 8, 8, 1, 6, 5, 1, Padding::valid},
-                                         Case{"SixToSixteen", 6, 6, 6, 16, 5, 1, Padding::valid},
-                                         Case{"SamePadding", 5, 7, 3, 4, 3, 1, Padding::same},
-                                         Case{"SamePaddingEvenKernel", 6, 5, 2, 3, {4, 2}, 1, Padding::same},
-                                         Case{"StridesLeaveARest", 8, 7, 2, 3, 3, 2, Padding::valid},
-                                         Case{"StridesAndSamePadding", 7, 8, 2, 5, 3, 2, Padding::same},
-                                         Case{"UnevenStrides", 9, 8, 3, 2, {2, 3}, {3, 1}, Padding::same},
-                                         Case{"StrideBeyondTheKernel", 9, 9, 2, 2, 2, 4, Padding::same},
-                                         Case{"KernelAsLargeAsTheImage", 4, 3, 2, 7, {4, 3}, 1, Padding::valid},
-                                         Case{"KernelBeyondTheImage", 2, 3, 2, 3, 5, 1, Padding::same},
-                                         Case{"OneByOne", 3, 3, 5, 8, 1, 1, Padding::valid},
-                                         Case{"WideLayer", 4, 4, 16, 16, 2, 1, Padding::same}),
+                         testing::Values(ConvolutionCase{"OneToSix", 8, 8, 1, 6, 5, 1, Padding::valid},
+                                         ConvolutionCase{"SixToSixteen", 6, 6, 6, 16, 5, 1, Padding::valid},
+                                         ConvolutionCase{"SamePadding", 5, 7, 3, 4, 3, 1, Padding::same},
+                                         ConvolutionCase{"SamePaddingEvenKernel", 6, 5, 2, 3, {4, 2}, 1, Padding::same},
+                                         ConvolutionCase{"StridesLeaveARest", 8, 7, 2, 3, 3, 2, Padding::valid},
+                                         ConvolutionCase{"StridesAndSamePadding", 7, 8, 2, 5, 3, 2, Padding::same},
+                                         ConvolutionCase{"UnevenStrides", 9, 8, 3, 2, {2, 3}, {3, 1}, Padding::same},
+                                         ConvolutionCase{"StrideBeyondTheKernel", 9, 9, 2, 2, 2, 4, Padding::same},
+                                         ConvolutionCase{
+                                             "KernelAsLargeAsTheImage", 4, 3, 2, 7, {4, 3}, 1, Padding::valid},
+                                         ConvolutionCase{"KernelBeyondTheImage", 2, 3, 2, 3, 5, 1, Padding::same},
+                                         ConvolutionCase{"OneByOne", 3, 3, 5, 8, 1, 1, Padding::valid},
+                                         ConvolutionCase{"WideLayer", 4, 4, 16, 16, 2, 1, Padding::same}),
                          [](const auto& instance) { return instance.param.name; });
 
 TEST(Conv2D, AppliesItsActivationAndNeedsNoBias) {

@@ -14,18 +14,17 @@
 #include "holdfast/nn/categorical_crossentropy.h"
 #include "holdfast/nn/mean_squared_error.h"
 #include "holdfast/nn/sparse_categorical_crossentropy.h"
+#include "support/special_floats.h"
 
 namespace holdfast {
 namespace {
 
 using testing::Each;
 using testing::HasSubstr;
-using Values = std::vector<float>;
-
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
+using Floats = std::vector<float>;
 
 // The loss of one sample, written as in the books and computed in double.
-using ReferenceLoss = std::function<double(const std::vector<double>& output, const Values& target)>;
+using ReferenceLoss = std::function<double(const std::vector<double>& output, const Floats& target)>;
 
 double log_softmax(const std::vector<double>& scores, std::size_t position) {
   double sum = 0;
@@ -46,13 +45,13 @@ double sigmoid(double x) {
 using LogProbability = double (*)(const std::vector<double>&, std::size_t);
 
 ReferenceLoss sparse_reference(LogProbability log_probability) {
-  return [=](const std::vector<double>& output, const Values& target) {
+  return [=](const std::vector<double>& output, const Floats& target) {
     return -log_probability(output, static_cast<std::size_t>(target[0]));
   };
 }
 
 ReferenceLoss categorical_reference(LogProbability log_probability) {
-  return [=](const std::vector<double>& output, const Values& target) {
+  return [=](const std::vector<double>& output, const Floats& target) {
     double loss = 0;
     for (std::size_t c = 0; c < output.size(); ++c) loss -= target[c] * log_probability(output, c);
     return loss;
@@ -60,7 +59,7 @@ ReferenceLoss categorical_reference(LogProbability log_probability) {
 }
 
 ReferenceLoss elementwise_reference(double (*element_loss)(double output, double target)) {
-  return [=](const std::vector<double>& output, const Values& target) {
+  return [=](const std::vector<double>& output, const Floats& target) {
     double loss = 0;
     for (std::size_t i = 0; i < output.size(); ++i) loss += element_loss(output[i], target[i]);
     return loss / static_cast<double>(output.size());
@@ -96,30 +95,30 @@ class EveryLoss : public testing::TestWithParam<LossCase> {
  protected:
   const Loss& loss() const { return *GetParam().loss; }
 
-  Values outputs() const {
+  Floats outputs() const {
     Random random(1, Purpose::user, 0, 0);
-    Values values(kSamples * kElements);
+    Floats values(kSamples * kElements);
     const bool are_scores = GetParam().outputs == LossCase::Outputs::scores;
     // Probabilities keep away from 0 and 1, where they would be clipped.
     for (float& value : values) value = are_scores ? 3 * random.normal() : 0.1F + 0.8F * random.uniform();
     return values;
   }
 
-  Values targets() const {
+  Floats targets() const {
     Random random(2, Purpose::user, 0, 0);
     const bool are_classes = GetParam().targets == LossCase::Targets::class_index;
-    Values values(are_classes ? kSamples : kSamples * kElements);
+    Floats values(are_classes ? kSamples : kSamples * kElements);
     for (float& value : values) value = are_classes ? static_cast<float>(random.below(kElements)) : random.uniform();
     return values;
   }
 
-  double reference(const std::vector<double>& outputs, const Values& targets) const {
+  double reference(const std::vector<double>& outputs, const Floats& targets) const {
     const std::size_t target_elements = targets.size() / kSamples;
     double sum = 0;
     for (std::size_t i = 0; i < kSamples; ++i) {
       const std::vector<double> output(outputs.begin() + static_cast<std::ptrdiff_t>(i * kElements),
                                        outputs.begin() + static_cast<std::ptrdiff_t>((i + 1) * kElements));
-      const Values target(targets.begin() + static_cast<std::ptrdiff_t>(i * target_elements),
+      const Floats target(targets.begin() + static_cast<std::ptrdiff_t>(i * target_elements),
                           targets.begin() + static_cast<std::ptrdiff_t>((i + 1) * target_elements));
       sum += GetParam().reference(output, target);
     }
@@ -130,7 +129,7 @@ class EveryLoss : public testing::TestWithParam<LossCase> {
 // Float exponentials and one rounding of the result: each sample's loss is off by less than 16 roundings of its own
 // size or of 1.
 TEST_P(EveryLoss, SumsTheLossOfTheBooks) {
-  const Values values = outputs();
+  const Floats values = outputs();
   const double expected = reference({values.begin(), values.end()}, targets());
 
   const float sum = loss().evaluate(values, targets(), kSamples, 1, {});
@@ -144,11 +143,11 @@ TEST_P(EveryLoss, SumsTheLossOfTheBooks) {
 TEST_P(EveryLoss, HasTheGradientOfFiniteDifferences) {
   constexpr double kStep = 1e-4;
   constexpr float kScale = 0.25F;
-  Values gradient(kSamples * kElements);
+  Floats gradient(kSamples * kElements);
 
   loss().evaluate(outputs(), targets(), kSamples, kScale, gradient);
 
-  const Values values = outputs();
+  const Floats values = outputs();
   for (std::size_t i = 0; i < gradient.size(); ++i) {
     std::vector<double> above(values.begin(), values.end());
     std::vector<double> below = above;
@@ -160,7 +159,7 @@ TEST_P(EveryLoss, HasTheGradientOfFiniteDifferences) {
 }
 
 TEST_P(EveryLoss, GivesTheSameSumWithAndWithoutAGradient) {
-  Values gradient(kSamples * kElements);
+  Floats gradient(kSamples * kElements);
 
   const float with = loss().evaluate(outputs(), targets(), kSamples, 1, gradient);
   const float without = loss().evaluate(outputs(), targets(), kSamples, 1, {});
@@ -169,10 +168,10 @@ TEST_P(EveryLoss, GivesTheSameSumWithAndWithoutAGradient) {
 }
 
 TEST_P(EveryLoss, GivesASampleTheSameGradientInAnyBatch) {
-  Values whole(kSamples * kElements);
-  Values last(kElements);
-  const Values all_outputs = outputs();
-  const Values all_targets = targets();
+  Floats whole(kSamples * kElements);
+  Floats last(kElements);
+  const Floats all_outputs = outputs();
+  const Floats all_targets = targets();
   const std::size_t target_elements = all_targets.size() / kSamples;
 
   loss().evaluate(all_outputs, all_targets, kSamples, 1, whole);
@@ -186,15 +185,15 @@ TEST_P(EveryLoss, IsZeroOverNoSamples) {
 }
 
 TEST_P(EveryLoss, LetsANanShow) {
-  Values broken = outputs();
+  Floats broken = outputs();
   broken[1] = std::numeric_limits<float>::quiet_NaN();
 
   EXPECT_TRUE(std::isnan(loss().evaluate(broken, targets(), kSamples, 1, {})));
 }
 
 TEST_P(EveryLoss, RefusesSpansThatDoNotFitTogether) {
-  Values short_gradient(3);
-  const auto expect_refused = [&](const Values& some_outputs, const Values& some_targets, std::int64_t samples,
+  Floats short_gradient(3);
+  const auto expect_refused = [&](const Floats& some_outputs, const Floats& some_targets, std::int64_t samples,
                                   std::span<float> gradient) {
     try {
       loss().evaluate(some_outputs, some_targets, samples, 1, gradient);
@@ -206,11 +205,11 @@ TEST_P(EveryLoss, RefusesSpansThatDoNotFitTogether) {
     }
   };
 
-  expect_refused(Values(7), Values(7), 2, {});
-  expect_refused(Values(7), Values(7), -1, {});
-  expect_refused(Values(7), Values(7), 0, {});
+  expect_refused(Floats(7), Floats(7), 2, {});
+  expect_refused(Floats(7), Floats(7), -1, {});
+  expect_refused(Floats(7), Floats(7), 0, {});
   expect_refused({}, {}, 2, {});
-  expect_refused(Values(6), Values(5), 2, {});
+  expect_refused(Floats(6), Floats(5), 2, {});
   expect_refused(outputs(), targets(), kSamples, short_gradient);
 }
 
@@ -252,34 +251,34 @@ INSTANTIATE_TEST_SUITE_P(
 constexpr double kThreeDigits = 0.0005;
 
 TEST(SparseCategoricalCrossentropy, AgreesWithTheExampleOfKeras) {
-  const Values outputs = {0.05F, 0.95F, 0, 0.1F, 0.8F, 0.1F};
+  const Floats outputs = {0.05F, 0.95F, 0, 0.1F, 0.8F, 0.1F};
 
-  EXPECT_NEAR(SparseCategoricalCrossentropy{}.evaluate(outputs, Values{1, 2}, 2, 1, {}) / 2, 1.177, kThreeDigits);
+  EXPECT_NEAR(SparseCategoricalCrossentropy{}.evaluate(outputs, Floats{1, 2}, 2, 1, {}) / 2, 1.177, kThreeDigits);
 }
 
 TEST(CategoricalCrossentropy, AgreesWithTheExampleOfKeras) {
-  const Values outputs = {0.05F, 0.95F, 0, 0.1F, 0.8F, 0.1F};
-  const Values targets = {0, 1, 0, 0, 0, 1};
+  const Floats outputs = {0.05F, 0.95F, 0, 0.1F, 0.8F, 0.1F};
+  const Floats targets = {0, 1, 0, 0, 0, 1};
 
   EXPECT_NEAR(CategoricalCrossentropy{}.evaluate(outputs, targets, 2, 1, {}) / 2, 1.177, kThreeDigits);
 }
 
 TEST(BinaryCrossentropy, AgreesWithTheExamplesOfKeras) {
-  const Values scores = {-18.6F, 0.51F, 2.94F, -12.8F};
-  const Values probabilities = {0.6F, 0.4F, 0.4F, 0.6F};
+  const Floats scores = {-18.6F, 0.51F, 2.94F, -12.8F};
+  const Floats probabilities = {0.6F, 0.4F, 0.4F, 0.6F};
 
-  EXPECT_NEAR(BinaryCrossentropy{{.from_logits = true}}.evaluate(scores, Values{0, 1, 0, 0}, 2, 1, {}) / 2, 0.865,
+  EXPECT_NEAR(BinaryCrossentropy{{.from_logits = true}}.evaluate(scores, Floats{0, 1, 0, 0}, 2, 1, {}) / 2, 0.865,
               kThreeDigits);
-  EXPECT_NEAR(BinaryCrossentropy{}.evaluate(probabilities, Values{0, 1, 0, 0}, 2, 1, {}) / 2, 0.815, kThreeDigits);
+  EXPECT_NEAR(BinaryCrossentropy{}.evaluate(probabilities, Floats{0, 1, 0, 0}, 2, 1, {}) / 2, 0.815, kThreeDigits);
 }
 
 TEST(SparseCategoricalCrossentropy, StaysFiniteForHugeScores) {
-  Values gradient(3);
+  Floats gradient(3);
 
-  const float loss = SparseCategoricalCrossentropy{{.from_logits = true}}.evaluate(Values{3e38F, -3e38F, 0}, Values{0},
+  const float loss = SparseCategoricalCrossentropy{{.from_logits = true}}.evaluate(Floats{3e38F, -3e38F, 0}, Floats{0},
                                                                                    1, 1, gradient);
   const float wrong =
-      SparseCategoricalCrossentropy{{.from_logits = true}}.evaluate(Values{1000, 0, 0}, Values{1}, 1, 1, {});
+      SparseCategoricalCrossentropy{{.from_logits = true}}.evaluate(Floats{1000, 0, 0}, Floats{1}, 1, 1, {});
 
   EXPECT_EQ(loss, 0.0F);
   EXPECT_THAT(gradient, Each(0.0F));
@@ -287,9 +286,9 @@ TEST(SparseCategoricalCrossentropy, StaysFiniteForHugeScores) {
 }
 
 TEST(SparseCategoricalCrossentropy, IgnoresAMaskedClass) {
-  Values gradient(3);
+  Floats gradient(3);
 
-  const float loss = SparseCategoricalCrossentropy{{.from_logits = true}}.evaluate(Values{0, -kInfinity, 0}, Values{0},
+  const float loss = SparseCategoricalCrossentropy{{.from_logits = true}}.evaluate(Floats{0, -kInfinity, 0}, Floats{0},
                                                                                    1, 1, gradient);
 
   EXPECT_FLOAT_EQ(loss, std::log(2.0F));
@@ -297,9 +296,9 @@ TEST(SparseCategoricalCrossentropy, IgnoresAMaskedClass) {
 }
 
 TEST(CategoricalCrossentropy, IgnoresAMaskedClass) {
-  Values gradient(3);
+  Floats gradient(3);
 
-  const float loss = CategoricalCrossentropy{{.from_logits = true}}.evaluate(Values{0, -kInfinity, 0}, Values{1, 0, 0},
+  const float loss = CategoricalCrossentropy{{.from_logits = true}}.evaluate(Floats{0, -kInfinity, 0}, Floats{1, 0, 0},
                                                                              1, 1, gradient);
 
   EXPECT_FLOAT_EQ(loss, std::log(2.0F));
@@ -307,18 +306,18 @@ TEST(CategoricalCrossentropy, IgnoresAMaskedClass) {
 }
 
 TEST(SparseCategoricalCrossentropy, ClipsProbabilitiesAsKerasDoes) {
-  Values gradient(2);
+  Floats gradient(2);
 
-  const float loss = SparseCategoricalCrossentropy{}.evaluate(Values{1, 0}, Values{1}, 1, 1, gradient);
+  const float loss = SparseCategoricalCrossentropy{}.evaluate(Floats{1, 0}, Floats{1}, 1, 1, gradient);
 
   EXPECT_FLOAT_EQ(loss, -std::log(1e-7F));
   EXPECT_THAT(gradient, Each(0.0F));
 }
 
 TEST(BinaryCrossentropy, ClipsProbabilitiesAsKerasDoes) {
-  Values gradient(2);
+  Floats gradient(2);
 
-  const float loss = BinaryCrossentropy{}.evaluate(Values{0, 1}, Values{1, 0}, 1, 1, gradient);
+  const float loss = BinaryCrossentropy{}.evaluate(Floats{0, 1}, Floats{1, 0}, 1, 1, gradient);
 
   // 1 - 1e-7 in float is 1 - 2^-23.
   EXPECT_FLOAT_EQ(loss, (-std::log(1e-7F) - std::log(0x1p-23F)) / 2);
@@ -326,22 +325,22 @@ TEST(BinaryCrossentropy, ClipsProbabilitiesAsKerasDoes) {
 }
 
 TEST(BinaryCrossentropy, StaysFiniteForHugeScores) {
-  Values gradient(2);
+  Floats gradient(2);
 
   const float loss =
-      BinaryCrossentropy{{.from_logits = true}}.evaluate(Values{3e38F, -3e38F}, Values{1, 0}, 1, 1, gradient);
+      BinaryCrossentropy{{.from_logits = true}}.evaluate(Floats{3e38F, -3e38F}, Floats{1, 0}, 1, 1, gradient);
 
   EXPECT_EQ(loss, 0.0F);
   EXPECT_THAT(gradient, Each(0.0F));
 }
 
 TEST(MeanSquaredError, HasAnExactSmallExample) {
-  Values gradient(4);
+  Floats gradient(4);
 
-  const float sum = MeanSquaredError{}.evaluate(Values{1, 1, 3, 0}, Values{0, 1, 0, 0}, 2, 0.5F, gradient);
+  const float sum = MeanSquaredError{}.evaluate(Floats{1, 1, 3, 0}, Floats{0, 1, 0, 0}, 2, 0.5F, gradient);
 
   EXPECT_EQ(sum, 5.0F);
-  EXPECT_EQ(gradient, (Values{0.5F, 0, 1.5F, 0}));
+  EXPECT_EQ(gradient, (Floats{0.5F, 0, 1.5F, 0}));
 }
 
 class ClassLabel : public testing::TestWithParam<float> {};
@@ -349,7 +348,7 @@ class ClassLabel : public testing::TestWithParam<float> {};
 TEST_P(ClassLabel, ThatNoClassHasIsRefusedByName) {
   for (const bool from_logits : {false, true}) {
     try {
-      SparseCategoricalCrossentropy{{.from_logits = from_logits}}.evaluate(Values(9, 0.1F), Values{0, GetParam(), 2}, 3,
+      SparseCategoricalCrossentropy{{.from_logits = from_logits}}.evaluate(Floats(9, 0.1F), Floats{0, GetParam(), 2}, 3,
                                                                            1, {});
       FAIL() << "took the label " << GetParam();
     } catch (const Error& error) {

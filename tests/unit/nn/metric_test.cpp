@@ -16,37 +16,37 @@ namespace holdfast {
 namespace {
 
 using testing::HasSubstr;
-using Values = std::vector<float>;
+using Floats = std::vector<float>;
 
 TEST(SparseCategoricalAccuracy, CountsSamplesWhoseLargestOutputIsTheTarget) {
-  const Values outputs = {0.1F, 0.6F, 0.3F, 0.05F, 0.95F, 0, 7, -1, 2};
+  const Floats outputs = {0.1F, 0.6F, 0.3F, 0.05F, 0.95F, 0, 7, -1, 2};
 
-  EXPECT_EQ(SparseCategoricalAccuracy{}.sum(outputs, Values{2, 1, 0}, 3), 2.0F);
+  EXPECT_EQ(SparseCategoricalAccuracy{}.sum(outputs, Floats{2, 1, 0}, 3), 2.0F);
 }
 
 TEST(SparseCategoricalAccuracy, TakesTheFirstOfEqualOutputs) {
-  EXPECT_EQ(SparseCategoricalAccuracy{}.sum(Values{0.5F, 0.5F, 0.5F, 0.5F}, Values{0, 1}, 2), 1.0F);
+  EXPECT_EQ(SparseCategoricalAccuracy{}.sum(Floats{0.5F, 0.5F, 0.5F, 0.5F}, Floats{0, 1}, 2), 1.0F);
 }
 
 TEST(SparseCategoricalAccuracy, CountsAnImpossibleTargetAsAMiss) {
-  EXPECT_EQ(SparseCategoricalAccuracy{}.sum(Values{0, 1, 0, 1, 0, 1}, Values{-1, 2, 1.5F}, 3), 0.0F);
+  EXPECT_EQ(SparseCategoricalAccuracy{}.sum(Floats{0, 1, 0, 1, 0, 1}, Floats{-1, 2, 1.5F}, 3), 0.0F);
 }
 
 TEST(CategoricalAccuracy, CountsSamplesWhoseLargestOutputAndTargetStandAtOnePlace) {
-  const Values outputs = {0.1F, 0.9F, 0.8F, 0.05F, 0.95F, 0};
-  const Values targets = {0, 0, 1, 0, 1, 0};
+  const Floats outputs = {0.1F, 0.9F, 0.8F, 0.05F, 0.95F, 0};
+  const Floats targets = {0, 0, 1, 0, 1, 0};
 
   EXPECT_EQ(CategoricalAccuracy{}.sum(outputs, targets, 2), 1.0F);
 }
 
 TEST(BinaryAccuracy, AveragesOverTheElementsOfASample) {
   // The example of keras.metrics.BinaryAccuracy as two samples of two: three of four are right.
-  EXPECT_EQ(BinaryAccuracy{}.sum(Values{0.98F, 1, 0, 0.6F}, Values{1, 1, 0, 0}, 2), 1.5F);
+  EXPECT_EQ(BinaryAccuracy{}.sum(Floats{0.98F, 1, 0, 0.6F}, Floats{1, 1, 0, 0}, 2), 1.5F);
 }
 
 TEST(BinaryAccuracy, TakesTheThresholdItselfForNo) {
-  EXPECT_EQ(BinaryAccuracy{}.sum(Values{0.5F}, Values{0}, 1), 1.0F);
-  EXPECT_EQ(BinaryAccuracy{{.threshold = 0}}.sum(Values{-0.1F, 0.1F}, Values{0, 1}, 2), 2.0F);
+  EXPECT_EQ(BinaryAccuracy{}.sum(Floats{0.5F}, Floats{0}, 1), 1.0F);
+  EXPECT_EQ(BinaryAccuracy{{.threshold = 0}}.sum(Floats{-0.1F, 0.1F}, Floats{0, 1}, 2), 2.0F);
 }
 
 TEST(BinaryAccuracy, RefusesAThresholdThatIsNotFinite) {
@@ -55,7 +55,7 @@ TEST(BinaryAccuracy, RefusesAThresholdThatIsNotFinite) {
 }
 
 TEST(MeanAbsoluteError, AveragesOverTheElementsOfASample) {
-  EXPECT_EQ(MeanAbsoluteError{}.sum(Values{1, 1, 1, -3}, Values{0, 1, 0, 0}, 2), 2.5F);
+  EXPECT_EQ(MeanAbsoluteError{}.sum(Floats{1, 1, 1, -3}, Floats{0, 1, 0, 0}, 2), 2.5F);
 }
 
 class EveryMetric : public testing::TestWithParam<const Metric*> {
@@ -75,7 +75,7 @@ TEST_P(EveryMetric, IsClonedWithItsOptions) {
 }
 
 TEST_P(EveryMetric, RefusesSpansThatDoNotFitTogether) {
-  const Values seven(7);
+  const Floats seven(7);
   for (const std::int64_t samples : {-1, 0, 2}) {
     try {
       metric().sum(seven, seven, samples);
@@ -85,8 +85,8 @@ TEST_P(EveryMetric, RefusesSpansThatDoNotFitTogether) {
       EXPECT_THAT(error.what(), HasSubstr(metric().name() + " was given 7 outputs"));
     }
   }
-  EXPECT_THROW(metric().sum(Values(6), Values(5), 2), Error);
-  EXPECT_THROW(metric().sum({}, Values(2), 2), Error);
+  EXPECT_THROW(metric().sum(Floats(6), Floats(5), 2), Error);
+  EXPECT_THROW(metric().sum({}, Floats(2), 2), Error);
 }
 
 const SparseCategoricalAccuracy kSparse;

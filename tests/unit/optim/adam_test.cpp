@@ -14,8 +14,6 @@ namespace {
 
 using testing::ElementsAre;
 
-constexpr double kHalfUlp = 0x1p-24;  // relative error of one rounding in float
-
 // m and v of the first step are a tenth and a thousandth of g and g^2, and the bias corrections undo that: g / |g| is
 // left.
 TEST(Adam, MovesByTheLearningRateInItsFirstStep) {

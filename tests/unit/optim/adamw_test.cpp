@@ -15,8 +15,6 @@ namespace {
 
 using testing::ElementsAre;
 
-constexpr double kHalfUlp = 0x1p-24;  // relative error of one rounding in float
-
 TEST(AdamW, ShrinksParametersThatHaveNoGradient) {
   std::vector<float> parameters = {8.0F, -4.0F};
   std::vector<float> m(2);

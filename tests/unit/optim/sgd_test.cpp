@@ -15,8 +15,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr double kHalfUlp = 0x1p-24;  // relative error of one rounding in float
-
 TEST(SGD, MovesAgainstTheGradient) {
   std::vector<float> parameters = {1.0F, -2.0F};
   const std::vector<float> gradients = {0.5F, 4.0F};

@@ -12,6 +12,7 @@
 #include "holdfast/base/error.h"
 #include "holdfast/base/signal_word.h"
 #include "messages.h"
+#include "support/comes_true.h"
 
 namespace holdfast::recovery {
 namespace {
@@ -19,15 +20,13 @@ namespace {
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 
-constexpr std::size_t kBytes = 4096;
-constexpr std::chrono::seconds kPatience(30);
-
+constexpr std::size_t kArenaBytes = 4096;
 SharedMemory take_read_only(ArenaExchange::Reply& reply, std::size_t owner) {
-  return SharedMemory::map_read_only(std::move(reply.message.descriptors.at(owner)), kBytes);
+  return SharedMemory::map_read_only(std::move(reply.message.descriptors.at(owner)), kArenaBytes);
 }
 
 SharedMemory take_writable(ArenaExchange::Reply& reply, std::size_t owner) {
-  return SharedMemory::map_writable(std::move(reply.message.descriptors.at(owner)), kBytes);
+  return SharedMemory::map_writable(std::move(reply.message.descriptors.at(owner)), kArenaBytes);
 }
 
 const SignalWord& signal_of(const SharedMemory& memory) {
@@ -48,24 +47,24 @@ ErrorCode refusal(const std::vector<ArenaExchange::Reply>& replies, const std::s
 TEST(ArenaExchange, WaitsUntilAllRanksHaveAsked) {
   ArenaExchange exchange(0, 3);
 
-  EXPECT_TRUE(exchange.request(2, 0, kBytes).empty());
-  EXPECT_TRUE(exchange.request(0, 0, kBytes).empty());
-  EXPECT_EQ(exchange.request(1, 0, kBytes).size(), 3U);
+  EXPECT_TRUE(exchange.request(2, 0, kArenaBytes).empty());
+  EXPECT_TRUE(exchange.request(0, 0, kArenaBytes).empty());
+  EXPECT_EQ(exchange.request(1, 0, kArenaBytes).size(), 3U);
 }
 
 TEST(ArenaExchange, KeepsExchangesApart) {
   ArenaExchange exchange(0, 2);
 
-  EXPECT_TRUE(exchange.request(0, 0, kBytes).empty());
-  EXPECT_TRUE(exchange.request(0, 1, 2 * kBytes).empty());
-  EXPECT_EQ(exchange.request(1, 0, kBytes).size(), 2U);
-  EXPECT_EQ(exchange.request(1, 1, 2 * kBytes).size(), 2U);
+  EXPECT_TRUE(exchange.request(0, 0, kArenaBytes).empty());
+  EXPECT_TRUE(exchange.request(0, 1, 2 * kArenaBytes).empty());
+  EXPECT_EQ(exchange.request(1, 0, kArenaBytes).size(), 2U);
+  EXPECT_EQ(exchange.request(1, 1, 2 * kArenaBytes).size(), 2U);
 }
 
 TEST(ArenaExchange, ShowsPeersWhatTheOwnerWrites) {
   ArenaExchange exchange(0, 2);
-  exchange.request(0, 0, kBytes);
-  std::vector<ArenaExchange::Reply> replies = exchange.request(1, 0, kBytes);
+  exchange.request(0, 0, kArenaBytes);
+  std::vector<ArenaExchange::Reply> replies = exchange.request(1, 0, kArenaBytes);
   SharedMemory own = take_writable(replies.at(1), 1);
   const SharedMemory seen_by_peer = take_read_only(replies.at(0), 1);
 
@@ -76,8 +75,8 @@ TEST(ArenaExchange, ShowsPeersWhatTheOwnerWrites) {
 
 TEST(ArenaExchange, GivesPeersNoWritableMemory) {
   ArenaExchange exchange(0, 2);
-  exchange.request(0, 0, kBytes);
-  std::vector<ArenaExchange::Reply> replies = exchange.request(1, 0, kBytes);
+  exchange.request(0, 0, kArenaBytes);
+  std::vector<ArenaExchange::Reply> replies = exchange.request(1, 0, kArenaBytes);
 
   EXPECT_THROW(take_writable(replies.at(0), 1), Error);
   EXPECT_THROW(take_writable(replies.at(1), 0), Error);
@@ -86,8 +85,8 @@ TEST(ArenaExchange, GivesPeersNoWritableMemory) {
 TEST(ArenaExchange, KnowsHowOftenARankHasCountedUpInAllItsArenas) {
   ArenaExchange exchange(0, 2);
   for (int number = 0; number < 2; ++number) {
-    exchange.request(0, number, kBytes);
-    std::vector<ArenaExchange::Reply> replies = exchange.request(1, number, kBytes);
+    exchange.request(0, number, kArenaBytes);
+    std::vector<ArenaExchange::Reply> replies = exchange.request(1, number, kArenaBytes);
     SharedMemory own = take_writable(replies.at(1), 1);
     reinterpret_cast<SignalWord*>(own.writable().data())->count_up();
   }
@@ -98,8 +97,8 @@ TEST(ArenaExchange, KnowsHowOftenARankHasCountedUpInAllItsArenas) {
 
 TEST(ArenaExchange, EndsWaitsAtOnceWhenItIsCancelled) {
   ArenaExchange exchange(0, 2);
-  exchange.request(0, 0, kBytes);
-  std::vector<ArenaExchange::Reply> replies = exchange.request(1, 0, kBytes);
+  exchange.request(0, 0, kArenaBytes);
+  std::vector<ArenaExchange::Reply> replies = exchange.request(1, 0, kArenaBytes);
   const SharedMemory peer = take_read_only(replies.at(0), 1);
   SignalWord::Outcome outcome = SignalWord::Outcome::reached;
   std::thread waiter([&] { outcome = signal_of(peer).wait_until(1, Deadline::after(kPatience)); });
@@ -112,10 +111,10 @@ TEST(ArenaExchange, EndsWaitsAtOnceWhenItIsCancelled) {
 
 TEST(ArenaExchange, RefusesRequestsOfAGenerationThatWasEnded) {
   ArenaExchange exchange(3, 2);
-  exchange.request(0, 0, kBytes);
+  exchange.request(0, 0, kArenaBytes);
   exchange.cancel();
 
-  const auto replies = exchange.request(1, 0, kBytes);
+  const auto replies = exchange.request(1, 0, kArenaBytes);
 
   ASSERT_EQ(replies.size(), 1U);
   EXPECT_EQ(replies[0].rank, 1);
@@ -123,13 +122,13 @@ TEST(ArenaExchange, RefusesRequestsOfAGenerationThatWasEnded) {
 }
 
 TEST(ArenaExchange, PassesOnWhatEachRankShows) {
-  const SharedMemory first = SharedMemory::create("first", kBytes);
-  SharedMemory second = SharedMemory::create("second", kBytes);
+  const SharedMemory first = SharedMemory::create("first", kArenaBytes);
+  SharedMemory second = SharedMemory::create("second", kArenaBytes);
   second.writable()[7] = std::byte{9};
   ArenaExchange exchange(0, 2);
-  exchange.request(0, 0, kBytes, first.read_only_descriptor());
+  exchange.request(0, 0, kArenaBytes, first.read_only_descriptor());
 
-  std::vector<ArenaExchange::Reply> replies = exchange.request(1, 0, kBytes, second.read_only_descriptor());
+  std::vector<ArenaExchange::Reply> replies = exchange.request(1, 0, kArenaBytes, second.read_only_descriptor());
 
   ASSERT_EQ(replies.at(0).message.descriptors.size(), 4U);
   EXPECT_TRUE(first.is_same_as(replies.at(1).message.descriptors.at(2)));
@@ -138,24 +137,24 @@ TEST(ArenaExchange, PassesOnWhatEachRankShows) {
 }
 
 TEST(ArenaExchange, RefusesWhereSomeShowMemoryAndOthersDoNot) {
-  const SharedMemory memory = SharedMemory::create("memory", kBytes);
+  const SharedMemory memory = SharedMemory::create("memory", kArenaBytes);
   ArenaExchange exchange(0, 2);
-  exchange.request(0, 0, kBytes, memory.read_only_descriptor());
+  exchange.request(0, 0, kArenaBytes, memory.read_only_descriptor());
 
-  EXPECT_EQ(refusal(exchange.request(1, 0, kBytes), "some do not"), ErrorCode::incompatible);
+  EXPECT_EQ(refusal(exchange.request(1, 0, kArenaBytes), "some do not"), ErrorCode::incompatible);
 }
 
 // A peer would read behind the end of the smaller one.
 TEST(ArenaExchange, RefusesMemoriesThatAreShownWithDifferentSizes) {
-  const SharedMemory small = SharedMemory::create("small", kBytes);
-  const SharedMemory large = SharedMemory::create("large", 2 * kBytes);
+  const SharedMemory small = SharedMemory::create("small", kArenaBytes);
+  const SharedMemory large = SharedMemory::create("large", 2 * kArenaBytes);
   ArenaExchange exchange(0, 2);
-  exchange.request(0, 0, kBytes, small.read_only_descriptor());
+  exchange.request(0, 0, kArenaBytes, small.read_only_descriptor());
 
-  const auto replies = exchange.request(1, 0, kBytes, large.read_only_descriptor());
+  const auto replies = exchange.request(1, 0, kArenaBytes, large.read_only_descriptor());
 
   EXPECT_EQ(replies.size(), 2U);
-  EXPECT_EQ(refusal(replies, "rank 0: " + std::to_string(kBytes) + ", rank 1: " + std::to_string(2 * kBytes)),
+  EXPECT_EQ(refusal(replies, "rank 0: " + std::to_string(kArenaBytes) + ", rank 1: " + std::to_string(2 * kArenaBytes)),
             ErrorCode::incompatible);
 }
 

@@ -10,13 +10,12 @@
 #include <thread>
 
 #include "holdfast/base/error.h"
+#include "support/comes_true.h"
 
 namespace holdfast::recovery {
 namespace {
 
 using namespace std::chrono_literals;
-
-constexpr std::chrono::seconds kPatience(30);
 
 Message text_message(std::size_t bytes) {
   return {.body = {{"text", std::string(bytes, 'x')}}};

@@ -15,6 +15,7 @@
 
 #include "descriptors.h"
 #include "holdfast/base/error.h"
+#include "support/comes_true.h"
 #include "support/temporary_folder.h"
 
 namespace holdfast::recovery {
@@ -23,8 +24,6 @@ namespace {
 using namespace std::chrono_literals;
 using nlohmann::json;
 using testing::HasSubstr;
-
-constexpr std::chrono::seconds kPatience(60);
 
 // A peer that the test plays by hand.
 class Peer {

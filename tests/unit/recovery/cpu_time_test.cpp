@@ -10,28 +10,27 @@
 #include <functional>
 
 #include "holdfast/base/deadline.h"
+#include "support/comes_true.h"
 
 namespace holdfast::recovery {
 namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::chrono::seconds kPatience(30);
-
 // A child process that is killed with its owner.
-class Child {
+class BusyChild {
  public:
-  explicit Child(const std::function<void()>& act) : pid_(::fork()) {
+  explicit BusyChild(const std::function<void()>& act) : pid_(::fork()) {
     if (pid_ != 0) return;
     act();
     ::_exit(0);
   }
-  ~Child() {
+  ~BusyChild() {
     ::kill(pid_, SIGKILL);
     ::waitpid(pid_, nullptr, 0);
   }
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
+  BusyChild(const BusyChild&) = delete;
+  BusyChild& operator=(const BusyChild&) = delete;
 
   int pid() const { return pid_; }
 
@@ -62,24 +61,15 @@ std::chrono::nanoseconds time_running(int pid) {
   return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
-bool comes_true(const std::function<bool()>& condition) {
-  const Deadline deadline = Deadline::after(kPatience);
-  while (!condition()) {
-    if (deadline.has_passed()) return false;
-    ::sched_yield();
-  }
-  return true;
-}
-
 TEST(CpuDemand, GrowsWhileAProcessRuns) {
-  const Child child(run_for_ever);
+  const BusyChild child(run_for_ever);
 
   EXPECT_TRUE(comes_true([&] { return cpu_demand(child.pid()) > 50ms; }));
 }
 
 TEST(CpuDemand, StandsStillWhileAProcessIsStopped) {
-  const Child stopped(run_for_ever);
-  const Child running(run_for_ever);
+  const BusyChild stopped(run_for_ever);
+  const BusyChild running(run_for_ever);
   ::kill(stopped.pid(), SIGSTOP);
   int status = 0;
   ASSERT_EQ(::waitpid(stopped.pid(), &status, WUNTRACED), stopped.pid());
@@ -93,8 +83,8 @@ TEST(CpuDemand, StandsStillWhileAProcessIsStopped) {
 }
 
 TEST(CpuDemand, CountsTheTimeInWhichOthersHadTheProcessor) {
-  const Child one(run_on_the_first_allowed_processor);
-  const Child other(run_on_the_first_allowed_processor);
+  const BusyChild one(run_on_the_first_allowed_processor);
+  const BusyChild other(run_on_the_first_allowed_processor);
 
   EXPECT_TRUE(comes_true([&] { return cpu_demand(one.pid()) > time_running(one.pid()) + 50ms; }));
 }
@@ -102,7 +92,7 @@ TEST(CpuDemand, CountsTheTimeInWhichOthersHadTheProcessor) {
 TEST(CpuDemand, IsZeroForAProcessThatIsGone) {
   int pid = 0;
   {
-    const Child child(run_for_ever);
+    const BusyChild child(run_for_ever);
     pid = child.pid();
   }
 

@@ -16,7 +16,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
 
-std::string complaint(const std::string& specification) {
+std::string fault_complaint(const std::string& specification) {
   return complaint_about([&] { parse_fault(specification, 4); });
 }
 
@@ -85,44 +85,48 @@ TEST(ParseFault, KnowsTheOldNames) {
 }
 
 TEST(ParseFault, SaysWhatIsAllowed) {
-  EXPECT_THAT(complaint("rank=0,step=1,fault=explode"), HasSubstr("kill, stop, pause, segfault"));
-  EXPECT_THAT(complaint("rank=0,step=1,fault=kill,phase=lunch"), HasSubstr("start, load, data, forward"));
-  EXPECT_THAT(complaint("rank=0,step=1,fault=flip,target=mood"), HasSubstr("loss, gradient, weight, slot"));
-  EXPECT_THAT(complaint("rank=0,step=1,fault=kill,when=now"), HasSubstr("rank, step, fault, phase"));
-  EXPECT_THAT(complaint("rank=4,step=1,fault=kill"), HasSubstr("from 0 to 3"));
-  EXPECT_THAT(complaint("rank=0,step=1,fault=pause,duration_ms=0"), HasSubstr("from 1 to 3600000"));
-  EXPECT_THAT(complaint("rank=0,step=1,fault=slow,factor=1"), HasSubstr("above 1, up to 1000"));
-  EXPECT_THAT(complaint("rank=0,step=1,fault=slow,factor=nan"), HasSubstr("above 1, up to 1000"));
+  EXPECT_THAT(fault_complaint("rank=0,step=1,fault=explode"), HasSubstr("kill, stop, pause, segfault"));
+  EXPECT_THAT(fault_complaint("rank=0,step=1,fault=kill,phase=lunch"), HasSubstr("start, load, data, forward"));
+  EXPECT_THAT(fault_complaint("rank=0,step=1,fault=flip,target=mood"), HasSubstr("loss, gradient, weight, slot"));
+  EXPECT_THAT(fault_complaint("rank=0,step=1,fault=kill,when=now"), HasSubstr("rank, step, fault, phase"));
+  EXPECT_THAT(fault_complaint("rank=4,step=1,fault=kill"), HasSubstr("from 0 to 3"));
+  EXPECT_THAT(fault_complaint("rank=0,step=1,fault=pause,duration_ms=0"), HasSubstr("from 1 to 3600000"));
+  EXPECT_THAT(fault_complaint("rank=0,step=1,fault=slow,factor=1"), HasSubstr("above 1, up to 1000"));
+  EXPECT_THAT(fault_complaint("rank=0,step=1,fault=slow,factor=nan"), HasSubstr("above 1, up to 1000"));
 }
 
 TEST(ParseFault, RefusesWhatIsIncompleteOrMalformed) {
-  EXPECT_THAT(complaint("rank=0,step=1"), HasSubstr("lacks fault="));
-  EXPECT_THAT(complaint("rank=0,fault=kill"), HasSubstr("lacks step="));
-  EXPECT_THAT(complaint("step=0,fault=kill"), HasSubstr("lacks rank="));
-  EXPECT_THAT(complaint("rank=0,rank=1,step=1,fault=kill"), HasSubstr("rank twice"));
-  EXPECT_THAT(complaint(""), HasSubstr("KEY=VALUE"));
-  EXPECT_THAT(complaint("rank=0,step=1,fault=kill,"), HasSubstr("KEY=VALUE"));
-  EXPECT_THAT(complaint("rank=-1,step=1,fault=kill"), HasSubstr("rank=-1"));
-  EXPECT_THAT(complaint("rank=0,step=1x,fault=kill"), HasSubstr("step=1x"));
-  EXPECT_THAT(complaint("rank=,step=1,fault=kill"), HasSubstr("rank="));
-  EXPECT_THAT(complaint("rank=0,step=99999999999999999999,fault=kill"), HasSubstr("step="));
-  EXPECT_THAT(complaint("rank=0,step=1,fault="), HasSubstr("fault=;"));
+  EXPECT_THAT(fault_complaint("rank=0,step=1"), HasSubstr("lacks fault="));
+  EXPECT_THAT(fault_complaint("rank=0,fault=kill"), HasSubstr("lacks step="));
+  EXPECT_THAT(fault_complaint("step=0,fault=kill"), HasSubstr("lacks rank="));
+  EXPECT_THAT(fault_complaint("rank=0,rank=1,step=1,fault=kill"), HasSubstr("rank twice"));
+  EXPECT_THAT(fault_complaint(""), HasSubstr("KEY=VALUE"));
+  EXPECT_THAT(fault_complaint("rank=0,step=1,fault=kill,"), HasSubstr("KEY=VALUE"));
+  EXPECT_THAT(fault_complaint("rank=-1,step=1,fault=kill"), HasSubstr("rank=-1"));
+  EXPECT_THAT(fault_complaint("rank=0,step=1x,fault=kill"), HasSubstr("step=1x"));
+  EXPECT_THAT(fault_complaint("rank=,step=1,fault=kill"), HasSubstr("rank="));
+  EXPECT_THAT(fault_complaint("rank=0,step=99999999999999999999,fault=kill"), HasSubstr("step="));
+  EXPECT_THAT(fault_complaint("rank=0,step=1,fault="), HasSubstr("fault=;"));
 }
 
 TEST(ParseFault, RefusesAKeyThatTheKindDoesNotTake) {
-  EXPECT_THAT(complaint("rank=0,step=1,fault=kill,factor=2"), HasSubstr("factor=, which fault=kill does not take"));
-  EXPECT_THAT(complaint("rank=0,step=1,fault=slow,seed=2"), HasSubstr("seed=, which fault=slow does not take"));
+  EXPECT_THAT(fault_complaint("rank=0,step=1,fault=kill,factor=2"),
+              HasSubstr("factor=, which fault=kill does not take"));
+  EXPECT_THAT(fault_complaint("rank=0,step=1,fault=slow,seed=2"), HasSubstr("seed=, which fault=slow does not take"));
 }
 
 TEST(ParseFault, SaysWhyAKindMakesNoSenseInAPhase) {
-  EXPECT_THAT(complaint("rank=0,step=1,fault=slow,phase=reduce"), HasSubstr("it lasts whole steps"));
-  EXPECT_THAT(complaint("rank=0,step=1,fault=io-error,phase=forward"), HasSubstr("files of savepoints"));
-  EXPECT_THAT(complaint("rank=0,step=1,fault=flip,target=loss,phase=data"),
+  EXPECT_THAT(fault_complaint("rank=0,step=1,fault=slow,phase=reduce"), HasSubstr("it lasts whole steps"));
+  EXPECT_THAT(fault_complaint("rank=0,step=1,fault=io-error,phase=forward"), HasSubstr("files of savepoints"));
+  EXPECT_THAT(fault_complaint("rank=0,step=1,fault=flip,target=loss,phase=data"),
               HasSubstr("a loss can be changed only where it is at hand"));
-  EXPECT_THAT(complaint("rank=0,step=1,fault=flip,target=loss,phase=data"), HasSubstr("allowed for it are backward"));
-  EXPECT_THAT(complaint("rank=0,step=1,fault=kill,phase=rendezvous"), HasSubstr("none is known; leave step= out"));
-  EXPECT_THAT(complaint("rank=0,fault=kill,phase=start,generation=1"), HasSubstr("leave generation= out"));
-  EXPECT_THAT(complaint("rank=3,step=1,fault=kill,phase=writing"), HasSubstr("rank 0 alone gets to phase=writing"));
+  EXPECT_THAT(fault_complaint("rank=0,step=1,fault=flip,target=loss,phase=data"),
+              HasSubstr("allowed for it are backward"));
+  EXPECT_THAT(fault_complaint("rank=0,step=1,fault=kill,phase=rendezvous"),
+              HasSubstr("none is known; leave step= out"));
+  EXPECT_THAT(fault_complaint("rank=0,fault=kill,phase=start,generation=1"), HasSubstr("leave generation= out"));
+  EXPECT_THAT(fault_complaint("rank=3,step=1,fault=kill,phase=writing"),
+              HasSubstr("rank 0 alone gets to phase=writing"));
 }
 
 TEST(ParseFault, ReadsWhatToStringWrites) {
@@ -146,7 +150,7 @@ TEST(ParseFault, RefusesExactlyWhatHasAnObjection) {
     const std::string objection = objection_to(fault);
     const std::string text = to_string(fault);
 
-    EXPECT_THAT(complaint(text), objection.empty() ? HasSubstr("no complaint") : HasSubstr(objection)) << text;
+    EXPECT_THAT(fault_complaint(text), objection.empty() ? HasSubstr("no complaint") : HasSubstr(objection)) << text;
   }
 }
 
@@ -180,7 +184,7 @@ TEST(ParseFault, NeverFailsOtherwiseThanWithASentence) {
     for (std::size_t bytes = 1; begin + bytes <= whole.size(); ++bytes) {
       std::string text = whole;
       text.erase(begin, bytes);
-      const std::string answer = complaint(text);
+      const std::string answer = fault_complaint(text);
       EXPECT_TRUE(answer == "no complaint" || answer.starts_with("the fault \"")) << text << ": " << answer;
     }
   }

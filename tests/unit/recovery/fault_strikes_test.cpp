@@ -43,26 +43,23 @@ using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// Far longer than anything here takes; what is waited for comes at once.
-constexpr std::chrono::seconds kPatience(60);
-
 constexpr int kSurvived = 42;
 constexpr int kThrew = 43;
 constexpr int kThrewBadAlloc = 44;
 
 // A child process that does something and then ends with kSurvived; killed when the object goes.
-class Child {
+class StruckChild {
  public:
-  explicit Child(const std::function<void()>& act) : pid_(::fork()) {
+  explicit StruckChild(const std::function<void()>& act) : pid_(::fork()) {
     if (pid_ == 0) live(act);
   }
-  ~Child() {
+  ~StruckChild() {
     if (pid_ <= 0) return;
     ::kill(pid_, SIGKILL);
     ::waitpid(pid_, nullptr, 0);
   }
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
+  StruckChild(const StruckChild&) = delete;
+  StruckChild& operator=(const StruckChild&) = delete;
 
   pid_t pid() const { return pid_; }
 
@@ -118,7 +115,7 @@ class Strikes : public ::testing::Test {
     };
   }
 
-  int status_after(const std::string& fault) { return Child(meeting(fault)).next_status(); }
+  int status_after(const std::string& fault) { return StruckChild(meeting(fault)).next_status(); }
 
   bool has_struck() const {
     std::error_code none;
@@ -152,7 +149,7 @@ TEST_F(Strikes, OfExitsLeaveWithTheirCodes) {
 
 TEST_F(Strikes, OfASegmentationFaultPassAHandlerBy) {
   const auto strike = meeting("fault=segfault");
-  const int status = Child([&] {
+  const int status = StruckChild([&] {
                        std::signal(SIGSEGV, SIG_IGN);
                        strike();
                      }).next_status();
@@ -161,7 +158,7 @@ TEST_F(Strikes, OfASegmentationFaultPassAHandlerBy) {
 }
 
 TEST_F(Strikes, OfAStopLastUntilSomebodyWakesTheProcess) {
-  Child child(meeting("fault=stop"));
+  StruckChild child(meeting("fault=stop"));
   const int status = child.next_status(WUNTRACED);
   ASSERT_TRUE(WIFSTOPPED(status));
   EXPECT_EQ(WSTOPSIG(status), SIGSTOP);
@@ -172,7 +169,7 @@ TEST_F(Strikes, OfAStopLastUntilSomebodyWakesTheProcess) {
 }
 
 TEST_F(Strikes, OfAPauseEndByThemselves) {
-  Child child(meeting("fault=pause,duration_ms=20"));
+  StruckChild child(meeting("fault=pause,duration_ms=20"));
 
   EXPECT_TRUE(WIFSTOPPED(child.next_status(WUNTRACED)));
   EXPECT_EQ(WEXITSTATUS(child.next_status()), kSurvived);
@@ -180,7 +177,7 @@ TEST_F(Strikes, OfAPauseEndByThemselves) {
 
 TEST_F(Strikes, OfAPauseLeaveNoChildBehind) {
   const auto strike = meeting("fault=pause,duration_ms=1");
-  const int status = Child([&] {
+  const int status = StruckChild([&] {
                        strike();
                        ::_exit(::waitpid(-1, nullptr, WNOHANG) == -1 && errno == ECHILD ? 0 : 1);
                      }).next_status();
@@ -194,7 +191,7 @@ TEST_F(Strikes, OfAPauseHoldNoDescriptorOfAProcessThatIsKilledMeanwhile) {
   ASSERT_EQ(::pipe(ends), 0);
   const FileDescriptor reading(ends[0]);
   FileDescriptor writing(ends[1]);
-  Child child(meeting("fault=pause,duration_ms=3600000"));
+  StruckChild child(meeting("fault=pause,duration_ms=3600000"));
   ASSERT_TRUE(WIFSTOPPED(child.next_status(WUNTRACED)));
   writing.reset();
 
@@ -207,7 +204,7 @@ TEST_F(Strikes, OfAPauseHoldNoDescriptorOfAProcessThatIsKilledMeanwhile) {
 }
 
 TEST_F(Strikes, OfALoopComputeWithoutEnd) {
-  const Child child(meeting("fault=loop"));
+  const StruckChild child(meeting("fault=loop"));
 
   constexpr std::uint64_t kTicks = 5;
   EXPECT_TRUE(comes_true([&] { return child.state_and_ticks().second >= kTicks; }));
@@ -215,7 +212,7 @@ TEST_F(Strikes, OfALoopComputeWithoutEnd) {
 }
 
 TEST_F(Strikes, OfAHangSleepWithoutEnd) {
-  const Child child(meeting("fault=hang"));
+  const StruckChild child(meeting("fault=hang"));
 
   EXPECT_TRUE(comes_true([&] { return has_struck() && child.state_and_ticks().first == 'S'; }));
 }
@@ -223,7 +220,7 @@ TEST_F(Strikes, OfAHangSleepWithoutEnd) {
 TEST_F(Strikes, OfMemoryThrowBadAllocAndLeaveEnoughToSaySo) {
   if (HOLDFAST_TEST_UNDER_SANITIZER) GTEST_SKIP() << "a sanitizer's shadow memory does not live under RLIMIT_AS";
   const auto strike = meeting("fault=oom");
-  const int status = Child([&] {
+  const int status = StruckChild([&] {
                        bool was_thrown = false;
                        try {
                          strike();

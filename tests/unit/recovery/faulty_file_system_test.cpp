@@ -19,7 +19,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr std::array kBytes{std::byte{1}, std::byte{2}};
+constexpr std::array kContent{std::byte{1}, std::byte{2}};
 
 std::string name_of(int step) {
   std::array<char, 40> name{};
@@ -38,7 +38,7 @@ class FaultyFileSystem : public ::testing::Test {
   void save(int step) {
     const std::string temporary = name_of(step) + ".tmp-1";
     const std::unique_ptr<File> file = files_->create(temporary);
-    file->write_at(0, kBytes);
+    file->write_at(0, kContent);
     file->sync();
     files_->rename(temporary, name_of(step));
     files_->sync_folder("/run");
@@ -88,7 +88,7 @@ TEST_F(FaultyFileSystem, StrikesWhenAllBytesAreThereBeforeRename) {
   EXPECT_THAT(failure_of(12), HasSubstr("injected"));
 
   EXPECT_THAT(paths(), ElementsAre(name_of(11), name_of(12) + ".tmp-1"));
-  EXPECT_EQ(memory_.contents().at(name_of(12) + ".tmp-1").size(), kBytes.size());
+  EXPECT_EQ(memory_.contents().at(name_of(12) + ".tmp-1").size(), kContent.size());
 }
 
 TEST_F(FaultyFileSystem, StrikesWhenTheSavepointHasItsNameAfterRename) {
@@ -148,7 +148,7 @@ TEST_F(FaultyFileSystem, LeavesOtherFilesAlone) {
   meet("fault=io-error");
   EXPECT_NE(failure_of(12), "");
 
-  EXPECT_NO_THROW(files_->create("/run/run.json")->write_at(0, kBytes));
+  EXPECT_NO_THROW(files_->create("/run/run.json")->write_at(0, kContent));
   EXPECT_NO_THROW(files_->sync_folder("/run"));
 }
 

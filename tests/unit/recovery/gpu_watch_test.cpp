@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "support/comes_true.h"
 #include "support/fake_gpus.h"
 
 namespace holdfast::recovery {
@@ -16,8 +17,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-constexpr std::chrono::seconds kPatience(60);
 
 class GpuWatchTest : public testing::Test {
  protected:

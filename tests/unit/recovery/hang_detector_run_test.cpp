@@ -38,9 +38,9 @@ struct World {
 enum class HangKind { asleep, stopped, in_a_collective };
 
 // Members step together: each works, then waits for the slowest, reduces and updates.
-class SimulatedRun {
+class WatchedRun {
  public:
-  SimulatedRun(const World& world, std::uint64_t seed) : world_(world), random_(seed) {}
+  WatchedRun(const World& world, std::uint64_t seed) : world_(world), random_(seed) {}
 
   std::optional<Hang> train(int steps) {
     for (int count = 0; count < steps; ++count) {
@@ -179,7 +179,7 @@ std::function<Nanoseconds(Random&)> often_late(Nanoseconds mean) {
 class HealthyRun : public testing::TestWithParam<World> {};
 
 TEST_P(HealthyRun, OfAHundredThousandStepsRaisesNoAlarm) {
-  SimulatedRun run(GetParam(), 5);
+  WatchedRun run(GetParam(), 5);
 
   const std::optional<Hang> hang = run.train(100'000);
 
@@ -211,7 +211,7 @@ TEST_P(HangingRun, IsNoticedWithinASecondAndThreeTimesTheStepTimeAndTheGuiltyOne
   for (std::uint64_t trial = 0; trial < 300; ++trial) {
     const auto median = Nanoseconds(1ms) * (1 + static_cast<int>(random() % 500));
     const World world{.work = lognormal(median, 0.3)};
-    SimulatedRun run(world, trial);
+    WatchedRun run(world, trial);
     ASSERT_FALSE(run.train(20 + static_cast<int>(random() % 200)).has_value()) << "trial " << trial;
     const int guilty = static_cast<int>(random() % kMembers);
 

@@ -9,12 +9,12 @@
 #include <future>
 #include <thread>
 
+#include "support/comes_true.h"
+
 namespace holdfast::recovery {
 namespace {
 
 using namespace std::chrono_literals;
-
-constexpr std::chrono::seconds kPatience(30);
 
 TEST(LifePage, StartsBeforeItsFirstStep) {
   SharedMemory memory = SharedMemory::create("life", LifePage::kBytes);
@@ -117,9 +117,9 @@ TEST(DeathWatch, NoticesTheDeathOfAProcess) {
 }
 
 // Holds the page from a thread of this process until told to let go.
-class Holder {
+class PageHolder {
  public:
-  explicit Holder(LifePage& page)
+  explicit PageHolder(LifePage& page)
       : thread_([this, &page] {
           page.hold();
           holds_.set_value();
@@ -142,7 +142,7 @@ class Holder {
 TEST(DeathWatch, TakesAnOrderlyLeaveForNoDeath) {
   SharedMemory memory = SharedMemory::create("life", LifePage::kBytes);
   LifePage& page = LifePage::make(memory);
-  Holder holder(page);
+  PageHolder holder(page);
   bool has_died = false;
 
   {
@@ -156,7 +156,7 @@ TEST(DeathWatch, TakesAnOrderlyLeaveForNoDeath) {
 TEST(DeathWatch, EndsWhileTheHolderLives) {
   SharedMemory memory = SharedMemory::create("life", LifePage::kBytes);
   LifePage& page = LifePage::make(memory);
-  Holder holder(page);
+  PageHolder holder(page);
   bool has_died = false;
 
   {

@@ -14,11 +14,11 @@
 
 #include "descriptors.h"
 #include "process.h"
+#include "support/comes_true.h"
 
 namespace holdfast::recovery {
 namespace {
 
-constexpr std::chrono::seconds kPatience(30);
 const char* const kName = "HOLDFAST_DESCENDANT_OF";
 
 std::string environment(const std::string& marks) {

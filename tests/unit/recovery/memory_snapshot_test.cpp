@@ -14,13 +14,13 @@
 namespace holdfast::recovery {
 namespace {
 
-constexpr std::size_t kCapacity = 200'000;
+constexpr std::size_t kSnapshotBytes = 200'000;
 
 // The watchdog's memory, and a writer's view of it.
 class MemorySnapshotsTest : public testing::Test {
  protected:
   MemorySnapshotsTest()
-      : memory_(SharedMemory::create("test-snapshots", MemorySnapshots::memory_bytes(kCapacity))),
+      : memory_(SharedMemory::create("test-snapshots", MemorySnapshots::memory_bytes(kSnapshotBytes))),
         writer_(SharedMemory::map_writable(descriptor(), memory_.size_bytes())) {}
 
   FileDescriptor descriptor() const { return FileDescriptor(::dup(memory_.descriptor())); }
@@ -44,10 +44,8 @@ class MemorySnapshotsTest : public testing::Test {
 };
 
 std::string long_text(char letter) {
-  return std::string(kCapacity, letter);
+  return std::string(kSnapshotBytes, letter);
 }
-
-}  // namespace
 
 TEST_F(MemorySnapshotsTest, HoldNothingAtFirst) {
   EXPECT_EQ(newest(), "none");
@@ -62,7 +60,7 @@ TEST_F(MemorySnapshotsTest, GiveTheNewestBack) {
 }
 
 TEST_F(MemorySnapshotsTest, HoldAsMuchAsWasAskedFor) {
-  ASSERT_GE(writer_.capacity_bytes(), kCapacity);
+  ASSERT_GE(writer_.capacity_bytes(), kSnapshotBytes);
 
   write(1, long_text('a'));
   write(2, long_text('b'));
@@ -77,7 +75,7 @@ TEST_F(MemorySnapshotsTest, NeverGiveATornOneButTheOneBefore) {
   const std::byte* begin = MemorySnapshots::newest(memory_)->bytes.data();
   const auto offset = static_cast<std::size_t>(begin - memory_.readable().data());
 
-  for (const std::size_t byte : {std::size_t{0}, kCapacity / 2, kCapacity - 1}) {
+  for (const std::size_t byte : {std::size_t{0}, kSnapshotBytes / 2, kSnapshotBytes - 1}) {
     memory_.writable()[offset + byte] ^= std::byte{1};
     EXPECT_EQ(newest(), "1: " + long_text('a'));
     memory_.writable()[offset + byte] ^= std::byte{1};
@@ -136,4 +134,5 @@ TEST_F(MemorySnapshotsTest, AreNoneInBytesOfAnybody) {
   EXPECT_FALSE(MemorySnapshots::newest(tiny));
 }
 
+}  // namespace
 }  // namespace holdfast::recovery

@@ -16,6 +16,7 @@
 
 #include "descriptors.h"
 #include "holdfast/base/error.h"
+#include "support/comes_true.h"
 #include "support/temporary_folder.h"
 
 namespace holdfast::recovery {
@@ -23,8 +24,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::HasSubstr;
-
-constexpr std::chrono::seconds kPatience(30);
 
 Process shell(const std::string& script, const std::vector<int>& inherited = {}) {
   return Process::spawn({.executable = "/bin/sh",

@@ -13,7 +13,7 @@ namespace {
 
 using testing::HasSubstr;
 
-std::string complaint(const RandomFaultPlan& plan) {
+std::string random_plan_complaint(const RandomFaultPlan& plan) {
   return complaint_about([&] { random_fault_plan(plan); });
 }
 
@@ -94,10 +94,11 @@ TEST(RandomFaultPlan, TakesTheLargestNumbers) {
 }
 
 TEST(RandomFaultPlan, SaysWhatCannotBe) {
-  EXPECT_THAT(complaint({.faults = -1}), HasSubstr("-1 faults; from 0 to"));
-  EXPECT_THAT(complaint({.replicas = 0}), HasSubstr("0 replicas; from 1 to"));
-  EXPECT_THAT(complaint({.steps = 0}), HasSubstr("0 steps; from 1 to"));
-  EXPECT_THAT(complaint({.kinds = {FaultKind::slow}, .phases = {FaultPhase::reduce}}), HasSubstr("make no sense in"));
+  EXPECT_THAT(random_plan_complaint({.faults = -1}), HasSubstr("-1 faults; from 0 to"));
+  EXPECT_THAT(random_plan_complaint({.replicas = 0}), HasSubstr("0 replicas; from 1 to"));
+  EXPECT_THAT(random_plan_complaint({.steps = 0}), HasSubstr("0 steps; from 1 to"));
+  EXPECT_THAT(random_plan_complaint({.kinds = {FaultKind::slow}, .phases = {FaultPhase::reduce}}),
+              HasSubstr("make no sense in"));
 }
 
 }  // namespace

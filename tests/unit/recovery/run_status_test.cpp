@@ -8,7 +8,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Moment kStart{};
+constexpr Moment kFirstLook{};
 
 State state_of(int members) {
   State state = initial_state({.replicas = members}, 0);
@@ -24,53 +24,53 @@ TEST(SampleRate, IsWhatCameInTheWindow) {
   SampleRate rate;
   for (int second = 0; second <= 30; ++second) {
     const int a_second = second <= 10 ? 50 : 200;
-    rate.look(second == 0 ? 50U : static_cast<unsigned>(second * a_second), kStart + second * 1s);
+    rate.look(second == 0 ? 50U : static_cast<unsigned>(second * a_second), kFirstLook + second * 1s);
   }
 
-  EXPECT_DOUBLE_EQ(rate.per_second(kStart + 30s), 200);
+  EXPECT_DOUBLE_EQ(rate.per_second(kFirstLook + 30s), 200);
 }
 
 TEST(SampleRate, LeavesOutTheTimeBeforeTheFirstStep) {
   SampleRate rate;
-  rate.look(0, kStart);
-  rate.look(100, kStart + 60s);
-  rate.look(200, kStart + 61s);
+  rate.look(0, kFirstLook);
+  rate.look(100, kFirstLook + 60s);
+  rate.look(200, kFirstLook + 61s);
 
-  EXPECT_DOUBLE_EQ(rate.per_second(kStart + 61s), 100);
+  EXPECT_DOUBLE_EQ(rate.per_second(kFirstLook + 61s), 100);
 }
 
 TEST(SampleRate, StaysBetweenStepsThatTakeLongerThanTheWindow) {
   SampleRate rate;
-  for (int step = 1; step <= 4; ++step) rate.look(static_cast<unsigned>(step) * 60, kStart + step * 30s);
+  for (int step = 1; step <= 4; ++step) rate.look(static_cast<unsigned>(step) * 60, kFirstLook + step * 30s);
 
-  EXPECT_DOUBLE_EQ(rate.per_second(kStart + 120s), 2);
-  EXPECT_DOUBLE_EQ(rate.per_second(kStart + 149s), 2);
+  EXPECT_DOUBLE_EQ(rate.per_second(kFirstLook + 120s), 2);
+  EXPECT_DOUBLE_EQ(rate.per_second(kFirstLook + 149s), 2);
 }
 
 TEST(SampleRate, FallsWhenNothingComesAnyMore) {
   SampleRate rate;
-  rate.look(100, kStart + 1s);
-  rate.look(200, kStart + 2s);
+  rate.look(100, kFirstLook + 1s);
+  rate.look(200, kFirstLook + 2s);
 
-  EXPECT_DOUBLE_EQ(rate.per_second(kStart + 12s), 10);
+  EXPECT_DOUBLE_EQ(rate.per_second(kFirstLook + 12s), 10);
 }
 
 TEST(SampleRate, IsNothingWithoutSteps) {
   SampleRate rate;
-  rate.look(0, kStart);
-  rate.look(64, kStart + 1s);
+  rate.look(0, kFirstLook);
+  rate.look(64, kFirstLook + 1s);
 
-  EXPECT_EQ(rate.per_second(kStart + 1s), 0);
+  EXPECT_EQ(rate.per_second(kFirstLook + 1s), 0);
 }
 
 TEST(RunStatus, TellsOfEachProcessWhatTheSupervisorAndItsPageSay) {
   RunStatus status({"cpu:0", "cpu:3"});
   const std::map<int, Sight> sights = {{0, {.pid = 10, .step = 5, .phase = Phase::computing, .progress = 3}},
                                        {1, {.pid = 11, .step = 6, .phase = Phase::updating, .progress = 3}}};
-  status.look(sights, kStart);
+  status.look(sights, kFirstLook);
   const std::vector<Restart> restarts = {{.rank = 1}, {.rank = 1}, {.rank = 0}};
 
-  const nlohmann::json body = status.describe(state_of(2), sights, restarts, kStart + 2s);
+  const nlohmann::json body = status.describe(state_of(2), sights, restarts, kFirstLook + 2s);
 
   EXPECT_EQ(body.at("phase"), "running");
   EXPECT_EQ(body.at("generation"), 4);
@@ -93,12 +93,12 @@ TEST(RunStatus, TellsOfEachProcessWhatTheSupervisorAndItsPageSay) {
 TEST(RunStatus, CountsTheTimeSinceAProcessGotFurther) {
   RunStatus status;
   std::map<int, Sight> sights = {{0, {.progress = 1}}};
-  status.look(sights, kStart);
-  status.look(sights, kStart + 1s);
+  status.look(sights, kFirstLook);
+  status.look(sights, kFirstLook + 1s);
   sights[0].progress = 2;
-  status.look(sights, kStart + 3s);
+  status.look(sights, kFirstLook + 3s);
 
-  const nlohmann::json body = status.describe(state_of(1), sights, {}, kStart + 4s);
+  const nlohmann::json body = status.describe(state_of(1), sights, {}, kFirstLook + 4s);
 
   EXPECT_EQ(body.at("members").at(0).at("seconds_since_progress"), 1.0);
 }
@@ -108,19 +108,19 @@ TEST(RunStatus, GivesNoRankToAProcessThatHasNone) {
   state.members[0].rank = -1;
   RunStatus status;
   const std::map<int, Sight> sights = {{0, {}}};
-  status.look(sights, kStart);
+  status.look(sights, kFirstLook);
 
-  EXPECT_TRUE(status.describe(state, sights, {}, kStart).at("members").at(0).at("rank").is_null());
+  EXPECT_TRUE(status.describe(state, sights, {}, kFirstLook).at("members").at(0).at("rank").is_null());
 }
 
 TEST(RunStatus, ForgetsProcessesThatAreGone) {
   RunStatus status;
-  status.look({{0, {.progress = 1}}}, kStart);
-  status.look({}, kStart + 1s);
+  status.look({{0, {.progress = 1}}}, kFirstLook);
+  status.look({}, kFirstLook + 1s);
   const std::map<int, Sight> sights = {{0, {.progress = 1}}};
-  status.look(sights, kStart + 5s);
+  status.look(sights, kFirstLook + 5s);
 
-  const nlohmann::json body = status.describe(state_of(1), sights, {}, kStart + 5s);
+  const nlohmann::json body = status.describe(state_of(1), sights, {}, kFirstLook + 5s);
 
   EXPECT_EQ(body.at("members").at(0).at("seconds_since_progress"), 0.0);
 }
@@ -128,9 +128,9 @@ TEST(RunStatus, ForgetsProcessesThatAreGone) {
 TEST(RunStatus, TellsHowManyShardsAProcessSaysThatItComputes) {
   RunStatus status;
   const std::map<int, Sight> sights = {{0, {.shards = 4}}, {1, {}}};
-  status.look(sights, kStart);
+  status.look(sights, kFirstLook);
 
-  const nlohmann::json body = status.describe(state_of(2), sights, {}, kStart);
+  const nlohmann::json body = status.describe(state_of(2), sights, {}, kFirstLook);
 
   EXPECT_EQ(body.at("members").at(0).at("shards"), 4);
   EXPECT_TRUE(body.at("members").at(1).at("shards").is_null());
@@ -139,10 +139,10 @@ TEST(RunStatus, TellsHowManyShardsAProcessSaysThatItComputes) {
 TEST(RunStatus, TellsOfPlacesThatRestAndOfThoseThatAreTried) {
   State state = state_of(2);
   state.places.resize(3);
-  state.places[1] = {.times_left_out = 2, .rest_ends = kStart + 1s, .why = "it is worn", .first_on_trial = 1};
-  state.places[2] = {.times_left_out = 1, .rest_ends = kStart + 90s, .why = "no memory", .first_on_trial = 2};
+  state.places[1] = {.times_left_out = 2, .rest_ends = kFirstLook + 1s, .why = "it is worn", .first_on_trial = 1};
+  state.places[2] = {.times_left_out = 1, .rest_ends = kFirstLook + 90s, .why = "no memory", .first_on_trial = 2};
 
-  const nlohmann::json rests = RunStatus().describe(state, {}, {}, kStart + 30s).at("rests");
+  const nlohmann::json rests = RunStatus().describe(state, {}, {}, kFirstLook + 30s).at("rests");
 
   ASSERT_EQ(rests.size(), 2U);
   EXPECT_EQ(rests[0].at("place"), 1);

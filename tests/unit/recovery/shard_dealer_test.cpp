@@ -18,10 +18,10 @@ struct Rank {
   int at_once = 1;
 };
 
-const Moment kStart{};
+const Moment kFirstDeal{};
 
 std::optional<ShardDealer::Deal> better_deal(const ShardDealer& dealer, const std::vector<Rank>& ranks,
-                                             std::int64_t step = 1000, Moment now = kStart + 1h) {
+                                             std::int64_t step = 1000, Moment now = kFirstDeal + 1h) {
   std::vector<Load> loads;
   std::vector<Stragglers::Standing> standings;
   for (const Rank& rank : ranks) {
@@ -80,11 +80,11 @@ TEST(ShardDealer, DealsEvenlyAgainOnceTheSlowRankIsQuick) {
 
 TEST(ShardDealer, RestsAfterADeal) {
   ShardDealer dealer({.steps_between = 64, .time_between = 60s});
-  dealer.dealt(100, kStart);
+  dealer.dealt(100, kFirstDeal);
 
-  EXPECT_FALSE(better_deal(dealer, kOneIsSlow, 163, kStart + 59s).has_value());
-  EXPECT_TRUE(better_deal(dealer, kOneIsSlow, 164, kStart + 59s).has_value());
-  EXPECT_TRUE(better_deal(dealer, kOneIsSlow, 101, kStart + 60s).has_value());
+  EXPECT_FALSE(better_deal(dealer, kOneIsSlow, 163, kFirstDeal + 59s).has_value());
+  EXPECT_TRUE(better_deal(dealer, kOneIsSlow, 164, kFirstDeal + 59s).has_value());
+  EXPECT_TRUE(better_deal(dealer, kOneIsSlow, 101, kFirstDeal + 60s).has_value());
 }
 
 TEST(ShardDealer, LeavesASingleRankAlone) {

@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-constexpr int kWindow = 32;  // of Stragglers
+constexpr int kStragglersWindow = 32;
 
 // Two members of a generation in virtual time: member 0 takes 10 ms a shard, member 1 as long as a test says.
 class SlowReplicasTest : public testing::Test {
@@ -100,7 +100,7 @@ TEST_F(SlowReplicasTest, AreDealtFewerShardsOnceAGeneration) {
 
 TEST_F(SlowReplicasTest, StandInTheJournalWithTheirDealAndWhatItWasMadeFrom) {
   SlowReplicas replicas = watch(WhenSlow::deal);
-  train(replicas, 2 * kWindow, 20ms);
+  train(replicas, 2 * kStragglersWindow, 20ms);
 
   open(replicas, 1, {4, 2});
   open(replicas, 2, {4, 2});
@@ -116,11 +116,11 @@ TEST_F(SlowReplicasTest, StandInTheJournalWithTheirDealAndWhatItWasMadeFrom) {
 
 TEST_F(SlowReplicasTest, AreDealtAsManyAgainWhenTheyAreQuick) {
   SlowReplicas replicas = watch(WhenSlow::deal);
-  train(replicas, 2 * kWindow, 20ms);
+  train(replicas, 2 * kStragglersWindow, 20ms);
   open(replicas, 1, {4, 2});
 
   EXPECT_THAT(train(replicas, 100, 20ms), IsEmpty());
-  const Event event = only_event(replicas, 2 * kWindow, 10ms);
+  const Event event = only_event(replicas, 2 * kStragglersWindow, 10ms);
 
   EXPECT_THAT(event.shards, ElementsAre(3, 3));
 }

@@ -12,7 +12,7 @@ using nlohmann::json;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-using Ending = RunReport::SlowReplica::Ending;
+using SlowEnding = RunReport::SlowReplica::Ending;
 
 // Processes 0 and 1 train on places 0 and 1; time is what a test says.
 class SlowStoryTest : public testing::Test {
@@ -66,7 +66,7 @@ TEST_F(SlowStoryTest, TellsWhoWasSlowAndSinceWhen) {
   EXPECT_EQ(only().score, 2);
   EXPECT_EQ(only().milliseconds_per_round, 20);
   EXPECT_EQ(only().waiting_share, 0.25);
-  EXPECT_EQ(only().ending, Ending::quick_again);
+  EXPECT_EQ(only().ending, SlowEnding::quick_again);
   EXPECT_EQ(only().ended, 15);
   EXPECT_THAT(only().deals, IsEmpty());
 }
@@ -95,7 +95,7 @@ TEST_F(SlowStoryTest, TellsOfTheEvenDealAfterItsDeath) {
   decide("died", 12, {{"member", 1}}, {.killed = {1}});
   deal(13, 2, {});
 
-  EXPECT_EQ(only().ending, Ending::process_ended);
+  EXPECT_EQ(only().ending, SlowEnding::process_ended);
   EXPECT_EQ(only().ended, 12);
   ASSERT_EQ(only().deals.size(), 2U);
   EXPECT_THAT(only().deals[1].shards, IsEmpty());
@@ -107,7 +107,7 @@ TEST_F(SlowStoryTest, TellsWhoReplacedIt) {
   decide("checked_in", 12, {{"member", 0}}, {.opened = 1, .members = {0, 2}});
   decide("exited", 13, {{"member", 1}}, {});
 
-  EXPECT_EQ(only().ending, Ending::replaced);
+  EXPECT_EQ(only().ending, SlowEnding::replaced);
   EXPECT_EQ(only().ended, 11);
   EXPECT_EQ(only().replaced_by, 2);
   EXPECT_THAT(only().left_alone, IsEmpty());
@@ -119,7 +119,7 @@ TEST_F(SlowStoryTest, TakesNoSurvivorForItsSuccessor) {
   decide("slow", 11, {{"member", 1}}, {.killed = {1}, .failures = {{1, "was slow"}}});
   decide("checked_in", 12, {{"member", 0}}, {.opened = 2, .members = {0, 2}});
 
-  EXPECT_EQ(only().ending, Ending::replaced);
+  EXPECT_EQ(only().ending, SlowEnding::replaced);
   EXPECT_EQ(only().replaced_by, -1);
 }
 
@@ -130,7 +130,7 @@ TEST_F(SlowStoryTest, TellsWhyItWasLeftAlone) {
   ASSERT_EQ(only().left_alone.size(), 1U);
   EXPECT_EQ(only().left_alone[0].time, 11);
   EXPECT_THAT(only().left_alone[0].sentence, HasSubstr("it stays"));
-  EXPECT_EQ(only().ending, Ending::open);
+  EXPECT_EQ(only().ending, SlowEnding::open);
 }
 
 TEST_F(SlowStoryTest, LeavesTheEndOpenWithTheEndOfAWatchdog) {
@@ -139,7 +139,7 @@ TEST_F(SlowStoryTest, LeavesTheEndOpenWithTheEndOfAWatchdog) {
   standing(20, 1, false);
   deal(21, 1, {});
 
-  EXPECT_EQ(only().ending, Ending::open);
+  EXPECT_EQ(only().ending, SlowEnding::open);
   EXPECT_THAT(only().deals, IsEmpty());
 }
 

@@ -13,11 +13,11 @@
 namespace holdfast::recovery {
 namespace {
 
-constexpr std::size_t kCapacity = 100;
+constexpr std::size_t kSmallSnapshotBytes = 100;
 
 // A process that was given memory, and writes snapshots there.
 MemorySnapshots new_writer(SnapshotMemories& memories) {
-  const std::size_t bytes = MemorySnapshots::memory_bytes(kCapacity);
+  const std::size_t bytes = MemorySnapshots::memory_bytes(kSmallSnapshotBytes);
   return MemorySnapshots(SharedMemory::map_writable(memories.add(bytes), bytes));
 }
 
@@ -91,7 +91,7 @@ TEST(SnapshotMemories, ShowThemselvesForReadingAlone) {
   std::vector<FileDescriptor> shown = memories.read_only_descriptors();
   ASSERT_EQ(shown.size(), 1U);
 
-  EXPECT_ANY_THROW(SharedMemory::map_writable(std::move(shown[0]), MemorySnapshots::memory_bytes(kCapacity)));
+  EXPECT_ANY_THROW(SharedMemory::map_writable(std::move(shown[0]), MemorySnapshots::memory_bytes(kSmallSnapshotBytes)));
 }
 
 }  // namespace holdfast::recovery

@@ -13,16 +13,15 @@
 
 #include "descriptors.h"
 #include "process.h"
+#include "support/comes_true.h"
 
 namespace holdfast::recovery {
 namespace {
 
-constexpr std::chrono::seconds kPatience(30);
-
 // Somebody who holds a pipe open, and has said once that he is there.
-class Holder {
+class PipeHolder {
  public:
-  Holder(const Sweeper& sweeper, int member, const std::string& script) {
+  PipeHolder(const Sweeper& sweeper, int member, const std::string& script) {
     int ends[2] = {-1, -1};
     EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
     pipe_ = FileDescriptor(ends[0]);
@@ -77,8 +76,8 @@ class Sweeping : public testing::Test {
 };
 
 TEST_F(Sweeping, EndsWhatAMemberHasLeftAndNobodyElse) {
-  Holder mine(*sweeper_, 1, kDaemon);
-  const Holder other(*sweeper_, 11, kDaemon);
+  PipeHolder mine(*sweeper_, 1, kDaemon);
+  const PipeHolder other(*sweeper_, 11, kDaemon);
   mine.end_shell();
   ASSERT_TRUE(mine.is_there());
   std::optional<int> ended;
@@ -101,8 +100,8 @@ TEST_F(Sweeping, AnswersThatNothingWasLeft) {
 }
 
 TEST_F(Sweeping, AwaitsTheEndOfThoseThatItIsNotToKill) {
-  Holder holder(*sweeper_, 1,
-                "setsid sh -c 'echo > /dev/fd/$0; trap exit TERM; while :; do sleep 0.1; done' $0 & wait");
+  PipeHolder holder(*sweeper_, 1,
+                    "setsid sh -c 'echo > /dev/fd/$0; trap exit TERM; while :; do sleep 0.1; done' $0 & wait");
   std::optional<int> ended_of_another;
   std::optional<int> ended;
   sweeper_->await(1, note_in(ended));
@@ -119,8 +118,8 @@ TEST_F(Sweeping, AwaitsTheEndOfThoseThatItIsNotToKill) {
 }
 
 TEST_F(Sweeping, EndsAllWhenItGoes) {
-  Holder first(*sweeper_, 1, kDaemon);
-  Holder second(*sweeper_, 2, kDaemon);
+  PipeHolder first(*sweeper_, 1, kDaemon);
+  PipeHolder second(*sweeper_, 2, kDaemon);
   first.end_shell();
   second.end_shell();
 

@@ -16,7 +16,7 @@ WatchdogOptions some_options() {
   return {.replicas = 2, .run_directory = "run", .command = {"program"}};
 }
 
-std::string complaint(const WatchdogOptions& options) {
+std::string options_complaint(const WatchdogOptions& options) {
   return complaint_about([&] { check(options); });
 }
 
@@ -30,8 +30,8 @@ TEST(WatchdogOptions, NameTheDurationThatIsNone) {
   WatchdogOptions hang = some_options();
   hang.hang_after = std::chrono::milliseconds(0);
 
-  EXPECT_THAT(complaint(start), HasSubstr("start_timeout is -1000 ms; it has to be longer than 0"));
-  EXPECT_THAT(complaint(hang), HasSubstr("hang_after is 0 ms"));
+  EXPECT_THAT(options_complaint(start), HasSubstr("start_timeout is -1000 ms; it has to be longer than 0"));
+  EXPECT_THAT(options_complaint(hang), HasSubstr("hang_after is 0 ms"));
 }
 
 TEST(WatchdogOptions, SayHowManyReplicasThereMayBe) {
@@ -39,7 +39,7 @@ TEST(WatchdogOptions, SayHowManyReplicasThereMayBe) {
   options.max_replicas = 3;
   options.replicas = 4;
 
-  EXPECT_THAT(complaint(options), HasSubstr("replicas is 4, allowed are 1 to 3"));
+  EXPECT_THAT(options_complaint(options), HasSubstr("replicas is 4, allowed are 1 to 3"));
 }
 
 TEST(WatchdogOptions, HaveAPlaceForEachDevice) {

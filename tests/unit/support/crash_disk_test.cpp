@@ -8,7 +8,7 @@
 namespace holdfast {
 namespace {
 
-std::vector<std::byte> bytes_of(const std::string& text) {
+std::vector<std::byte> content_of(const std::string& text) {
   const auto bytes = std::as_bytes(std::span(text));
   return {bytes.begin(), bytes.end()};
 }
@@ -36,16 +36,16 @@ std::set<std::string> outcomes(const FileContents& before, const std::function<v
 }
 
 using Outcomes = std::set<std::string>;
-const FileContents kOld = {{"/d/a", bytes_of("old")}};
+const FileContents kOld = {{"/d/a", content_of("old")}};
 
 void write(FileSystem& files, const std::string& path, const std::string& text) {
-  files.create(path)->write_at(0, bytes_of(text));
+  files.create(path)->write_at(0, content_of(text));
 }
 
 TEST(CrashDisk, KeepsWhatWasSynced) {
   const Outcomes found = outcomes(kOld, [](FileSystem& files) {
     const auto file = files.create("/d/b");
-    file->write_at(0, bytes_of("new"));
+    file->write_at(0, content_of("new"));
     file->sync();
     files.sync_folder("/d");
   });
@@ -56,7 +56,7 @@ TEST(CrashDisk, KeepsWhatWasSynced) {
 TEST(CrashDisk, MayLoseANameWhoseFileWasSynced) {
   const Outcomes found = outcomes(kOld, [](FileSystem& files) {
     const auto file = files.create("/d/b");
-    file->write_at(0, bytes_of("new"));
+    file->write_at(0, content_of("new"));
     file->sync();
   });
 
@@ -78,7 +78,7 @@ TEST(CrashDisk, MayLoseBytesWhoseFolderWasSynced) {
 TEST(CrashDisk, ReplacesInOneStepButMayHaveBothNames) {
   const Outcomes found = outcomes(kOld, [](FileSystem& files) {
     const auto file = files.create("/d/b");
-    file->write_at(0, bytes_of("new"));
+    file->write_at(0, content_of("new"));
     file->sync();
     files.rename("/d/b", "/d/a");
   });
@@ -106,7 +106,7 @@ TEST(CrashDisk, MayBringBackWhatWasRemovedUntilTheFolderIsSynced) {
 }
 
 TEST(CrashDisk, MayKeepALaterChangeOfAnotherFileAlone) {
-  const FileContents two = {{"/d/a", bytes_of("1")}, {"/d/b", bytes_of("2")}};
+  const FileContents two = {{"/d/a", content_of("1")}, {"/d/b", content_of("2")}};
   const Outcomes found = outcomes(two, [](FileSystem& files) {
     files.remove("/d/a");
     files.remove("/d/b");
@@ -128,7 +128,7 @@ TEST(CrashDisk, KeepsChangesOfOneNameInOrder) {
 }
 
 TEST(CrashDisk, SyncsOneFolderAlone) {
-  const FileContents two = {{"/d/a", bytes_of("1")}, {"/e/b", bytes_of("2")}};
+  const FileContents two = {{"/d/a", content_of("1")}, {"/e/b", content_of("2")}};
   const Outcomes found = outcomes(two, [](FileSystem& files) {
     files.remove("/d/a");
     files.remove("/e/b");

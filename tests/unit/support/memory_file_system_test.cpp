@@ -3,23 +3,11 @@
 #include <gtest/gtest.h>
 
 #include "holdfast/base/error.h"
+#include "support/text_bytes.h"
+#include "support/thrown.h"
 
 namespace holdfast {
 namespace {
-
-std::span<const std::byte> bytes_of(const std::string& text) {
-  return std::as_bytes(std::span(text));
-}
-
-ErrorCode code_thrown_by(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.code();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return ErrorCode::unsupported;
-}
 
 TEST(MemoryFileSystem, ReadsBackWhatItWrote) {
   MemoryFileSystem files;

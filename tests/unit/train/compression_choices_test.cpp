@@ -58,8 +58,6 @@ class AutomaticCompression : public ::testing::Test {
   std::string why_;
 };
 
-}  // namespace
-
 TEST_F(AutomaticCompression, IsWhatTheMeasurementFoundQuickerAndRecordsBothFigures) {
   EXPECT_EQ(choose(), SavepointCompression::none);
 
@@ -138,4 +136,5 @@ TEST_F(AutomaticCompression, IsAMatterOfEachFolder) {
   EXPECT_EQ(choices.choose(folder_.path(), large_, 1, {}), SavepointCompression::none);
 }
 
+}  // namespace
 }  // namespace holdfast

@@ -2,13 +2,13 @@
 
 #include <gtest/gtest.h>
 
-#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
+#include "support/special_floats.h"
 #include "unit/train/support/held_by_a_test.h"
 
 namespace holdfast {
@@ -75,7 +75,6 @@ TEST_F(MemorySnapshotKeeperTest, TellsOnceHowLongItTook) {
 }
 
 TEST_F(MemorySnapshotKeeperTest, DoesNotLetCountWhatIsNotFiniteThoughItShouldBe) {
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const auto spoilt = std::make_shared<HeldByATest>(std::vector<std::vector<float>>{{1, kInfinity}, {3, 4, 5}});
   MemorySnapshotKeeper::State wanted = state_of(7, spoilt);
   wanted.must_be_finite = {true, false};

@@ -78,8 +78,6 @@ class SlowStorage : public ::testing::Test {
   SavepointWriter writer_{*files_};
 };
 
-}  // namespace
-
 TEST(SavepointWriter, WritesInOrderAndTellsWhenEachIsDurable) {
   const TemporaryFolder folder;
   std::vector<std::string> calls;
@@ -333,4 +331,5 @@ TEST(SavepointWriter, MeasuresOnceWhatAutomaticMeans) {
   }
 }
 
+}  // namespace
 }  // namespace holdfast

@@ -12,6 +12,7 @@
 #include <tuple>
 #include <utility>
 
+#include "support/comes_true.h"
 #include "support/program.h"
 #include "unit/train/support/small_training.h"
 
@@ -19,8 +20,6 @@ namespace holdfast {
 namespace {
 
 constexpr std::int64_t kStep = 8;  // behind which a bit is flipped, or else the comparison is cut off
-constexpr std::chrono::seconds kPatience(60);
-
 struct Died {};
 
 // Flips a bit of a weight behind an update, once, and reads the journal.

@@ -121,8 +121,6 @@ class Finding : public testing::Test {
 
 using Arithmetic = Finding;
 
-}  // namespace
-
 TEST_F(Finding, FindsNothingAtTheBeginningOfARunAndChangesNothing) {
   model_.weights = {5, 6};
 
@@ -277,4 +275,5 @@ TEST_F(Arithmetic, ThatIsAcceptedIsTheRunsFromThenOn) {
   EXPECT_NO_THROW(StateFinder(place_, model_, choices_).check_arithmetic());
 }
 
+}  // namespace
 }  // namespace holdfast

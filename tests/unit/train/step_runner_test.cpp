@@ -94,9 +94,9 @@ class Slipping final : public Trainable {
 };
 
 // What the journal says, with a stop or a savepoint asked for while a step is computed.
-class Journal final : public NoSupervision {
+class StepJournal final : public NoSupervision {
  public:
-  explicit Journal(std::int64_t stop_in = -1, std::int64_t savepoint_in = -1)
+  explicit StepJournal(std::int64_t stop_in = -1, std::int64_t savepoint_in = -1)
       : stop_in_(stop_in), savepoint_in_(savepoint_in) {}
 
   void enter(TrainingPhase phase, std::int64_t step) override {
@@ -138,7 +138,7 @@ constexpr std::int64_t kSamples = 53;
 constexpr std::int64_t kBatch = 10;
 constexpr std::int64_t kEpochs = 2;
 
-Dataset small_data() {
+Dataset steps_data() {
   Tensor features(Shape{kSamples, 4});
   Tensor targets(Shape{kSamples, 1});
   for (std::int64_t i = 0; i < kSamples; ++i) {
@@ -161,7 +161,7 @@ struct CheckedRun {
   std::vector<Slip> slips{};
   WhenNotFinite when_not_finite = WhenNotFinite::stop;
   Dataset::MapFunction map = add_noise;
-  std::shared_ptr<Journal> journal = std::make_shared<Journal>();
+  std::shared_ptr<StepJournal> journal = std::make_shared<StepJournal>();
   std::string run_directory{};
 };
 
@@ -176,7 +176,7 @@ std::string train(const CheckedRun& run) {
   train_on_threads(threads, [&](Replica& replica) {
     Slipping model(replica.rank(), run.slips);
     Trainer trainer(replica, model);
-    trainer.fit(small_data().map(run.map).shuffle().batch(kBatch).prefetch(2),
+    trainer.fit(steps_data().map(run.map).shuffle().batch(kBatch).prefetch(2),
                 {.epochs = kEpochs, .when_not_finite = run.when_not_finite, .check_gradients = run.checks});
     if (replica.is_primary()) weights = trainer.weights_digest().hex();
   });
@@ -208,7 +208,7 @@ TEST(CheckedSteps, ChangeNoBit) {
                                         GradientChecks{.every = 3, .shards = 2}, GradientChecks{}}) {
       SCOPED_TRACE(std::to_string(replicas) + " replicas, every " + std::to_string(checks.every) + " steps " +
                    std::to_string(checks.shards));
-      const auto journal = std::make_shared<Journal>();
+      const auto journal = std::make_shared<StepJournal>();
 
       EXPECT_EQ(train({.replicas = replicas, .checks = checks, .journal = journal}), undisturbed());
 
@@ -235,7 +235,7 @@ TEST(CheckedSteps, NameTheRankThatWasWrong) {
       for (const int owner : {rank, rank_before(rank, 1, replicas)}) {
         SCOPED_TRACE("rank " + std::to_string(rank) + " of " + std::to_string(replicas) + " at shards of " +
                      std::to_string(owner));
-        const auto journal = std::make_shared<Journal>();
+        const auto journal = std::make_shared<StepJournal>();
         const int shard = ShardDeal::even(4, replicas).of(owner).begin;
 
         const std::string end = end_of({.replicas = replicas,
@@ -267,7 +267,7 @@ TEST(CheckedSteps, AreComputedAgainAndAppliedOnceWhereAllWereWrong) {
   for (const int replicas : {1, 2, 3}) {
     for (const std::int64_t step : {0, 5, 11}) {
       SCOPED_TRACE(std::to_string(replicas) + " replicas, step " + std::to_string(step));
-      const auto journal = std::make_shared<Journal>();
+      const auto journal = std::make_shared<StepJournal>();
       std::vector<Slip> slips;
       for (int rank = 0; rank < replicas; ++rank) slips.push_back({.rank = rank, .step = step});
 
@@ -287,7 +287,7 @@ TEST(CheckedSteps, ComputeAgainWhatWasNoNumberForAMoment) {
 TEST(CheckedSteps, SkipWhatAllAgreeIsNoNumber) {
   std::vector<Slip> slips;
   for (const int rank : {0, 1}) slips.push_back({.rank = rank, .step = 3, .times = kForEver, .is_nan = true});
-  const auto journal = std::make_shared<Journal>();
+  const auto journal = std::make_shared<StepJournal>();
 
   train({.slips = slips, .when_not_finite = WhenNotFinite::skip_step, .journal = journal});
 
@@ -297,7 +297,7 @@ TEST(CheckedSteps, SkipWhatAllAgreeIsNoNumber) {
 
 TEST(CheckedSteps, LoseNoRequestToStop) {
   const TemporaryFolder folder;
-  const auto journal = std::make_shared<Journal>(4);
+  const auto journal = std::make_shared<StepJournal>(4);
 
   EXPECT_THROW(train({.slips = {{.rank = 0, .step = 4}, {.rank = 1, .step = 4}},
                       .journal = journal,
@@ -310,7 +310,7 @@ TEST(CheckedSteps, LoseNoRequestToStop) {
 
 TEST(CheckedSteps, LoseNoRequestForASavepoint) {
   const TemporaryFolder folder;
-  const auto journal = std::make_shared<Journal>(-1, 4);
+  const auto journal = std::make_shared<StepJournal>(-1, 4);
 
   EXPECT_EQ(train({.slips = {{.rank = 0, .step = 4}, {.rank = 1, .step = 4}},
                    .journal = journal,
@@ -321,7 +321,7 @@ TEST(CheckedSteps, LoseNoRequestForASavepoint) {
 }
 
 TEST(CheckedSteps, OfTwoWhoDisagreeAgainEndTheRun) {
-  const auto journal = std::make_shared<Journal>();
+  const auto journal = std::make_shared<StepJournal>();
 
   const std::string end = end_of({.slips = {{.rank = 1, .step = 4, .times = kForEver}}, .journal = journal});
 
@@ -331,7 +331,7 @@ TEST(CheckedSteps, OfTwoWhoDisagreeAgainEndTheRun) {
 
 TEST(CheckedSteps, OfThreeNameTheOneThatIsWrongAgain) {
   for (const int rank : {0, 1, 2}) {
-    const auto journal = std::make_shared<Journal>();
+    const auto journal = std::make_shared<StepJournal>();
 
     const std::string end =
         end_of({.replicas = 3, .slips = {{.rank = rank, .step = 4, .times = kForEver}}, .journal = journal});
@@ -346,7 +346,7 @@ TEST(CheckedSteps, OfThreeNameTheOneThatIsWrongAgain) {
 TEST(CheckedSteps, DoNotSeeWhatWasNotDrawn) {
   const int drawn = drawn_shards(3, 4, ShardDeal::even(4, 2).of(1), 1).at(0);
   const std::int64_t other = (drawn == 2 ? 3 : 2) * kBatch / 4;
-  const auto journal = std::make_shared<Journal>();
+  const auto journal = std::make_shared<StepJournal>();
 
   EXPECT_NE(train({.checks = {.every = 1, .shards = 1},
                    .slips = {{.rank = 1, .step = 4, .first_sample = other}},

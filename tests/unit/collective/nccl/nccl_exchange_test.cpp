@@ -13,6 +13,7 @@
 #include "holdfast/base/error.h"
 #include "holdfast/core/random.h"
 #include "unit/collective/nccl/support/nccl_test.h"
+#include "unit/collective/support/bits.h"
 
 namespace holdfast {
 namespace {
@@ -24,12 +25,6 @@ using Bits = std::vector<std::uint32_t>;
 void fill_shard(int round, int shard, std::span<float> values) {
   Random random(static_cast<std::uint64_t>(round), Purpose::user, 0, static_cast<std::uint64_t>(shard));
   for (float& value : values) value = random.normal() * std::exp2(static_cast<float>(random.below(24)));
-}
-
-Bits bits(std::span<const float> values) {
-  Bits bits;
-  for (const float value : values) bits.push_back(std::bit_cast<std::uint32_t>(value));
-  return bits;
 }
 
 NcclExchangeShape shape_of(int rank, const ShardDeal& deal, std::size_t floats) {

@@ -29,8 +29,6 @@ class NcclFaults : public testing::Test {
   TemporaryFolder folder_;
 };
 
-}  // namespace
-
 TEST_F(NcclFaults, ForwardsWhatIsToGoWell) {
   const auto library = load("");
   nccl::UniqueId id{};
@@ -87,4 +85,5 @@ TEST_F(NcclFaults, NamesTheRuleThatItCannotRead) {
   EXPECT_NE(std::string(error.what()).find("fault=explode"), std::string::npos) << error.what();
 }
 
+}  // namespace
 }  // namespace holdfast

@@ -12,7 +12,7 @@ namespace holdfast::compute {
 namespace {
 
 // The host's functions are approximations of a few units in the last place, of values up to 4.
-constexpr float kTolerance = 2e-6F;
+constexpr float kActivationTolerance = 2e-6F;
 
 template <class Formula>
 void expect_as_on_the_host(Activation activation) {
@@ -30,8 +30,8 @@ void expect_as_on_the_host(Activation activation) {
   operation->backward(kept.data(), output_gradient.data(), input_gradient.data());
 
   for (std::size_t i = 0; i < input.size(); ++i) {
-    EXPECT_NEAR(Formula::value(input[i]), output[i], kTolerance) << name(activation) << " of " << input[i];
-    EXPECT_NEAR(Formula::derivative(kept[i]) * output_gradient[i], input_gradient[i], kTolerance)
+    EXPECT_NEAR(Formula::value(input[i]), output[i], kActivationTolerance) << name(activation) << " of " << input[i];
+    EXPECT_NEAR(Formula::derivative(kept[i]) * output_gradient[i], input_gradient[i], kActivationTolerance)
         << "derivative of " << name(activation) << " at " << input[i];
   }
 }

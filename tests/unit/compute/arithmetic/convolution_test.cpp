@@ -9,12 +9,12 @@ namespace {
 
 using Floats = std::vector<float>;
 
-struct Case {
+struct ConvolutionCase {
   const char* name;
   ConvolutionShape shape;
 };
 
-class Convolutions : public testing::TestWithParam<Case> {
+class Convolutions : public testing::TestWithParam<ConvolutionCase> {
  protected:
   Convolutions()
       : shape_(GetParam().shape),
@@ -45,7 +45,7 @@ class Convolutions : public testing::TestWithParam<Case> {
 };
 
 // Sums of up to a hundred products below 1, in another order.
-constexpr float kTolerance = 2e-5F;
+constexpr float kSumTolerance = 2e-5F;
 
 float at(const Floats& matrix, std::int64_t row, std::int64_t columns, std::int64_t column) {
   return matrix[static_cast<std::size_t>(row * columns + column)];
@@ -63,7 +63,7 @@ TEST_P(Convolutions, TheForwardPassIsTheProductOfColumnsAndKernel) {
       for (std::int64_t i = 0; i < plan_.window_elements(); ++i) {
         sum += at(matrix, window, plan_.window_elements(), i) * at(kernel_, i, plan_.filters, filter);
       }
-      EXPECT_NEAR(sum, at(expected, window, plan_.filters, filter), kTolerance) << window << ", " << filter;
+      EXPECT_NEAR(sum, at(expected, window, plan_.filters, filter), kSumTolerance) << window << ", " << filter;
     }
   }
 }
@@ -84,7 +84,7 @@ TEST_P(Convolutions, TheInputsGradientIsGatheredFromThatOfTheColumns) {
 
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const float gradient = gradient_of_columns(plan_, column_gradient.data(), static_cast<std::int64_t>(i));
-    EXPECT_NEAR(gradient, expected[i], kTolerance) << i;
+    EXPECT_NEAR(gradient, expected[i], kSumTolerance) << i;
   }
 }
 
@@ -100,17 +100,18 @@ TEST_P(Convolutions, TheKernelsGradientIsTheProductOfTransposedColumnsAndOutputG
       for (std::int64_t window = 0; window < windows_; ++window) {
         sum += at(matrix, window, plan_.window_elements(), i) * at(output_gradient_, window, plan_.filters, filter);
       }
-      EXPECT_NEAR(sum, at(expected, i, plan_.filters, filter), kTolerance) << i << ", " << filter;
+      EXPECT_NEAR(sum, at(expected, i, plan_.filters, filter), kSumTolerance) << i << ", " << filter;
     }
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, Convolutions,
-                         testing::Values(Case{"Narrow", {1, 5, 4, 3, 6, 3, 2, 1, 1, Padding::same, true}},
-                                         Case{"Strided", {2, 6, 5, 2, 3, 3, 3, 2, 2, Padding::same, true}},
-                                         Case{"Unpadded", {1, 7, 6, 1, 6, 5, 5, 1, 1, Padding::valid, true}},
-                                         Case{"Leaping", {2, 9, 8, 2, 3, 2, 2, 3, 3, Padding::valid, true}},
-                                         Case{"Pointwise", {2, 4, 3, 5, 6, 1, 1, 1, 1, Padding::valid, true}}),
+                         testing::Values(ConvolutionCase{"Narrow", {1, 5, 4, 3, 6, 3, 2, 1, 1, Padding::same, true}},
+                                         ConvolutionCase{"Strided", {2, 6, 5, 2, 3, 3, 3, 2, 2, Padding::same, true}},
+                                         ConvolutionCase{"Unpadded", {1, 7, 6, 1, 6, 5, 5, 1, 1, Padding::valid, true}},
+                                         ConvolutionCase{"Leaping", {2, 9, 8, 2, 3, 2, 2, 3, 3, Padding::valid, true}},
+                                         ConvolutionCase{"Pointwise",
+                                                         {2, 4, 3, 5, 6, 1, 1, 1, 1, Padding::valid, true}}),
                          [](const auto& instance) { return instance.param.name; });
 
 TEST(ConvolutionPlan, NeedsNoColumnsWhereEachWindowIsAnElement) {

@@ -12,7 +12,7 @@ namespace {
 
 using Floats = std::vector<float>;
 
-struct Case {
+struct PoolingCase {
   const char* name;
   PoolingShape shape;
 };
@@ -42,7 +42,7 @@ struct Pooled {
   Floats input_gradient;
 };
 
-class Poolings : public testing::TestWithParam<Case> {};
+class Poolings : public testing::TestWithParam<PoolingCase> {};
 
 TEST_P(Poolings, AreThoseOfTheHost) {
   PoolingShape shape = GetParam().shape;
@@ -68,44 +68,44 @@ TEST_P(Poolings, AreThoseOfTheHost) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, Poolings,
-                         testing::Values(Case{"Halving",
-                                              {.samples = 2,
-                                               .height = 4,
-                                               .width = 6,
-                                               .channels = 3,
-                                               .pool_height = 2,
-                                               .pool_width = 2,
-                                               .stride_height = 2,
-                                               .stride_width = 2}},
-                                         Case{"Overlapping",
-                                              {.samples = 2,
-                                               .height = 7,
-                                               .width = 5,
-                                               .channels = 2,
-                                               .pool_height = 3,
-                                               .pool_width = 3,
-                                               .stride_height = 2,
-                                               .stride_width = 1,
-                                               .padding = Padding::same}},
-                                         Case{"LeavingARest",
-                                              {.samples = 1,
-                                               .height = 7,
-                                               .width = 8,
-                                               .channels = 1,
-                                               .pool_height = 2,
-                                               .pool_width = 3,
-                                               .stride_height = 2,
-                                               .stride_width = 3}},
-                                         Case{"Padded",
-                                              {.samples = 3,
-                                               .height = 5,
-                                               .width = 5,
-                                               .channels = 4,
-                                               .pool_height = 4,
-                                               .pool_width = 4,
-                                               .stride_height = 1,
-                                               .stride_width = 1,
-                                               .padding = Padding::same}}),
+                         testing::Values(PoolingCase{"Halving",
+                                                     {.samples = 2,
+                                                      .height = 4,
+                                                      .width = 6,
+                                                      .channels = 3,
+                                                      .pool_height = 2,
+                                                      .pool_width = 2,
+                                                      .stride_height = 2,
+                                                      .stride_width = 2}},
+                                         PoolingCase{"Overlapping",
+                                                     {.samples = 2,
+                                                      .height = 7,
+                                                      .width = 5,
+                                                      .channels = 2,
+                                                      .pool_height = 3,
+                                                      .pool_width = 3,
+                                                      .stride_height = 2,
+                                                      .stride_width = 1,
+                                                      .padding = Padding::same}},
+                                         PoolingCase{"LeavingARest",
+                                                     {.samples = 1,
+                                                      .height = 7,
+                                                      .width = 8,
+                                                      .channels = 1,
+                                                      .pool_height = 2,
+                                                      .pool_width = 3,
+                                                      .stride_height = 2,
+                                                      .stride_width = 3}},
+                                         PoolingCase{"Padded",
+                                                     {.samples = 3,
+                                                      .height = 5,
+                                                      .width = 5,
+                                                      .channels = 4,
+                                                      .pool_height = 4,
+                                                      .pool_width = 4,
+                                                      .stride_height = 1,
+                                                      .stride_width = 1,
+                                                      .padding = Padding::same}}),
                          [](const auto& instance) { return instance.param.name; });
 
 TEST(Pooling, ShowsThatAnInputWasNotANumber) {

@@ -7,15 +7,15 @@
 namespace holdfast::compute {
 namespace {
 
-struct Case {
+struct SlidingCase {
   std::int64_t extent, size, stride;
   Padding padding;
 };
 
-class SlidingAxes : public testing::TestWithParam<Case> {};
+class SlidingAxes : public testing::TestWithParam<SlidingCase> {};
 
 TEST_P(SlidingAxes, AWindowCoversAnElementThatIsCoveredByIt) {
-  const Case& c = GetParam();
+  const SlidingCase& c = GetParam();
   const SlidingAxis axis = sliding_axis(c.extent, c.size, c.stride, c.padding);
 
   for (std::int64_t window = 0; window < axis.count; ++window) {
@@ -30,11 +30,11 @@ TEST_P(SlidingAxes, AWindowCoversAnElementThatIsCoveredByIt) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, SlidingAxes,
-                         testing::Values(Case{5, 3, 1, Padding::same}, Case{6, 3, 2, Padding::same},
-                                         Case{5, 2, 2, Padding::valid}, Case{7, 5, 1, Padding::valid},
-                                         Case{8, 1, 3, Padding::same}, Case{28, 5, 1, Padding::same},
-                                         Case{3, 3, 1, Padding::same}, Case{2, 5, 1, Padding::same},
-                                         Case{9, 2, 3, Padding::valid}, Case{1, 1, 1, Padding::valid}));
+                         testing::Values(SlidingCase{5, 3, 1, Padding::same}, SlidingCase{6, 3, 2, Padding::same},
+                                         SlidingCase{5, 2, 2, Padding::valid}, SlidingCase{7, 5, 1, Padding::valid},
+                                         SlidingCase{8, 1, 3, Padding::same}, SlidingCase{28, 5, 1, Padding::same},
+                                         SlidingCase{3, 3, 1, Padding::same}, SlidingCase{2, 5, 1, Padding::same},
+                                         SlidingCase{9, 2, 3, Padding::valid}, SlidingCase{1, 1, 1, Padding::valid}));
 
 }  // namespace
 }  // namespace holdfast::compute

@@ -19,4 +19,8 @@ inline Dataset numbers(std::int64_t count) {
   return from_tensors(std::move(features), std::move(targets));
 }
 
+inline void add_noise(Sample sample, Random& random) {
+  sample.features[0] += random.uniform();
+}
+
 }  // namespace holdfast

@@ -14,7 +14,7 @@ using testing::text_of;
 using testing::thrown_by;
 using testing::write_bytes;
 
-std::string read(ByteSource& source, std::uint64_t offset, std::size_t bytes) {
+std::string text_at(ByteSource& source, std::uint64_t offset, std::size_t bytes) {
   std::vector<std::byte> out(bytes);
   source.read(offset, out);
   return text_of(out);
@@ -22,13 +22,11 @@ std::string read(ByteSource& source, std::uint64_t offset, std::size_t bytes) {
 
 void expect_bytes_of_hello(ByteSource& source) {
   EXPECT_EQ(source.size_bytes(), 5U);
-  EXPECT_EQ(read(source, 0, 5), "hello");
-  EXPECT_EQ(read(source, 3, 2), "lo");
-  EXPECT_EQ(read(source, 5, 0), "");
-  for (const auto& [offset, bytes] : {std::pair{0, 6}, {4, 2}, {6, 1}}) {
-    EXPECT_EQ(
-        thrown_by([&] { read(source, static_cast<std::uint64_t>(offset), static_cast<std::size_t>(bytes)); }).code,
-        ErrorCode::invalid_file);
+  EXPECT_EQ(text_at(source, 0, 5), "hello");
+  EXPECT_EQ(text_at(source, 3, 2), "lo");
+  EXPECT_EQ(text_at(source, 5, 0), "");
+  for (const auto& range : {std::pair<std::uint64_t, std::size_t>{0, 6}, {4, 2}, {6, 1}}) {
+    EXPECT_EQ(thrown_by([&] { text_at(source, range.first, range.second); }).code, ErrorCode::invalid_file);
   }
 }
 
@@ -37,7 +35,7 @@ TEST(ByteSource, ReadsFromMemoryWithinItsBounds) {
   MemorySource source("a", bytes);
 
   expect_bytes_of_hello(source);
-  EXPECT_EQ(thrown_by([&] { read(source, ~std::uint64_t{0}, 2); }).code, ErrorCode::invalid_file);
+  EXPECT_EQ(thrown_by([&] { text_at(source, ~std::uint64_t{0}, 2); }).code, ErrorCode::invalid_file);
 }
 
 TEST(ByteSource, ReadsFromAFileWithinItsBounds) {

@@ -25,10 +25,10 @@ using testing::small_arrays;
 using testing::Thrown;
 using testing::thrown_by;
 
-const Json kMetadata = testing::dense_savepoint_metadata(true);
+const Json kDenseMetadata = testing::dense_savepoint_metadata(true);
 
 // Of a model of one layer, trained with Adam; `seed` makes other values.
-ArraySet savepoint(const std::string& seed = "", const Json& metadata = kMetadata) {
+ArraySet dense_savepoint(const std::string& seed = "", const Json& metadata = kDenseMetadata) {
   ArraySet set{.arrays = {}, .metadata = metadata.dump()};
   for (const std::string part : {"model", "optimizer/m", "optimizer/v"}) {
     set.arrays.push_back(floats(part + "/d/bias" + seed, {3}));
@@ -93,7 +93,7 @@ TEST_F(ConvertFile, LosesNothingBetweenFilesOfAnyArrays) {
 }
 
 TEST_F(ConvertFile, SaysWhatItWrote) {
-  write("/d/a.h5", savepoint());
+  write("/d/a.h5", dense_savepoint());
 
   const Conversion result = convert("/d/a.h5", "/d/b.npz");
 
@@ -105,7 +105,7 @@ TEST_F(ConvertFile, SaysWhatItWrote) {
 }
 
 TEST_F(ConvertFile, TellsHowFarItIs) {
-  write("/d/a.h5", savepoint());
+  write("/d/a.h5", dense_savepoint());
   std::vector<std::string> told;
 
   convert("/d/a.h5", "/d/b.h5", {.progress = [&](const std::string& what, std::uint64_t done, std::uint64_t total) {
@@ -137,10 +137,10 @@ TEST_F(ConvertFile, WarnsOfBf16InNumpy) {
 }
 
 TEST_F(ConvertFile, GoesToKerasAndBackWithTheOptimizersState) {
-  write("/d/a.h5", savepoint());
-  Json earlier = kMetadata;
+  write("/d/a.h5", dense_savepoint());
+  Json earlier = kDenseMetadata;
   earlier["step"] = 0;
-  write("/d/like.h5", savepoint("other", earlier));
+  write("/d/like.h5", dense_savepoint("other", earlier));
   const std::vector<std::pair<std::string, ConvertTarget>> outputs = {{"/d/b.keras", ConvertTarget::keras},
                                                                       {"/d/b.weights.h5", ConvertTarget::keras_weights},
                                                                       {"/d/b.h5", ConvertTarget::keras_legacy}};
@@ -153,13 +153,13 @@ TEST_F(ConvertFile, GoesToKerasAndBackWithTheOptimizersState) {
     EXPECT_THAT(there.notes, ElementsAre(HasSubstr("of the metadata")));
     EXPECT_EQ(back.from, FileKind::keras);
     EXPECT_THAT(back.notes, IsEmpty());
-    expect_equal(read_any(files_, output + "-back.h5"), savepoint());
-    EXPECT_EQ(Json::parse(read_any(files_, output + "-back.h5").metadata), kMetadata);
+    expect_equal(read_any(files_, output + "-back.h5"), dense_savepoint());
+    EXPECT_EQ(Json::parse(read_any(files_, output + "-back.h5").metadata), kDenseMetadata);
   }
 }
 
 TEST_F(ConvertFile, SaysThatTheOptimizersStateIsLeftOut) {
-  write("/d/a.h5", savepoint());
+  write("/d/a.h5", dense_savepoint());
 
   const Conversion weights = convert("/d/a.h5", "/d/b.h5", {.to = ConvertTarget::keras_legacy_weights});
   const Conversion torch = convert("/d/a.h5", "/d/b.safetensors", {.to = ConvertTarget::pytorch});
@@ -171,7 +171,7 @@ TEST_F(ConvertFile, SaysThatTheOptimizersStateIsLeftOut) {
 }
 
 TEST_F(ConvertFile, NamesArraysThatTheOutputHasNoPlaceFor) {
-  ArraySet set = savepoint();
+  ArraySet set = dense_savepoint();
   set.arrays.insert(set.arrays.begin(), floats("extra", {1}));
   write("/d/a.h5", set);
 
@@ -183,20 +183,20 @@ TEST_F(ConvertFile, NamesArraysThatTheOutputHasNoPlaceFor) {
 }
 
 TEST_F(ConvertFile, MakesASavepointOfAStateDict) {
-  write("/d/a.h5", savepoint());
-  write("/d/like.h5", savepoint("other"));
+  write("/d/a.h5", dense_savepoint());
+  write("/d/like.h5", dense_savepoint("other"));
   convert("/d/a.h5", "/d/b.safetensors", {.to = ConvertTarget::pytorch});
   ASSERT_THAT(names(read_any(files_, "/d/b.safetensors").arrays), ElementsAre("d.bias", "d.weight"));
 
   const Conversion result = convert("/d/b.safetensors", "/d/c.h5", {.like = "/d/like.h5"});
 
-  expect_equal(read_any(files_, "/d/c.h5"), without_optimizer(savepoint()));
+  expect_equal(read_any(files_, "/d/c.h5"), without_optimizer(dense_savepoint()));
   EXPECT_THAT(result.notes, ElementsAre("the optimizer's state of /d/like.h5 is left out, since /d/b.safetensors has "
                                         "none"));
 }
 
 TEST_F(ConvertFile, MakesKerasOfAStateDict) {
-  write("/d/a.h5", savepoint());
+  write("/d/a.h5", dense_savepoint());
   convert("/d/a.h5", "/d/a.keras");
   convert("/d/a.h5", "/d/b.safetensors", {.to = ConvertTarget::pytorch});
 
@@ -206,21 +206,21 @@ TEST_F(ConvertFile, MakesKerasOfAStateDict) {
 }
 
 TEST_F(ConvertFile, SaysThatKerasWeightsBringNoOptimizersState) {
-  write("/d/a.h5", savepoint());
+  write("/d/a.h5", dense_savepoint());
   convert("/d/a.h5", "/d/b.h5", {.to = ConvertTarget::keras_legacy_weights});
 
   const Conversion result = convert("/d/b.h5", "/d/c.h5", {.like = "/d/a.h5"});
 
   EXPECT_THAT(result.notes, ElementsAre("the optimizer's state is zero, since /d/b.h5 has none"));
-  expect_equal(without_optimizer(read_any(files_, "/d/c.h5")), without_optimizer(savepoint()));
+  expect_equal(without_optimizer(read_any(files_, "/d/c.h5")), without_optimizer(dense_savepoint()));
 }
 
 TEST_F(ConvertFile, SaysThatTheStateOfAnotherOptimizerIsLeftOut) {
-  write("/d/a.h5", savepoint());
+  write("/d/a.h5", dense_savepoint());
   convert("/d/a.h5", "/d/b.keras");
-  Json metadata = kMetadata;
+  Json metadata = kDenseMetadata;
   metadata["configuration"]["optimizer"] = {{"kind", "sgd"}, {"learning_rate", 0.1}, {"momentum", 0.0}};
-  write("/d/like.h5", without_optimizer(savepoint("other", metadata)));
+  write("/d/like.h5", without_optimizer(dense_savepoint("other", metadata)));
 
   const Conversion result = convert("/d/b.keras", "/d/c.h5", {.like = "/d/like.h5"});
 
@@ -228,9 +228,9 @@ TEST_F(ConvertFile, SaysThatTheStateOfAnotherOptimizerIsLeftOut) {
 }
 
 TEST_F(ConvertFile, TakesArraysByNameThatLostTheirMetadata) {
-  const ArraySet set = savepoint();
+  const ArraySet set = dense_savepoint();
   write_npz(files_, "/d/a.npz", "{}", views(set.arrays));
-  write("/d/like.h5", zeroed(savepoint()));
+  write("/d/like.h5", zeroed(dense_savepoint()));
 
   convert("/d/a.npz", "/d/b.h5", {.like = "/d/like.h5"});
 
@@ -239,10 +239,10 @@ TEST_F(ConvertFile, TakesArraysByNameThatLostTheirMetadata) {
 }
 
 TEST_F(ConvertFile, TakesAnOptimizersStateWholeOrNotAtAll) {
-  ArraySet set = savepoint();
+  ArraySet set = dense_savepoint();
   set.arrays.pop_back();
   write_npz(files_, "/d/a.npz", "{}", views(set.arrays));
-  write("/d/like.h5", zeroed(savepoint()));
+  write("/d/like.h5", zeroed(dense_savepoint()));
 
   const Conversion result = convert("/d/a.npz", "/d/b.h5", {.like = "/d/like.h5"});
 
@@ -251,14 +251,14 @@ TEST_F(ConvertFile, TakesAnOptimizersStateWholeOrNotAtAll) {
 }
 
 TEST_F(ConvertFile, RefusesArraysOfAnotherModel) {
-  write("/d/like.h5", savepoint());
-  ArraySet other = savepoint();
+  write("/d/like.h5", dense_savepoint());
+  ArraySet other = dense_savepoint();
   other.arrays[1] = floats("model/d/kernel", {2, 4});
   write("/d/shape.h5", other);
-  other = savepoint();
+  other = dense_savepoint();
   other.arrays.erase(other.arrays.begin());
   write("/d/missing.h5", other);
-  other = savepoint();
+  other = dense_savepoint();
   other.arrays.insert(other.arrays.begin() + 2, floats("model/e/kernel", {2}));
   write("/d/more.h5", other);
 
@@ -286,10 +286,10 @@ TEST_F(ConvertFile, AsksForASavepointWhereArraysDoNotSayTheirLayers) {
 }
 
 TEST_F(ConvertFile, NamesTheFilesWhoseArraysDoNotFit) {
-  Json metadata = kMetadata;
+  Json metadata = kDenseMetadata;
   metadata["graph"] = {{"format", "mine"}};
-  write("/d/a.h5", savepoint("", metadata));
-  write("/d/b.h5", savepoint());
+  write("/d/a.h5", dense_savepoint("", metadata));
+  write("/d/b.h5", dense_savepoint());
 
   EXPECT_THAT(refusal("/d/a.h5", "/d/c.keras").sentence, HasSubstr("cannot convert /d/a.h5 to /d/c.keras: "));
   EXPECT_THAT(refusal("/d/a.h5", "/d/c.safetensors", {.to = ConvertTarget::pytorch}).sentence,
@@ -300,7 +300,7 @@ TEST_F(ConvertFile, NamesTheFilesWhoseArraysDoNotFit) {
 }
 
 TEST_F(ConvertFile, RefusesToBeLikeWhatIsNoSavepoint) {
-  write("/d/a.h5", savepoint());
+  write("/d/a.h5", dense_savepoint());
   write_array_file(files_, "/d/like.h5", "{}", views(small_arrays()));
 
   const Thrown thrown = refusal("/d/a.h5", "/d/b.h5", {.like = "/d/like.h5"});
@@ -310,8 +310,8 @@ TEST_F(ConvertFile, RefusesToBeLikeWhatIsNoSavepoint) {
 }
 
 TEST_F(ConvertFile, ReplacesAFileOnlyWhenAsked) {
-  write("/d/a.h5", savepoint());
-  write("/d/b.h5", savepoint("other"));
+  write("/d/a.h5", dense_savepoint());
+  write("/d/b.h5", dense_savepoint("other"));
 
   const Thrown thrown = refusal("/d/a.h5", "/d/b.h5");
   convert("/d/a.h5", "/d/b.h5", {.replaces_output = true});
@@ -321,15 +321,15 @@ TEST_F(ConvertFile, ReplacesAFileOnlyWhenAsked) {
 }
 
 TEST_F(ConvertFile, MayReplaceItsInput) {
-  write("/d/a.h5", savepoint());
+  write("/d/a.h5", dense_savepoint());
 
   convert("/d/a.h5", "/d/a.h5", {.replaces_output = true, .compression = Compression::none});
 
-  expect_equal(read_any(files_, "/d/a.h5"), savepoint());
+  expect_equal(read_any(files_, "/d/a.h5"), dense_savepoint());
 }
 
 TEST_F(ConvertFile, RefusesNamesByWhichKerasWouldNotLoad) {
-  write("/d/a.h5", savepoint());
+  write("/d/a.h5", dense_savepoint());
 
   EXPECT_THAT(refusal("/d/a.h5", "/d/b.h5", {.to = ConvertTarget::keras}).sentence, HasSubstr(".keras"));
   EXPECT_THAT(refusal("/d/a.h5", "/d/b.h5", {.to = ConvertTarget::keras_weights}).sentence, HasSubstr(".weights.h5"));
@@ -338,7 +338,7 @@ TEST_F(ConvertFile, RefusesNamesByWhichKerasWouldNotLoad) {
 }
 
 TEST_F(ConvertFile, RefusesAMissingOrDamagedInput) {
-  write("/d/a.h5", savepoint());
+  write("/d/a.h5", dense_savepoint());
   std::vector<std::byte> bytes = files_.contents().at("/d/a.h5");
   bytes[bytes.size() - 1] ^= std::byte{1};
   bytes[600] ^= std::byte{1};

@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 using Image = std::array<std::uint64_t, 3>;
 
 // As a file gives it: there, a number that is not negative is an unsigned one.
-Json savepoint(std::vector<Json> layers, Json input = {9, 8, 2}) {
+Json savepoint_metadata(std::vector<Json> layers, Json input = {9, 8, 2}) {
   const Json graph = {
       {"format", "holdfast.sequential"}, {"version", 1}, {"input_shape", input}, {"layers", std::move(layers)}};
   return Json::parse(Json{{"kind", "savepoint"}, {"graph", graph}}.dump());
@@ -29,8 +29,9 @@ Json convolution(const std::string& padding) {
 
 TEST(KerasGraph, FollowsTheSizesOfImages) {
   const Json pool = {{"pool_size", {2, 2}}, {"strides", {1, 2}}, {"padding", "valid"}};
-  const Json metadata = savepoint({entry("Conv2D", "c", convolution("same")), entry("MaxPooling2D", "p", pool),
-                                   entry("Dense", "d", {{"units", 7}}), entry("Flatten", "f"), entry("Dense", "e")});
+  const Json metadata =
+      savepoint_metadata({entry("Conv2D", "c", convolution("same")), entry("MaxPooling2D", "p", pool),
+                          entry("Dense", "d", {{"units", 7}}), entry("Flatten", "f"), entry("Dense", "e")});
 
   EXPECT_EQ(image_before(metadata, "c"), (Image{9, 8, 2}));
   EXPECT_EQ(image_before(metadata, "p"), (Image{5, 3, 5}));
@@ -46,21 +47,21 @@ TEST(KerasGraph, HasNoImageWhereNumbersMakeNoSense) {
   Json negative = convolution("same");
   negative["strides"] = {-1, 1};
 
-  EXPECT_EQ(image_before(savepoint({entry("Conv2D", "c", zero), entry("Flatten", "f")}), "f")[0], 0U);
-  EXPECT_EQ(image_before(savepoint({entry("Conv2D", "c", negative), entry("Flatten", "f")}), "f")[0], 0U);
-  EXPECT_EQ(image_before(savepoint({entry("Conv2D", "c"), entry("Flatten", "f")}), "f"), (Image{}));
+  EXPECT_EQ(image_before(savepoint_metadata({entry("Conv2D", "c", zero), entry("Flatten", "f")}), "f")[0], 0U);
+  EXPECT_EQ(image_before(savepoint_metadata({entry("Conv2D", "c", negative), entry("Flatten", "f")}), "f")[0], 0U);
+  EXPECT_EQ(image_before(savepoint_metadata({entry("Conv2D", "c"), entry("Flatten", "f")}), "f"), (Image{}));
 }
 
 TEST(KerasGraph, GivesTheInputLayerANameThatNobodyHas) {
   const Json config =
-      keras_config_of_savepoint(savepoint({entry("Dense", "input_layer"), entry("Dense", "input_layer_")}));
+      keras_config_of_savepoint(savepoint_metadata({entry("Dense", "input_layer"), entry("Dense", "input_layer_")}));
 
   EXPECT_EQ(config["config"]["layers"][0]["config"]["name"], "input_layer__");
   EXPECT_EQ(config["config"]["layers"][0]["config"]["batch_shape"], Json({nullptr, 9, 8, 2}));
 }
 
 TEST(KerasGraph, TurnsANormalInitializerIntoKerass) {
-  const Json metadata = savepoint({entry("Dense", "d", {{"kernel_initializer", "normal(0.25)"}})});
+  const Json metadata = savepoint_metadata({entry("Dense", "d", {{"kernel_initializer", "normal(0.25)"}})});
 
   const Json config = keras_config_of_savepoint(metadata)["config"]["layers"][1]["config"];
 
@@ -69,23 +70,24 @@ TEST(KerasGraph, TurnsANormalInitializerIntoKerass) {
 }
 
 TEST(KerasGraph, SaysNothingOfTrainingThatKerasDoesNotKnow) {
-  Json metadata = savepoint({entry("Dense", "d")});
+  Json metadata = savepoint_metadata({entry("Dense", "d")});
   metadata["configuration"] = {{"optimizer", {{"kind", "adam"}}}, {"loss", {{"kind", "of_our_own"}}}};
 
   EXPECT_FALSE(keras_config_of_savepoint(metadata).contains("compile_config"));
 }
 
 TEST(KerasGraph, RefusesWhatCannotBecomeAKerasModel) {
-  Json other_format = savepoint({});
+  Json other_format = savepoint_metadata({});
   other_format["graph"]["format"] = "mine";
 
   EXPECT_THAT(error_of([&] { keras_config_of_savepoint(other_format); }), HasSubstr("unsupported: "));
-  EXPECT_THAT(error_of([&] { keras_config_of_savepoint(savepoint({entry("Mine", "m")})); }),
+  EXPECT_THAT(error_of([&] { keras_config_of_savepoint(savepoint_metadata({entry("Mine", "m")})); }),
               HasSubstr("layer \"m\" is of kind \"Mine\""));
-  EXPECT_THAT(error_of([&] { keras_config_of_savepoint(savepoint({entry("Dense", "a/b")})); }),
+  EXPECT_THAT(error_of([&] { keras_config_of_savepoint(savepoint_metadata({entry("Dense", "a/b")})); }),
               HasSubstr("no layer called \"a/b\""));
-  EXPECT_THAT(error_of([&] { keras_config_of_savepoint(savepoint({Json(3)})); }), HasSubstr("unsupported: "));
-  EXPECT_THAT(error_of([&] { keras_config_of_savepoint(savepoint({}, "wide")); }), HasSubstr("no input shape"));
+  EXPECT_THAT(error_of([&] { keras_config_of_savepoint(savepoint_metadata({Json(3)})); }), HasSubstr("unsupported: "));
+  EXPECT_THAT(error_of([&] { keras_config_of_savepoint(savepoint_metadata({}, "wide")); }),
+              HasSubstr("no input shape"));
 }
 
 }  // namespace

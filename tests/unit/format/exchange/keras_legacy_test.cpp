@@ -21,7 +21,7 @@ Hdf5Tree one_layer(const std::string& layer, const Names& weights) {
   return testing::tree({{"", {{"layer_names", Names{layer}}}}, {layer, {{"weight_names", weights}}}}, datasets);
 }
 
-KerasContent read(Hdf5Tree tree, const KerasModel* model = nullptr) {
+KerasContent read_legacy(Hdf5Tree tree, const KerasModel* model = nullptr) {
   KerasContent content;
   read_keras_legacy(tree, "", model, {}, "the file", content);
   return content;
@@ -38,7 +38,7 @@ TEST(KerasLegacy, FindsTheVariableBehindTheLayersName) {
 }
 
 TEST(KerasLegacy, NumbersWeightsThatWouldShareAName) {
-  const KerasContent content = read(one_layer("a", {"a/kernel:0", "a_1/kernel:0"}));
+  const KerasContent content = read_legacy(one_layer("a", {"a/kernel:0", "a_1/kernel:0"}));
 
   EXPECT_THAT(names(content.arrays), ElementsAre("model/a/0", "model/a/1"));
 }
@@ -48,13 +48,13 @@ TEST(KerasLegacy, ReadsListsThatWereSplitBecauseTheyWereLong) {
   tree.groups[0].attributes = {{"layer_names0", Names{}}, {"layer_names1", Names{"a"}}};
 
   ASSERT_TRUE(is_legacy_weights(tree, ""));
-  EXPECT_THAT(names(read(tree).arrays), ElementsAre("model/a/kernel"));
+  EXPECT_THAT(names(read_legacy(tree).arrays), ElementsAre("model/a/kernel"));
 }
 
 TEST(KerasLegacy, UsesTheNamesInTheFileWhereTheConfigurationSaysAnother) {
   const KerasModel model(testing::sequential({testing::layer("Dense", "a")}), "the model");
 
-  EXPECT_THAT(names(read(one_layer("a", {"a/kernel:0", "a/offset:0"}), &model).arrays),
+  EXPECT_THAT(names(read_legacy(one_layer("a", {"a/kernel:0", "a/offset:0"}), &model).arrays),
               ElementsAre("model/a/kernel", "model/a/offset"));
 }
 
@@ -66,16 +66,16 @@ TEST(KerasLegacy, RefusesListsOfWhatIsNotThere) {
   Hdf5Tree twice = one_layer("a", {"a/kernel:0"});
   twice.groups[0].attributes = {{"layer_names", Names{"a", "a"}}};
 
-  EXPECT_THAT(error_of([&] { read(no_layer); }), HasSubstr("invalid_file: the file lists the layer \"b\""));
-  EXPECT_THAT(error_of([&] { read(no_weight); }), HasSubstr("invalid_file: the file lists the weight"));
-  EXPECT_THAT(error_of([&] { read(twice); }), HasSubstr("invalid_file: the file lists the weight"));
+  EXPECT_THAT(error_of([&] { read_legacy(no_layer); }), HasSubstr("invalid_file: the file lists the layer \"b\""));
+  EXPECT_THAT(error_of([&] { read_legacy(no_weight); }), HasSubstr("invalid_file: the file lists the weight"));
+  EXPECT_THAT(error_of([&] { read_legacy(twice); }), HasSubstr("invalid_file: the file lists the weight"));
 }
 
 TEST(KerasLegacy, TakesAttributesOfAnotherKindForNone) {
   Hdf5Tree tree = one_layer("a", {"a/kernel:0"});
   tree.groups[0].attributes = {{"layer_names", std::string("a")}};
 
-  EXPECT_THAT(names(read(tree).arrays), ElementsAre("extra/a/a/kernel:0"));
+  EXPECT_THAT(names(read_legacy(tree).arrays), ElementsAre("extra/a/a/kernel:0"));
 }
 
 TEST(KerasLegacy, TakesLayersWithoutWeightsAsHdf5ForPythonWritesThem) {
@@ -84,7 +84,7 @@ TEST(KerasLegacy, TakesLayersWithoutWeightsAsHdf5ForPythonWritesThem) {
     if (group.path == "a") group.attributes = {{"weight_names", NamedArray{"", DType::f64, {0}, {}}}};
   }
 
-  const KerasContent content = read(tree);
+  const KerasContent content = read_legacy(tree);
 
   EXPECT_TRUE(content.arrays.empty());
   const KerasDescription again = keras_description(Json::parse(keras_metadata(content.description)));

@@ -14,10 +14,10 @@ using testing::find;
 using testing::floats;
 using ::testing::HasSubstr;
 
-const Json kMetadata = testing::dense_savepoint_metadata(false);
+const Json kMetadataWithoutBias = testing::dense_savepoint_metadata(false);
 
-ArraySet savepoint(const std::string& seed = "") {
-  ArraySet set{.arrays = {}, .metadata = kMetadata.dump()};
+ArraySet savepoint_without_bias(const std::string& seed = "") {
+  ArraySet set{.arrays = {}, .metadata = kMetadataWithoutBias.dump()};
   for (const char* name : {"model/d/kernel", "optimizer/m/d/kernel", "optimizer/v/d/kernel"}) {
     set.arrays.push_back(floats(name + seed, {2, 3}));
     set.arrays.back().name = name;
@@ -27,37 +27,37 @@ ArraySet savepoint(const std::string& seed = "") {
 
 // The savepoint as read from a Keras file.
 ArraySet keras(KerasForm form) {
-  KerasContent content = lay_out(keras_from_savepoint(savepoint("keras"), kMetadata), form);
+  KerasContent content = lay_out(keras_from_savepoint(savepoint_without_bias("keras"), kMetadataWithoutBias), form);
   return {.arrays = content.arrays, .metadata = keras_metadata(content.description)};
 }
 
-ArraySet back(const ArraySet& from, const ArraySet& like = savepoint()) {
+ArraySet back(const ArraySet& from, const ArraySet& like = savepoint_without_bias()) {
   return keras_to_savepoint(from, like);
 }
 
 TEST(KerasSavepoint, GoesThroughEveryFormThatHoldsAllOfIt) {
   for (const KerasForm form : {KerasForm::weights, KerasForm::archive, KerasForm::legacy_model}) {
-    ArraySet like = savepoint();
-    Json metadata = kMetadata;
+    ArraySet like = savepoint_without_bias();
+    Json metadata = kMetadataWithoutBias;
     metadata["step"] = 0;
     like.metadata = metadata.dump();
 
     const ArraySet found = back(keras(form), like);
 
-    const ArraySet expected = savepoint("keras");
+    const ArraySet expected = savepoint_without_bias("keras");
     for (const NamedArray& array : expected.arrays) {
       EXPECT_EQ(find(found.arrays, array.name)->bytes, array.bytes) << name(form) << " " << array.name;
     }
-    EXPECT_EQ(Json::parse(found.metadata), kMetadata);
+    EXPECT_EQ(Json::parse(found.metadata), kMetadataWithoutBias);
   }
 }
 
 TEST(KerasSavepoint, ClearsTheStateThatBelongsToOtherWeights) {
   const ArraySet found = back(keras(KerasForm::legacy_weights));
 
-  EXPECT_EQ(find(found.arrays, "model/d/kernel")->bytes, savepoint("keras").arrays[0].bytes);
+  EXPECT_EQ(find(found.arrays, "model/d/kernel")->bytes, savepoint_without_bias("keras").arrays[0].bytes);
   EXPECT_EQ(find(found.arrays, "optimizer/m/d/kernel")->bytes, std::vector<std::byte>(24));
-  EXPECT_EQ(found.metadata, savepoint().metadata);
+  EXPECT_EQ(found.metadata, savepoint_without_bias().metadata);
 }
 
 TEST(KerasSavepoint, TakesNoStateOfAnotherOptimizer) {
@@ -85,20 +85,20 @@ TEST(KerasSavepoint, RefusesOtherShapesAndTypes) {
 }
 
 TEST(KerasSavepoint, RefusesSavepointsThatLackTheirArrays) {
-  ArraySet like = savepoint();
+  ArraySet like = savepoint_without_bias();
   like.arrays.clear();
-  ArraySet other = savepoint();
+  ArraySet other = savepoint_without_bias();
   other.metadata = "{}";
 
   EXPECT_THAT(error_of([&] { back(keras(KerasForm::archive), like); }), HasSubstr("incompatible: "));
   EXPECT_THAT(error_of([&] { back(keras(KerasForm::archive), other); }), HasSubstr("invalid_argument: "));
-  EXPECT_THAT(error_of([&] { keras_from_savepoint(like, kMetadata); }), HasSubstr("invalid_argument: "));
+  EXPECT_THAT(error_of([&] { keras_from_savepoint(like, kMetadataWithoutBias); }), HasSubstr("invalid_argument: "));
 }
 
 TEST(KerasSavepoint, CountsStepsBeyond32Bits) {
-  Json metadata = kMetadata;
+  Json metadata = kMetadataWithoutBias;
   metadata["step"] = std::int64_t{1} << 40;
-  const KerasContent content = keras_from_savepoint(savepoint(), metadata);
+  const KerasContent content = keras_from_savepoint(savepoint_without_bias(), metadata);
 
   EXPECT_EQ(find(content.arrays, "optimizer/iteration")->dtype, DType::i64);
 }

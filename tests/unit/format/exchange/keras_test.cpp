@@ -18,6 +18,7 @@ using testing::error_of;
 using testing::floats;
 using ::testing::HasSubstr;
 using testing::names;
+using Names = std::vector<std::string>;
 
 class KerasFile : public ::testing::Test {
  protected:
@@ -101,7 +102,6 @@ TEST_F(KerasFile, IsRefusedWhereNothingSaysKeras) {
 }
 
 TEST_F(KerasFile, SaysHowOftenItWasReplicated) {
-  using Names = std::vector<std::string>;
   const Names layers = {"input_1", "lambda_1", "lambda_2", "model_1", "dense_1"};
   std::vector<Hdf5Group> groups = {{"", {{"layer_names", layers}}}};
   for (const std::string& layer : layers) groups.push_back({layer, {{"weight_names", Names{}}}});

@@ -32,12 +32,12 @@ std::string dictionary(const std::string& type, const std::string& shape, const 
   return "{'descr': '" + type + "', 'fortran_order': " + fortran + ", 'shape': " + shape + ", }\n";
 }
 
-NamedArray parse(const std::string& dictionary, const std::string& data, char version = 1) {
+NamedArray parse_array(const std::string& dictionary, const std::string& data, char version = 1) {
   return parse_npy("a.npz", "layer/w", npy(dictionary, data, version));
 }
 
-Thrown refused(const std::string& dictionary, const std::string& data = "") {
-  return thrown_by([&] { parse(dictionary, data); });
+Thrown refused_array(const std::string& dictionary, const std::string& data = "") {
+  return thrown_by([&] { parse_array(dictionary, data); });
 }
 
 TEST(Npz, GivesBackAllTypesAndShapesBitForBit) {
@@ -128,7 +128,7 @@ TEST(Npy, KeepsEveryHeaderAMultipleOfSixtyFourBytes) {
 
 TEST(Npy, ReadsAllVersions) {
   for (const char version : {'\1', '\2', '\3'}) {
-    EXPECT_EQ(text_of(parse(dictionary("<f4", "(1,)"), "abcd", version).bytes), "abcd");
+    EXPECT_EQ(text_of(parse_array(dictionary("<f4", "(1,)"), "abcd", version).bytes), "abcd");
   }
 }
 
@@ -136,7 +136,7 @@ TEST(Npy, TakesTheDictionaryInEveryFormOfPython) {
   for (const char* text : {"{'shape': (2, 1), 'descr': '<u2', 'fortran_order': False}",
                            "{\"descr\":\"<u2\",\"fortran_order\":False,\"shape\":(2,1,),}",
                            " { 'descr' : '<u2' , 'fortran_order' : False , 'shape' : ( 2L , 1L ) , } \n"}) {
-    const NamedArray array = parse(text, "abcd");
+    const NamedArray array = parse_array(text, "abcd");
 
     EXPECT_EQ(array.dtype, DType::u16) << text;
     EXPECT_EQ(array.shape, (std::vector<std::uint64_t>{2, 1})) << text;
@@ -145,9 +145,9 @@ TEST(Npy, TakesTheDictionaryInEveryFormOfPython) {
 }
 
 TEST(Npy, TurnsBigEndianElementsRound) {
-  EXPECT_EQ(text_of(parse(dictionary(">u2", "(3,)"), "abcdef").bytes), "badcfe");
-  EXPECT_EQ(text_of(parse(dictionary(">f8", "()"), "abcdefgh").bytes), "hgfedcba");
-  EXPECT_EQ(text_of(parse(dictionary(">i1", "(2,)"), "ab").bytes), "ab");
+  EXPECT_EQ(text_of(parse_array(dictionary(">u2", "(3,)"), "abcdef").bytes), "badcfe");
+  EXPECT_EQ(text_of(parse_array(dictionary(">f8", "()"), "abcdefgh").bytes), "hgfedcba");
+  EXPECT_EQ(text_of(parse_array(dictionary(">i1", "(2,)"), "ab").bytes), "ab");
 }
 
 TEST(Npy, TurnsFortranOrderIntoRows) {
@@ -161,33 +161,33 @@ TEST(Npy, TurnsFortranOrderIntoRows) {
   }
   for (int n = 0; n < 24; ++n) out += static_cast<char>('a' + n);
 
-  EXPECT_EQ(text_of(parse(dictionary("|i1", "(2, 3, 4)", "True"), in).bytes), out);
-  EXPECT_EQ(text_of(parse(dictionary("|i1", "(24,)", "True"), in).bytes), in);
-  EXPECT_EQ(text_of(parse(dictionary("|i1", "(2, 0, 4)", "True"), "").bytes), "");
+  EXPECT_EQ(text_of(parse_array(dictionary("|i1", "(2, 3, 4)", "True"), in).bytes), out);
+  EXPECT_EQ(text_of(parse_array(dictionary("|i1", "(24,)", "True"), in).bytes), in);
+  EXPECT_EQ(text_of(parse_array(dictionary("|i1", "(2, 0, 4)", "True"), "").bytes), "");
 }
 
 TEST(Npy, TurnsFortranOrderOfWiderElements) {
-  EXPECT_EQ(text_of(parse(dictionary("<u2", "(2, 2)", "True"), "AaBbCcDd").bytes), "AaCcBbDd");
-  EXPECT_EQ(text_of(parse(dictionary(">u2", "(2, 2)", "True"), "AaBbCcDd").bytes), "aAcCbBdD");
-  EXPECT_EQ(text_of(parse(dictionary("<f4", "(2, 2)", "True"), "AAAABBBBCCCCDDDD").bytes), "AAAACCCCBBBBDDDD");
-  EXPECT_EQ(text_of(parse(dictionary("<f8", "(1, 2)", "True"), "AAAAAAAABBBBBBBB").bytes), "AAAAAAAABBBBBBBB");
+  EXPECT_EQ(text_of(parse_array(dictionary("<u2", "(2, 2)", "True"), "AaBbCcDd").bytes), "AaCcBbDd");
+  EXPECT_EQ(text_of(parse_array(dictionary(">u2", "(2, 2)", "True"), "AaBbCcDd").bytes), "aAcCbBdD");
+  EXPECT_EQ(text_of(parse_array(dictionary("<f4", "(2, 2)", "True"), "AAAABBBBCCCCDDDD").bytes), "AAAACCCCBBBBDDDD");
+  EXPECT_EQ(text_of(parse_array(dictionary("<f8", "(1, 2)", "True"), "AAAAAAAABBBBBBBB").bytes), "AAAAAAAABBBBBBBB");
 }
 
 TEST(Npy, TakesVoidsOfTwoBytesForBfloat16) {
-  EXPECT_EQ(parse(dictionary("<V2", "(1,)"), "ab").dtype, DType::bf16);
-  EXPECT_EQ(parse(dictionary("|V2", "(1,)"), "ab").dtype, DType::bf16);
+  EXPECT_EQ(parse_array(dictionary("<V2", "(1,)"), "ab").dtype, DType::bf16);
+  EXPECT_EQ(parse_array(dictionary("|V2", "(1,)"), "ab").dtype, DType::bf16);
 }
 
 TEST(Npy, RefusesOtherTypesByName) {
   for (const char* type :
        {"<c8", "<U5", "|S5", "<M8[ns]", "<V1", "|V4", "f4", "=f4", "|f4", "<f16", "<b2", "<i3", "<"}) {
-    const Thrown thrown = refused(dictionary(type, "(1,)"), "abcdefgh");
+    const Thrown thrown = refused_array(dictionary(type, "(1,)"), "abcdefgh");
 
     EXPECT_EQ(thrown.code, ErrorCode::unsupported) << type;
     EXPECT_THAT(thrown.sentence, HasSubstr("\"layer/w\" of NumPy's type \"" + std::string(type))) << type;
   }
-  EXPECT_THAT(refused(dictionary("|O", "(1,)"), "cos\nsystem\n").sentence, HasSubstr("Python objects"));
-  EXPECT_THAT(refused("{'descr': [('x', '<f4')], 'fortran_order': False, 'shape': (1,), }", "abcd").sentence,
+  EXPECT_THAT(refused_array(dictionary("|O", "(1,)"), "cos\nsystem\n").sentence, HasSubstr("Python objects"));
+  EXPECT_THAT(refused_array("{'descr': [('x', '<f4')], 'fortran_order': False, 'shape': (1,), }", "abcd").sentence,
               HasSubstr("structured"));
 }
 
@@ -218,7 +218,7 @@ TEST(Npy, RefusesHeadersThatNumPyDoesNotWrite) {
            "{'descr: '<f4', 'fortran_order': False, 'shape': (1,)}",
            "{'descr': __import__('os'), 'fortran_order': exit(), 'shape': (1,)}",
        }) {
-    const Thrown thrown = refused(text, "abcd");
+    const Thrown thrown = refused_array(text, "abcd");
 
     // A value that is no text is taken for the list of a structured type.
     EXPECT_TRUE(thrown.code == ErrorCode::invalid_file || thrown.code == ErrorCode::unsupported) << text;
@@ -227,19 +227,19 @@ TEST(Npy, RefusesHeadersThatNumPyDoesNotWrite) {
 }
 
 TEST(Npy, RefusesAnotherSizeThanItsShape) {
-  EXPECT_THAT(refused(dictionary("<f4", "(2,)"), "abcd").sentence,
+  EXPECT_THAT(refused_array(dictionary("<f4", "(2,)"), "abcd").sentence,
               HasSubstr("has 4 bytes of elements, and its shape 8"));
-  EXPECT_THAT(refused(dictionary("<f4", "()"), "abcde").sentence,
+  EXPECT_THAT(refused_array(dictionary("<f4", "()"), "abcde").sentence,
               HasSubstr("has 5 bytes of elements, and its shape 4"));
-  EXPECT_EQ(refused(dictionary("<f4", "(4294967296, 4294967296)"), "").code, ErrorCode::invalid_file);
-  EXPECT_EQ(refused(dictionary("|b1", "(1,)"), "\2").code, ErrorCode::invalid_file);
+  EXPECT_EQ(refused_array(dictionary("<f4", "(4294967296, 4294967296)"), "").code, ErrorCode::invalid_file);
+  EXPECT_EQ(refused_array(dictionary("|b1", "(1,)"), "\2").code, ErrorCode::invalid_file);
 }
 
 TEST(Npy, RefusesMoreAxesThanArraysHave) {
   std::string shape = "(";
   for (int i = 0; i < 33; ++i) shape += "1, ";
 
-  EXPECT_EQ(refused(dictionary("|u1", shape + ")"), "x").code, ErrorCode::unsupported);
+  EXPECT_EQ(refused_array(dictionary("|u1", shape + ")"), "x").code, ErrorCode::unsupported);
 }
 
 TEST(Npy, RefusesEveryFileThatIsCutOffAndOtherVersions) {
@@ -248,7 +248,7 @@ TEST(Npy, RefusesEveryFileThatIsCutOffAndOtherVersions) {
     const std::vector<std::byte> cut(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
     EXPECT_EQ(thrown_by([&] { parse_npy("a", "b", cut); }).code, ErrorCode::invalid_file) << size;
   }
-  EXPECT_THAT(thrown_by([] { parse("{}", "", '\4'); }).sentence, HasSubstr("version 4.0"));
+  EXPECT_THAT(thrown_by([] { parse_array("{}", "", '\4'); }).sentence, HasSubstr("version 4.0"));
 }
 
 }  // namespace

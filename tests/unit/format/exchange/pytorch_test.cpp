@@ -44,7 +44,7 @@ struct LayerOf {
   std::string name;
 };
 
-ArraySet savepoint(const Shape& input_shape, const std::vector<LayerOf>& layers, std::vector<NamedArray> arrays) {
+ArraySet savepoint_of(const Shape& input_shape, const std::vector<LayerOf>& layers, std::vector<NamedArray> arrays) {
   nlohmann::json list = nlohmann::json::array();
   for (const LayerOf& layer : layers) {
     list.push_back({{"kind", layer.kind}, {"name", layer.name}, {"config", nlohmann::json::object()}});
@@ -89,7 +89,7 @@ void expect_round_trip(const ArraySet& set) {
 
 TEST(PyTorch, TransposesDense) {
   const ArraySet set =
-      savepoint({2}, {{"Dense", "fc"}}, {numbered("model/fc/kernel", {2, 3}), numbered("model/fc/bias", {3})});
+      savepoint_of({2}, {{"Dense", "fc"}}, {numbered("model/fc/kernel", {2, 3}), numbered("model/fc/bias", {3})});
 
   const ArraySet state = to_pytorch(set);
 
@@ -106,8 +106,8 @@ TEST(PyTorch, TransposesDense) {
 }
 
 TEST(PyTorch, PutsTheChannelsOfConvolutionsFirst) {
-  const ArraySet set = savepoint({8, 8, 4}, {{"Conv2D", "conv"}},
-                                 {numbered("model/conv/kernel", {2, 3, 4, 5}), numbered("model/conv/bias", {5})});
+  const ArraySet set = savepoint_of({8, 8, 4}, {{"Conv2D", "conv"}},
+                                    {numbered("model/conv/kernel", {2, 3, 4, 5}), numbered("model/conv/bias", {5})});
 
   const NamedArray weight = get(to_pytorch(set), "conv.weight");
 
@@ -127,7 +127,7 @@ TEST(PyTorch, PutsTheChannelsOfConvolutionsFirst) {
 TEST(PyTorch, MakesGroupsOfDepthwiseConvolutions) {
   for (const char* entry : {"kernel", "depthwise_kernel"}) {
     const std::string name = std::string("model/conv/") + entry;
-    const ArraySet set = savepoint({8, 8, 4}, {{"DepthwiseConv2D", "conv"}}, {numbered(name, {2, 3, 4, 5})});
+    const ArraySet set = savepoint_of({8, 8, 4}, {{"DepthwiseConv2D", "conv"}}, {numbered(name, {2, 3, 4, 5})});
 
     const NamedArray weight = get(to_pytorch(set), "conv.weight");
 
@@ -146,10 +146,10 @@ TEST(PyTorch, MakesGroupsOfDepthwiseConvolutions) {
 
 TEST(PyTorch, RenamesNormalizationsAndEmbeddings) {
   const ArraySet set =
-      savepoint({7}, {{"Embedding", "words"}, {"LayerNormalization", "ln"}, {"BatchNormalization", "bn"}},
-                {numbered("model/words/embeddings", {10, 3}), numbered("model/ln/gamma", {3}),
-                 numbered("model/ln/beta", {3}), numbered("model/bn/gamma", {3}), numbered("model/bn/beta", {3}),
-                 numbered("model/bn/moving_mean", {3}), numbered("model/bn/moving_variance", {3})});
+      savepoint_of({7}, {{"Embedding", "words"}, {"LayerNormalization", "ln"}, {"BatchNormalization", "bn"}},
+                   {numbered("model/words/embeddings", {10, 3}), numbered("model/ln/gamma", {3}),
+                    numbered("model/ln/beta", {3}), numbered("model/bn/gamma", {3}), numbered("model/bn/beta", {3}),
+                    numbered("model/bn/moving_mean", {3}), numbered("model/bn/moving_variance", {3})});
 
   const ArraySet state = to_pytorch(set);
 
@@ -173,7 +173,7 @@ constexpr std::uint64_t kUnits = 3;
 constexpr std::uint64_t kInputs = 2;
 
 ArraySet lstm() {
-  return savepoint(
+  return savepoint_of(
       {5, kInputs}, {{"LSTM", "rnn"}},
       {numbered("model/rnn/kernel", {kInputs, 4 * kUnits}),
        numbered("model/rnn/recurrent_kernel", {kUnits, 4 * kUnits}), numbered("model/rnn/bias", {4 * kUnits})});
@@ -226,7 +226,7 @@ TEST(PyTorch, KeepsTheSignOfAZeroInABias) {
 
 // Keras has the gates update (z), reset (r), candidate (h); PyTorch reset, update, new.
 TEST(PyTorch, ReordersTheGatesOfGru) {
-  const ArraySet set = savepoint(
+  const ArraySet set = savepoint_of(
       {5, kInputs}, {{"GRU", "rnn"}},
       {numbered("model/rnn/kernel", {kInputs, 3 * kUnits}),
        numbered("model/rnn/recurrent_kernel", {kUnits, 3 * kUnits}), numbered("model/rnn/bias", {2, 3 * kUnits})});
@@ -254,18 +254,18 @@ TEST(PyTorch, ReordersTheGatesOfGru) {
 
 // An image of 4 x 5 with 3 channels: our input (h, w, c) is PyTorch's (c, h, w).
 ArraySet flattened_image() {
-  return savepoint({4, 5, 2},
-                   {{"Conv2D", "conv"},
-                    {"MaxPooling2D", "pool"},
-                    {"Flatten", "flat"},
-                    {"Flatten", "flat_1"},
-                    {"BatchNormalization", "bn"},
-                    {"Dropout", "drop"},
-                    {"Dense", "first"},
-                    {"Activation", "relu"},
-                    {"Dense", "second"}},
-                   {numbered("model/conv/kernel", {1, 1, 2, 3}), numbered("model/bn/gamma", {60}),
-                    numbered("model/first/kernel", {60, 6}), numbered("model/second/kernel", {6, 2})});
+  return savepoint_of({4, 5, 2},
+                      {{"Conv2D", "conv"},
+                       {"MaxPooling2D", "pool"},
+                       {"Flatten", "flat"},
+                       {"Flatten", "flat_1"},
+                       {"BatchNormalization", "bn"},
+                       {"Dropout", "drop"},
+                       {"Dense", "first"},
+                       {"Activation", "relu"},
+                       {"Dense", "second"}},
+                      {numbered("model/conv/kernel", {1, 1, 2, 3}), numbered("model/bn/gamma", {60}),
+                       numbered("model/first/kernel", {60, 6}), numbered("model/second/kernel", {6, 2})});
 }
 
 TEST(PyTorch, PutsTheInputsBehindAFlattenedImageByChannels) {
@@ -297,7 +297,7 @@ TEST(PyTorch, PutsTheInputsBehindAFlattenedImageByChannels) {
 // (h, w, c) with ours.
 TEST(PyTorch, ComputesTheSameBehindAFlattenedImage) {
   const ArraySet set =
-      savepoint({2, 3, 4}, {{"Flatten", "flat"}, {"Dense", "fc"}}, {numbered("model/fc/kernel", {24, 2})});
+      savepoint_of({2, 3, 4}, {{"Flatten", "flat"}, {"Dense", "fc"}}, {numbered("model/fc/kernel", {24, 2})});
   const NamedArray weight = get(to_pytorch(set), "fc.weight");
   const auto pixel = [](std::uint64_t h, std::uint64_t w, std::uint64_t c) {
     return static_cast<float>(h + 10 * w + 100 * c);
@@ -326,7 +326,7 @@ TEST(PyTorch, ComputesTheSameBehindAFlattenedImage) {
 
 TEST(PyTorch, LeavesTheInputsBehindAFlattenedSequenceAlone) {
   const ArraySet set =
-      savepoint({3, 4}, {{"Flatten", "flat"}, {"Dense", "fc"}}, {numbered("model/fc/kernel", {12, 2})});
+      savepoint_of({3, 4}, {{"Flatten", "flat"}, {"Dense", "fc"}}, {numbered("model/fc/kernel", {12, 2})});
 
   const NamedArray weight = get(to_pytorch(set), "fc.weight");
 
@@ -334,7 +334,7 @@ TEST(PyTorch, LeavesTheInputsBehindAFlattenedSequenceAlone) {
 }
 
 TEST(PyTorch, LeavesTheOptimizersStateOut) {
-  ArraySet set = savepoint({2}, {{"Dense", "fc"}}, {numbered("model/fc/kernel", {2, 3})});
+  ArraySet set = savepoint_of({2}, {{"Dense", "fc"}}, {numbered("model/fc/kernel", {2, 3})});
   set.arrays.push_back(numbered("optimizer/m/fc/kernel", {2, 3}));
 
   EXPECT_EQ(names_of(to_pytorch(set)), std::vector<std::string>{"fc.weight"});
@@ -351,7 +351,7 @@ TEST(PyTorch, KeepsOtherTypesBitForBit) {
       arrays.push_back({array.name, array.dtype, array.shape, array.bytes});
     }
 
-    expect_round_trip(savepoint({5, 2}, {{"LSTM", "rnn"}}, arrays));
+    expect_round_trip(savepoint_of({5, 2}, {{"LSTM", "rnn"}}, arrays));
   }
 }
 
@@ -393,19 +393,19 @@ TEST(PyTorch, RefusesASavepointThatDoesNotFitItsGraph) {
   const auto refused = [](const ArraySet& set) { return thrown_by([&] { to_pytorch(set); }); };
   const NamedArray kernel = numbered("model/fc/kernel", {2, 3});
 
-  EXPECT_EQ(refused(savepoint({2}, {{"Dense", "fc"}}, {})).code, ErrorCode::invalid_argument);
-  EXPECT_EQ(refused(savepoint({2}, {{"Conv2D", "fc"}}, {kernel})).code, ErrorCode::invalid_argument);
-  EXPECT_EQ(refused(savepoint({2}, {{"Dense", "other"}}, {kernel})).code, ErrorCode::invalid_argument);
-  EXPECT_EQ(refused(savepoint({2}, {}, {kernel})).code, ErrorCode::unsupported);
-  EXPECT_EQ(refused(savepoint({2}, {{"Lambda", "fc"}}, {kernel})).code, ErrorCode::unsupported);
-  EXPECT_EQ(refused(savepoint({2}, {{"LSTM", "fc"}}, {kernel, numbered("model/fc/recurrent_kernel", {1, 4})})).code,
+  EXPECT_EQ(refused(savepoint_of({2}, {{"Dense", "fc"}}, {})).code, ErrorCode::invalid_argument);
+  EXPECT_EQ(refused(savepoint_of({2}, {{"Conv2D", "fc"}}, {kernel})).code, ErrorCode::invalid_argument);
+  EXPECT_EQ(refused(savepoint_of({2}, {{"Dense", "other"}}, {kernel})).code, ErrorCode::invalid_argument);
+  EXPECT_EQ(refused(savepoint_of({2}, {}, {kernel})).code, ErrorCode::unsupported);
+  EXPECT_EQ(refused(savepoint_of({2}, {{"Lambda", "fc"}}, {kernel})).code, ErrorCode::unsupported);
+  EXPECT_EQ(refused(savepoint_of({2}, {{"LSTM", "fc"}}, {kernel, numbered("model/fc/recurrent_kernel", {1, 4})})).code,
             ErrorCode::invalid_argument);
-  EXPECT_EQ(refused(savepoint({1, 1, 5}, {{"Flatten", "flat"}, {"Dense", "fc"}}, {kernel})).code,
+  EXPECT_EQ(refused(savepoint_of({1, 1, 5}, {{"Flatten", "flat"}, {"Dense", "fc"}}, {kernel})).code,
             ErrorCode::invalid_argument);
-  EXPECT_EQ(refused(savepoint({2}, {{"Dense", "fc"}, {"Dense", "fc"}}, {kernel})).code, ErrorCode::invalid_argument);
+  EXPECT_EQ(refused(savepoint_of({2}, {{"Dense", "fc"}, {"Dense", "fc"}}, {kernel})).code, ErrorCode::invalid_argument);
   EXPECT_THAT(
-      refused(savepoint({2}, {{"GRU", "fc"}},
-                        {kernel, numbered("model/fc/recurrent_kernel", {1, 3}), numbered("model/fc/bias", {3})}))
+      refused(savepoint_of({2}, {{"GRU", "fc"}},
+                           {kernel, numbered("model/fc/recurrent_kernel", {1, 3}), numbered("model/fc/bias", {3})}))
           .sentence,
       HasSubstr("reset_after"));
 }

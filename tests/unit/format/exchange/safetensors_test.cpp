@@ -26,13 +26,13 @@ std::vector<std::byte> file_of(const std::string& header, const std::string& dat
   return bytes_of(length + header + data);
 }
 
-ArraySet parse(const std::string& header, const std::string& data = "") {
+ArraySet parse_file(const std::string& header, const std::string& data = "") {
   const std::vector<std::byte> bytes = file_of(header, data);
   return parse_safetensors(bytes, "a.safetensors");
 }
 
-Thrown refused(const std::string& header, const std::string& data = "") {
-  return thrown_by([&] { parse(header, data); });
+Thrown refused_file(const std::string& header, const std::string& data = "") {
+  return thrown_by([&] { parse_file(header, data); });
 }
 
 void expect_round_trip_of_metadata(const std::string& metadata, const std::string& header) {
@@ -87,16 +87,16 @@ TEST(Safetensors, GivesBackMetadataByteForByte) {
 }
 
 TEST(Safetensors, GivesForeignMetadataAsAnObject) {
-  EXPECT_EQ(parse(R"({"__metadata__":{"z":"1","format":"pt"}})").metadata, R"({"format":"pt","z":"1"})");
-  EXPECT_EQ(parse(R"({"__metadata__":{}})").metadata, "{}");
-  EXPECT_EQ(parse("{}").metadata, "{}");
+  EXPECT_EQ(parse_file(R"({"__metadata__":{"z":"1","format":"pt"}})").metadata, R"({"format":"pt","z":"1"})");
+  EXPECT_EQ(parse_file(R"({"__metadata__":{}})").metadata, "{}");
+  EXPECT_EQ(parse_file("{}").metadata, "{}");
 }
 
 TEST(Safetensors, TakesPaddingAndArraysInAnyOrderOfTheHeader) {
-  const ArraySet set = parse(R"({"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]},)"
-                             R"("e":{"data_offsets":[1,1],"shape":[0],"dtype":"F64"},)"
-                             R"("a":{"dtype":"U8","shape":[],"data_offsets":[0,1]}}   )",
-                             "xyz");
+  const ArraySet set = parse_file(R"({"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]},)"
+                                  R"("e":{"data_offsets":[1,1],"shape":[0],"dtype":"F64"},)"
+                                  R"("a":{"dtype":"U8","shape":[],"data_offsets":[0,1]}}   )",
+                                  "xyz");
 
   ASSERT_EQ(set.arrays.size(), 3U);
   EXPECT_EQ(text_of(set.arrays[0].bytes), "x");
@@ -107,7 +107,7 @@ TEST(Safetensors, TakesPaddingAndArraysInAnyOrderOfTheHeader) {
 TEST(Safetensors, RefusesTypesThatHoldfastLacksByName) {
   for (const char* type : {"F8_E4M3", "F8_E5M2", "C64", "F4", "f32", ""}) {
     const Thrown thrown =
-        refused(R"({"layer/w":{"dtype":")" + std::string(type) + R"(","shape":[1],"data_offsets":[0,1]}})", "x");
+        refused_file(R"({"layer/w":{"dtype":")" + std::string(type) + R"(","shape":[1],"data_offsets":[0,1]}})", "x");
 
     EXPECT_EQ(thrown.code, ErrorCode::unsupported);
     EXPECT_THAT(thrown.sentence, HasSubstr("\"layer/w\" of type \"" + std::string(type) + "\""));
@@ -121,8 +121,8 @@ TEST(Safetensors, RefusesMoreAxesThanArraysHave) {
     return R"({"a":{"dtype":"U8","shape":[)" + shape + R"(],"data_offsets":[0,1]}})";
   };
 
-  EXPECT_EQ(parse(header(ones), "x").arrays[0].shape.size(), 32U);
-  EXPECT_EQ(refused(header(ones + ",1"), "x").code, ErrorCode::unsupported);
+  EXPECT_EQ(parse_file(header(ones), "x").arrays[0].shape.size(), 32U);
+  EXPECT_EQ(refused_file(header(ones + ",1"), "x").code, ErrorCode::unsupported);
 }
 
 struct BadHeader {
@@ -133,7 +133,7 @@ struct BadHeader {
 
 TEST(Safetensors, RefusesHeadersThatBreakTheFormat) {
   const std::string good = R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}})";
-  ASSERT_EQ(parse(good, "xy").arrays.size(), 1U);
+  ASSERT_EQ(parse_file(good, "xy").arrays.size(), 1U);
   const auto one = [](const std::string& content) { return R"({"a":{)" + content + "}}"; };
   const BadHeader bad[] = {
       {"", "", "no brace"},
@@ -189,7 +189,7 @@ TEST(Safetensors, RefusesHeadersThatBreakTheFormat) {
       {one(R"("dtype":"BOOL","shape":[2],"data_offsets":[0,2])"), "\1\2", "other bytes than 0 and 1"},
   };
   for (const BadHeader& entry : bad) {
-    const Thrown thrown = refused(entry.header, entry.data);
+    const Thrown thrown = refused_file(entry.header, entry.data);
 
     EXPECT_EQ(thrown.code, ErrorCode::invalid_file) << entry.header;
     EXPECT_THAT(thrown.sentence, HasSubstr(entry.sentence)) << entry.header;
@@ -198,10 +198,10 @@ TEST(Safetensors, RefusesHeadersThatBreakTheFormat) {
 }
 
 TEST(Safetensors, RefusesDeepNestingWithoutFollowingIt) {
-  EXPECT_EQ(refused(R"({"a":)" + std::string(1'000'000, '[')).code, ErrorCode::invalid_file);
+  EXPECT_EQ(refused_file(R"({"a":)" + std::string(1'000'000, '[')).code, ErrorCode::invalid_file);
   std::string objects;
   for (int i = 0; i < 100'000; ++i) objects += R"({"a":)";
-  EXPECT_EQ(refused(objects).code, ErrorCode::invalid_file);
+  EXPECT_EQ(refused_file(objects).code, ErrorCode::invalid_file);
 }
 
 TEST(Safetensors, RefusesALengthThatTheFileDoesNotHave) {
@@ -217,7 +217,7 @@ TEST(Safetensors, RefusesAHeaderOfMoreThanTheFormatAllows) {
   header.front() = '{';
   header[1] = '}';
 
-  EXPECT_THAT(refused(header).sentence, HasSubstr("at most 100000000 are possible"));
+  EXPECT_THAT(refused_file(header).sentence, HasSubstr("at most 100000000 are possible"));
 }
 
 TEST(Safetensors, RefusesEveryFileThatIsCutOff) {
@@ -233,7 +233,7 @@ TEST(Safetensors, RefusesEveryFileThatIsCutOff) {
 }
 
 TEST(Safetensors, ShowsNoControlCharactersAndNoEndlessNames) {
-  const Thrown thrown = refused(R"({"\u001b[2J)" + std::string(100'000, 'x') + R"(":1})");
+  const Thrown thrown = refused_file(R"({"\u001b[2J)" + std::string(100'000, 'x') + R"(":1})");
 
   EXPECT_EQ(thrown.sentence.find('\x1b'), std::string::npos);
   EXPECT_LT(thrown.sentence.size(), 500U);

@@ -25,17 +25,17 @@ using testing::text_of;
 using testing::Thrown;
 using testing::thrown_by;
 
-std::vector<ZipMember> read(const std::vector<std::byte>& bytes) {
+std::vector<ZipMember> read_archive(const std::vector<std::byte>& bytes) {
   MemorySource source("a.zip", bytes);
   return read_zip(source);
 }
 
-Thrown refused(const std::vector<std::byte>& bytes) {
-  return thrown_by([&] { read(bytes); });
+Thrown refused_archive(const std::vector<std::byte>& bytes) {
+  return thrown_by([&] { read_archive(bytes); });
 }
 
-Thrown refused(const BuiltArchive& archive) {
-  return refused(build(archive));
+Thrown refused_archive(const BuiltArchive& archive) {
+  return refused_archive(build(archive));
 }
 
 // One member with one field of its directory entry changed.
@@ -140,9 +140,9 @@ TEST(Zip, WritesNoNameThatItWouldNotRead) {
 }
 
 TEST(ZipReader, InflatesMembers) {
-  const auto members = read(build({.members = {{.name = "long", .content = long_text(), .is_deflated = true},
-                                               {.name = "empty", .content = "", .is_deflated = true},
-                                               {.name = "short", .content = "hello", .is_deflated = true}}}));
+  const auto members = read_archive(build({.members = {{.name = "long", .content = long_text(), .is_deflated = true},
+                                                       {.name = "empty", .content = "", .is_deflated = true},
+                                                       {.name = "short", .content = "hello", .is_deflated = true}}}));
 
   ASSERT_EQ(members.size(), 3U);
   EXPECT_TRUE(text_of(members[0].bytes) == long_text());
@@ -153,9 +153,9 @@ TEST(ZipReader, InflatesMembers) {
 TEST(ZipReader, TakesEveryFormOfDescriptor) {
   for (const Descriptor descriptor :
        {Descriptor::plain, Descriptor::with_signature, Descriptor::wide, Descriptor::wide_with_signature}) {
-    const auto members =
-        read(build({.members = {{.name = "a", .content = "hello", .is_deflated = true, .descriptor = descriptor},
-                                {.name = "b", .content = "world", .descriptor = descriptor}}}));
+    const auto members = read_archive(
+        build({.members = {{.name = "a", .content = "hello", .is_deflated = true, .descriptor = descriptor},
+                           {.name = "b", .content = "world", .descriptor = descriptor}}}));
 
     ASSERT_EQ(members.size(), 2U);
     EXPECT_EQ(text_of(members[0].bytes), "hello");
@@ -165,7 +165,7 @@ TEST(ZipReader, TakesEveryFormOfDescriptor) {
 
 TEST(ZipReader, TakesZip64RecordsWhetherNeededOrNot) {
   for (const auto end : {BuiltArchive::End::narrow, BuiltArchive::End::wide, BuiltArchive::End::full}) {
-    const auto members = read(
+    const auto members = read_archive(
         build({.members = {{.name = "a", .content = "hello", .has_zip64 = true}, {.name = "b", .content = "world"}},
                .end = end}));
 
@@ -175,9 +175,10 @@ TEST(ZipReader, TakesZip64RecordsWhetherNeededOrNot) {
 }
 
 TEST(ZipReader, TakesCommentsGapsAndFolders) {
-  const auto members = read(build({.members = {{.name = "assets/", .content = ""}, {.name = "a", .content = "hello"}},
-                                   .gap = "left over",
-                                   .comment = "a comment"}));
+  const auto members =
+      read_archive(build({.members = {{.name = "assets/", .content = ""}, {.name = "a", .content = "hello"}},
+                          .gap = "left over",
+                          .comment = "a comment"}));
 
   ASSERT_EQ(members.size(), 1U);
   EXPECT_EQ(members[0].name, "a");
@@ -189,7 +190,8 @@ TEST(ZipReader, RefusesEveryFileThatIsCutOff) {
                          {.name = "b", .content = "world", .descriptor = Descriptor::wide}},
              .end = BuiltArchive::End::full});
   for (std::size_t size = 0; size < bytes.size(); ++size) {
-    EXPECT_EQ(refused({bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size)}).code, ErrorCode::invalid_file)
+    EXPECT_EQ(refused_archive({bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size)}).code,
+              ErrorCode::invalid_file)
         << size;
   }
 }
@@ -204,7 +206,7 @@ TEST(ZipReader, NeverHandsOutOtherContentAfterABitFlip) {
   for (std::size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
     bytes[bit / 8] ^= static_cast<std::byte>(1 << bit % 8);
     try {
-      const auto members = read(bytes);
+      const auto members = read_archive(bytes);
       ASSERT_EQ(members.size(), 2U) << bit;
       EXPECT_EQ(text_of(members[0].bytes), "hello hello hello") << bit;
       EXPECT_EQ(text_of(members[1].bytes), "world") << bit;
@@ -220,7 +222,7 @@ TEST(ZipReader, RefusesNamesThatLeaveTheArchive) {
   for (const std::string& name : {std::string("../a"), std::string("a/../../b"), std::string("/etc/passwd"),
                                   std::string("a\\..\\b"), std::string("./a"), std::string("a//b"), std::string(),
                                   std::string("/"), std::string("a//"), std::string("a\0b", 3), std::string("\xFF")}) {
-    const Thrown thrown = refused(BuiltArchive{.members = {{.name = name, .content = "x"}}});
+    const Thrown thrown = refused_archive(BuiltArchive{.members = {{.name = name, .content = "x"}}});
 
     EXPECT_EQ(thrown.code, ErrorCode::invalid_file) << name;
     EXPECT_THAT(thrown.sentence, HasSubstr("of a member")) << name;
@@ -228,18 +230,19 @@ TEST(ZipReader, RefusesNamesThatLeaveTheArchive) {
 }
 
 TEST(ZipReader, RefusesMembersOfOneName) {
-  EXPECT_THAT(refused(BuiltArchive{.members = {{.name = "a", .content = "x"}, {.name = "a", .content = "y"}}}).sentence,
-              HasSubstr("\"a\" occurs twice"));
+  EXPECT_THAT(
+      refused_archive(BuiltArchive{.members = {{.name = "a", .content = "x"}, {.name = "a", .content = "y"}}}).sentence,
+      HasSubstr("\"a\" occurs twice"));
 }
 
 TEST(ZipReader, RefusesContentThatIsNotItsCrc) {
   const auto wrong_crc = [](MemberFields& fields) { fields.crc ^= 1; };
   for (const bool is_deflated : {false, true}) {
-    EXPECT_THAT(refused(BuiltArchive{.members = {{.name = "a",
-                                                  .content = "hello",
-                                                  .is_deflated = is_deflated,
-                                                  .change_local = wrong_crc,
-                                                  .change_directory = wrong_crc}}})
+    EXPECT_THAT(refused_archive(BuiltArchive{.members = {{.name = "a",
+                                                          .content = "hello",
+                                                          .is_deflated = is_deflated,
+                                                          .change_local = wrong_crc,
+                                                          .change_directory = wrong_crc}}})
                     .sentence,
                 HasSubstr("CRC-32"));
   }
@@ -248,11 +251,11 @@ TEST(ZipReader, RefusesContentThatIsNotItsCrc) {
 TEST(ZipReader, RefusesAStreamOfAnotherLength) {
   for (const int difference : {-1, 1}) {
     const auto change = [&](MemberFields& fields) { fields.size += static_cast<std::uint64_t>(difference); };
-    EXPECT_THAT(refused(BuiltArchive{.members = {{.name = "a",
-                                                  .content = "hello",
-                                                  .is_deflated = true,
-                                                  .change_local = change,
-                                                  .change_directory = change}}})
+    EXPECT_THAT(refused_archive(BuiltArchive{.members = {{.name = "a",
+                                                          .content = "hello",
+                                                          .is_deflated = true,
+                                                          .change_local = change,
+                                                          .change_directory = change}}})
                     .sentence,
                 HasSubstr("does not decompress"));
   }
@@ -267,7 +270,7 @@ TEST(ZipReader, RefusesBytesAfterTheEndOfAStream) {
   };
 
   EXPECT_THAT(
-      refused(
+      refused_archive(
           BuiltArchive{.members = {{.name = "a", .content = data, .change_local = change, .change_directory = change}}})
           .sentence,
       HasSubstr("does not decompress"));
@@ -280,8 +283,9 @@ TEST(ZipReader, RefusesEncryptionAndOtherCompressionAsUnsupported) {
   for (const std::function<void(MemberFields&)>& change :
        {std::function<void(MemberFields&)>(encrypted), {patched}, {bzip2}}) {
     EXPECT_EQ(
-        refused(BuiltArchive{
-                    .members = {{.name = "a", .content = "hello", .change_local = change, .change_directory = change}}})
+        refused_archive(
+            BuiltArchive{
+                .members = {{.name = "a", .content = "hello", .change_local = change, .change_directory = change}}})
             .code,
         ErrorCode::unsupported);
   }
@@ -293,26 +297,27 @@ TEST(ZipReader, RefusesAHeaderUnlikeItsDirectoryEntry) {
       [](MemberFields& fields) { fields.method = 8; },     [](MemberFields& fields) { fields.size += 1; },
       [](MemberFields& fields) { fields.stored -= 1; },    [](MemberFields& fields) { fields.crc ^= 1; },
       [](MemberFields& fields) { fields.flags ^= 1 << 3; }};
-  for (const auto& change : changes) EXPECT_EQ(refused(with_entry(change)).code, ErrorCode::invalid_file);
+  for (const auto& change : changes) EXPECT_EQ(refused_archive(with_entry(change)).code, ErrorCode::invalid_file);
 }
 
 TEST(ZipReader, RefusesADescriptorUnlikeTheDirectoryEntry) {
-  EXPECT_THAT(refused(BuiltArchive{.members = {{.name = "a",
+  EXPECT_THAT(
+      refused_archive(BuiltArchive{.members = {{.name = "a",
                                                 .content = "hello",
                                                 .descriptor = Descriptor::with_signature,
                                                 .change_directory = [](MemberFields& fields) { fields.crc ^= 1; }}}})
-                  .sentence,
-              HasSubstr("data descriptor"));
+          .sentence,
+      HasSubstr("data descriptor"));
 }
 
 TEST(ZipReader, RefusesMembersOutsideOfTheFile) {
   for (const std::uint64_t offset : {std::uint64_t{60}, std::uint64_t{100'000}, std::uint64_t{0xFFFF'FFFE}}) {
-    EXPECT_EQ(refused(BuiltArchive{.members = {{.name = "a", .content = "hello", .offset = offset}}}).code,
+    EXPECT_EQ(refused_archive(BuiltArchive{.members = {{.name = "a", .content = "hello", .offset = offset}}}).code,
               ErrorCode::invalid_file);
   }
   const auto huge = [](MemberFields& fields) { fields.size = fields.stored = 0xFFFF'FFFE; };
   EXPECT_THAT(
-      refused(
+      refused_archive(
           BuiltArchive{.members = {{.name = "a", .content = "hello", .change_local = huge, .change_directory = huge}}})
           .sentence,
       HasSubstr("outside the file"));
@@ -323,7 +328,7 @@ TEST(ZipReader, RefusesMembersThatShareBytes) {
   const std::vector<std::byte> inner = build({.members = {{.name = "b", .content = "hello"}}});
   const std::string header_and_content = text_of(inner).substr(0, 30 + 1 + 5);
 
-  const Thrown thrown = refused(BuiltArchive{
+  const Thrown thrown = refused_archive(BuiltArchive{
       .members = {{.name = "a", .content = header_and_content}, {.name = "b", .content = "hello", .offset = 31}}});
 
   EXPECT_THAT(thrown.sentence, HasSubstr("overlap"));
@@ -332,11 +337,11 @@ TEST(ZipReader, RefusesMembersThatShareBytes) {
 // Without the check of the sum, 5000 members of 1 MiB each could stand for 1000 times as much.
 TEST(ZipReader, RefusesWhatWouldGrowBeyondMeasure) {
   const auto claim = [](MemberFields& fields) { fields.size = 0xFFFF'FFFE; };
-  const Thrown impossible = refused(BuiltArchive{.members = {{.name = "a",
-                                                              .content = std::string(5000, 'x'),
-                                                              .is_deflated = true,
-                                                              .change_local = claim,
-                                                              .change_directory = claim}}});
+  const Thrown impossible = refused_archive(BuiltArchive{.members = {{.name = "a",
+                                                                      .content = std::string(5000, 'x'),
+                                                                      .is_deflated = true,
+                                                                      .change_local = claim,
+                                                                      .change_directory = claim}}});
   EXPECT_THAT(impossible.sentence, HasSubstr("claims more bytes than"));
 
   // 10 MiB that claim 8 GiB, which deflate could do.
@@ -345,18 +350,18 @@ TEST(ZipReader, RefusesWhatWouldGrowBeyondMeasure) {
     fields.size = 0xFFFF'FFFF;
     fields.extra = std::string("\1\0\10\0\0\0\0\0\2\0\0\0", 12);
   };
-  const Thrown bomb = refused(BuiltArchive{.members = {{.name = "a",
-                                                        .content = std::string(10 << 20, 'x'),
-                                                        .descriptor = Descriptor::none,
-                                                        .change_local =
-                                                            [&](MemberFields& fields) {
-                                                              large_claim(fields);
-                                                              fields.extra =
-                                                                  std::string("\1\0\20\0\0\0\0\0\2\0\0\0", 12) +
-                                                                  std::string("\0\0\xA0\0\0\0\0\0", 8);
-                                                              fields.stored = 0xFFFF'FFFF;
-                                                            },
-                                                        .change_directory = large_claim}}});
+  const Thrown bomb = refused_archive(BuiltArchive{.members = {{.name = "a",
+                                                                .content = std::string(10 << 20, 'x'),
+                                                                .descriptor = Descriptor::none,
+                                                                .change_local =
+                                                                    [&](MemberFields& fields) {
+                                                                      large_claim(fields);
+                                                                      fields.extra =
+                                                                          std::string("\1\0\20\0\0\0\0\0\2\0\0\0", 12) +
+                                                                          std::string("\0\0\xA0\0\0\0\0\0", 8);
+                                                                      fields.stored = 0xFFFF'FFFF;
+                                                                    },
+                                                                .change_directory = large_claim}}});
   EXPECT_THAT(bomb.sentence, HasSubstr("would grow from 10485760 to 8589934592 bytes"));
 }
 
@@ -370,23 +375,26 @@ TEST(ZipReader, RefusesASumThatWouldGrowBeyondMeasure) {
                                .change_directory = claim});
   }
 
-  EXPECT_THAT(refused(archive).sentence, HasSubstr("its members would grow from"));
+  EXPECT_THAT(refused_archive(archive).sentence, HasSubstr("its members would grow from"));
 }
 
 TEST(ZipReader, RefusesADirectoryThatIsNotWhereTheEndSays) {
   const std::vector<BuiltMember> members = {{.name = "a", .content = "hello"}};
 
-  EXPECT_EQ(refused(BuiltArchive{.members = members, .count = 0}).code, ErrorCode::invalid_file);
-  EXPECT_EQ(refused(BuiltArchive{.members = members, .count = 2}).code, ErrorCode::invalid_file);
-  EXPECT_EQ(refused(BuiltArchive{.members = members, .directory_offset_error = 1}).code, ErrorCode::invalid_file);
-  EXPECT_EQ(refused(BuiltArchive{.members = members, .end = BuiltArchive::End::wide, .directory_offset_error = 1}).code,
+  EXPECT_EQ(refused_archive(BuiltArchive{.members = members, .count = 0}).code, ErrorCode::invalid_file);
+  EXPECT_EQ(refused_archive(BuiltArchive{.members = members, .count = 2}).code, ErrorCode::invalid_file);
+  EXPECT_EQ(refused_archive(BuiltArchive{.members = members, .directory_offset_error = 1}).code,
             ErrorCode::invalid_file);
+  EXPECT_EQ(
+      refused_archive(BuiltArchive{.members = members, .end = BuiltArchive::End::wide, .directory_offset_error = 1})
+          .code,
+      ErrorCode::invalid_file);
 }
 
 TEST(ZipReader, RefusesTwoZip64Fields) {
   const std::string field("\1\0\0\0", 4);
 
-  EXPECT_THAT(refused(with_entry([&](MemberFields& fields) { fields.extra = field + field; })).sentence,
+  EXPECT_THAT(refused_archive(with_entry([&](MemberFields& fields) { fields.extra = field + field; })).sentence,
               HasSubstr("two ZIP64 fields"));
 }
 
@@ -395,12 +403,12 @@ TEST(ZipReader, RefusesASecondEndWhoseCommentIsTheFirst) {
   const std::string inner = text_of(build({.members = {{.name = "b", .content = "other"}}}));
   const std::vector<std::byte> both = build({.members = {{.name = "a", .content = "hello"}}, .comment = inner});
 
-  EXPECT_EQ(refused(both).code, ErrorCode::invalid_file);
+  EXPECT_EQ(refused_archive(both).code, ErrorCode::invalid_file);
 }
 
 TEST(ZipReader, SaysWhenAFileIsNoArchive) {
-  EXPECT_THAT(refused(bytes_of("hello")).sentence, HasSubstr("is no ZIP archive"));
-  EXPECT_THAT(refused(bytes_of("")).sentence, HasSubstr("is no ZIP archive"));
+  EXPECT_THAT(refused_archive(bytes_of("hello")).sentence, HasSubstr("is no ZIP archive"));
+  EXPECT_THAT(refused_archive(bytes_of("")).sentence, HasSubstr("is no ZIP archive"));
 }
 
 }  // namespace

@@ -17,9 +17,9 @@ constexpr std::uint64_t kFileBytes = 10'000;
 // A pipe that ends.
 struct Ended {};
 
-class MemorySource : public ByteSource {
+class MemoryRecords : public RecordSource {
  public:
-  explicit MemorySource(std::span<const std::byte> bytes) : rest_(bytes) {}
+  explicit MemoryRecords(std::span<const std::byte> bytes) : rest_(bytes) {}
   void read(std::span<std::byte> out) override {
     if (out.size() > rest_.size()) throw Ended();
     std::copy_n(rest_.begin(), out.size(), out.begin());
@@ -50,7 +50,7 @@ class Records {
   }
 
   Hdf5Tree decode(std::uint64_t file_bytes = kFileBytes) const {
-    MemorySource source(bytes_);
+    MemoryRecords source(bytes_);
     return decode_tree(source, file_bytes, {});
   }
   testing::Thrown thrown(std::uint64_t file_bytes = kFileBytes) const {

@@ -10,6 +10,8 @@
 
 namespace holdfast {
 
+inline constexpr double kHalfUlp = 0x1p-24;  // relative error of one rounding in float
+
 // One element of parameter and slots, in double.
 struct ReferenceElement {
   double parameter = 0;

@@ -1,0 +1,24 @@
+#pragma once
+
+// What an action throws, for tests of failures.
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "holdfast/base/error.h"
+
+namespace holdfast {
+
+// Fails the test when nothing is thrown.
+inline ErrorCode code_thrown_by(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.code();
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return ErrorCode::unsupported;
+}
+
+}  // namespace holdfast

@@ -25,9 +25,19 @@ bool ends_in_the_middle_of_a_line(int file) {
   return bytes > 0 && ::pread(file, &last, 1, bytes - 1) == 1 && last != '\n';
 }
 
-void take_line(const nlohmann::json& line, Past& past) {
-  past.last_generation = std::max(past.last_generation, line.value("generation", -1));
-  if (line.contains(kRestartEntry)) past.restarts.push_back(restart_from_json(line.at(kRestartEntry)));
+// Calls take(line) for each line that is a JSON object.
+template <typename Take>
+void read_lines(const std::string& journal_path, const Take& take) {
+  std::ifstream file(journal_path);
+  for (std::string text; std::getline(file, text);) {
+    const nlohmann::json line = nlohmann::json::parse(text, nullptr, false);
+    if (!line.is_object()) continue;
+    try {
+      take(line);
+    } catch (const nlohmann::json::exception& error) {
+      log(LogLevel::warning, "a line of " + journal_path + " is skipped: " + error.what());
+    }
+  }
 }
 
 }  // namespace
@@ -53,19 +63,30 @@ Restart restart_from_json(const nlohmann::json& json) {
           .step = json.at("step").get<std::int64_t>()};
 }
 
+void RestartCounts::add(const Restart& restart) {
+  ++all;
+  ++by_rank[restart.rank];
+}
+
+std::string journal_path(const std::string& run_directory) {
+  return run_directory + "/journal.jsonl";
+}
+
 Past read_past(const std::string& journal_path) {
   Past past;
-  std::ifstream file(journal_path);
-  for (std::string text; std::getline(file, text);) {
-    const nlohmann::json line = nlohmann::json::parse(text, nullptr, false);
-    if (!line.is_object()) continue;
-    try {
-      take_line(line, past);
-    } catch (const nlohmann::json::exception& error) {
-      log(LogLevel::warning, "a line of " + journal_path + " is skipped: " + error.what());
-    }
-  }
+  read_lines(journal_path, [&](const nlohmann::json& line) {
+    past.last_generation = std::max(past.last_generation, line.value("generation", -1));
+    if (line.contains(kRestartEntry)) past.restarts.add(restart_from_json(line.at(kRestartEntry)));
+  });
   return past;
+}
+
+std::vector<Restart> read_restarts(const std::string& journal_path) {
+  std::vector<Restart> restarts;
+  read_lines(journal_path, [&](const nlohmann::json& line) {
+    if (line.contains(kRestartEntry)) restarts.push_back(restart_from_json(line.at(kRestartEntry)));
+  });
+  return restarts;
 }
 
 Journal::Journal(const std::string& path)

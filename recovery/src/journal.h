@@ -3,6 +3,8 @@
 // The run's diary, one JSON object a line. Each line is one write(2), so that a line is torn only when the machine
 // stops or the disk fills; a reader skips such lines.
 
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,13 +27,24 @@ nlohmann::json or_null(const std::optional<Value>& value) {
 nlohmann::json to_json(const Restart& restart);
 Restart restart_from_json(const nlohmann::json& json);
 
-// What an earlier watchdog of the same run left.
+// What a run may have thousands of is counted; the journal itself remembers each.
+struct RestartCounts {
+  std::int64_t all = 0;
+  std::map<int, std::int64_t> by_rank{};
+
+  void add(const Restart& restart);
+};
+
+// What earlier watchdogs of the same run left.
 struct Past {
-  std::vector<Restart> restarts;
+  RestartCounts restarts{};
   int last_generation = -1;
 };
-// Nothing, when there is no journal yet.
+
+std::string journal_path(const std::string& run_directory);
+// Both find nothing when there is no journal yet, and may be called while a watchdog writes to it.
 Past read_past(const std::string& journal_path);
+std::vector<Restart> read_restarts(const std::string& journal_path);  // oldest first
 
 class Journal {
  public:

@@ -13,8 +13,6 @@ constexpr int kMostShards = 1 << 20;
 }  // namespace
 
 nlohmann::json hello_message(const Hello& hello) {
-  nlohmann::json restarts = nlohmann::json::array();
-  for (const Restart& restart : hello.restarts) restarts.push_back(to_json(restart));
   return {{"kind", kHello},
           {"intended_rank", hello.intended_rank},
           {"replicas", hello.replicas},
@@ -22,21 +20,17 @@ nlohmann::json hello_message(const Hello& hello) {
           {"patience_ms", hello.patience.count()},
           {"run_directory", hello.run_directory},
           {"config", hello.config},
-          {"restarts", restarts},
           {"faults", hello.faults}};
 }
 
 Hello parse_hello(const nlohmann::json& message) {
-  Hello hello{.intended_rank = message.at("intended_rank").get<int>(),
-              .replicas = message.at("replicas").get<int>(),
-              .watchdog_pid = message.at("watchdog_pid").get<int>(),
-              .patience = std::chrono::milliseconds(message.at("patience_ms").get<std::int64_t>()),
-              .run_directory = message.at("run_directory").get<std::string>(),
-              .config = message.at("config").get<std::string>(),
-              .restarts = {},
-              .faults = message.at("faults").get<std::vector<std::string>>()};
-  for (const nlohmann::json& restart : message.at("restarts")) hello.restarts.push_back(restart_from_json(restart));
-  return hello;
+  return {.intended_rank = message.at("intended_rank").get<int>(),
+          .replicas = message.at("replicas").get<int>(),
+          .watchdog_pid = message.at("watchdog_pid").get<int>(),
+          .patience = std::chrono::milliseconds(message.at("patience_ms").get<std::int64_t>()),
+          .run_directory = message.at("run_directory").get<std::string>(),
+          .config = message.at("config").get<std::string>(),
+          .faults = message.at("faults").get<std::vector<std::string>>()};
 }
 
 nlohmann::json welcome_message(const Welcome& welcome) {

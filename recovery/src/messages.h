@@ -42,7 +42,6 @@ inline constexpr const char* kSavepointNotMade = "savepoint_not_made";
 
 inline constexpr const char* kHello = "hello";
 inline constexpr const char* kWelcome = "welcome";
-inline constexpr const char* kRestart = "restart";
 inline constexpr const char* kRegroup = "regroup";
 inline constexpr const char* kStop = "stop";
 inline constexpr const char* kArena = "arena";
@@ -57,7 +56,6 @@ struct Hello {
   std::chrono::milliseconds patience{};
   std::string run_directory{};
   std::string config{};
-  std::vector<Restart> restarts{};
   std::vector<std::string> faults{};
 };
 

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <span>
 #include <string>
 #include <utility>
 
@@ -28,7 +27,7 @@ class RunRequests {
     std::vector<std::string> devices{};  // by place; empty: they have no names
     std::function<const State&()> state;
     std::function<std::map<int, Sight>()> sights;
-    std::function<std::span<const Restart>()> restarts;
+    std::function<const RestartCounts&()> restarts;
     std::function<nlohmann::json(Moment now)> device_events{};  // a list; empty: there is none
     std::function<void(int replicas)> scale;
     // Of the first rank of the generation that runs; again of the next one's, until there is an answer.

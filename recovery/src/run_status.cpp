@@ -17,9 +17,9 @@ double count_seconds(Moment::duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
-int count_restarts(std::span<const Restart> restarts, int rank) {
-  return static_cast<int>(
-      std::count_if(restarts.begin(), restarts.end(), [rank](const Restart& restart) { return restart.rank == rank; }));
+std::int64_t restarts_of(const RestartCounts& restarts, int rank) {
+  const auto found = restarts.by_rank.find(rank);
+  return found == restarts.by_rank.end() ? 0 : found->second;
 }
 
 // Who tries the place, if anybody.
@@ -79,7 +79,7 @@ json RunStatus::describe_rests(const State& state, Moment now) const {
   return rests;
 }
 
-json RunStatus::describe(const State& state, const std::map<int, Sight>& sights, std::span<const Restart> restarts,
+json RunStatus::describe(const State& state, const std::map<int, Sight>& sights, const RestartCounts& restarts,
                          Moment now) const {
   json members = json::array();
   double rate = 0;
@@ -103,7 +103,7 @@ json RunStatus::describe(const State& state, const std::map<int, Sight>& sights,
                        {"samples_per_second", own_rate},
                        {"resident_bytes", resident_bytes(sight->second.pid)},
                        {"shards", sight->second.shards == 0 ? json(nullptr) : json(sight->second.shards)},
-                       {"restarts", member.rank < 0 ? 0 : count_restarts(restarts, member.rank)}});
+                       {"restarts", member.rank < 0 ? 0 : restarts_of(restarts, member.rank)}});
   }
   return {{"phase", to_string(state.phase)},
           {"generation", state.generation},
@@ -111,7 +111,7 @@ json RunStatus::describe(const State& state, const std::map<int, Sight>& sights,
           {"spares", state.policy.spares},
           {"step", step},
           {"samples_per_second", rate},
-          {"restarts", restarts.size()},
+          {"restarts", restarts.all},
           {"is_stop_requested", state.is_stop_requested},
           {"members", members},
           {"rests", describe_rests(state, now)}};

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <deque>
 #include <map>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +14,7 @@
 
 #include "holdfast/recovery/phase.h"
 #include "holdfast/recovery/worker.h"
+#include "journal.h"
 #include "supervisor.h"
 
 namespace holdfast::recovery {
@@ -54,7 +54,7 @@ class RunStatus {
   void look(const std::map<int, Sight>& sights, Moment now);
 
   // `restarts` are all of the run.
-  nlohmann::json describe(const State& state, const std::map<int, Sight>& sights, std::span<const Restart> restarts,
+  nlohmann::json describe(const State& state, const std::map<int, Sight>& sights, const RestartCounts& restarts,
                           Moment now) const;
 
  private:

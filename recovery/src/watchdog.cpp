@@ -27,8 +27,8 @@ bool is_ignored(int signal) {
 Watchdog::Watchdog(const WatchdogOptions& options)
     : options_(options),
       lock_(lock_run_directory(options.run_directory, Deadline::after(kLockTimeout))),
-      past_(read_past(journal_path())),
-      journal_(journal_path()),
+      past_(read_past(journal_path(options.run_directory))),
+      journal_(journal_path(options.run_directory)),
       signals_(io_, SIGINT, SIGTERM, SIGUSR1),
       state_(initial_state(policy_of(options), past_.last_generation + 1)),
       sweeper_(io_, lock_.value(),
@@ -101,7 +101,7 @@ RunRequests::Run Watchdog::run_to_ask() {
           .devices = options_.devices,
           .state = [this]() -> const State& { return state_; },
           .sights = [this] { return sights(); },
-          .restarts = [this] { return std::span<const Restart>(past_.restarts); },
+          .restarts = [this]() -> const RestartCounts& { return past_.restarts; },
           .device_events = [this](Moment now) { return device_events_.describe(now); },
           .scale = [this](int replicas) { feed({.kind = EventKind::scale_requested, .count = replicas}); },
           .ask_for_savepoint =
@@ -174,7 +174,9 @@ void Watchdog::write_down(const Event& event, const nlohmann::json& subject, con
 }
 
 void Watchdog::forget_gone_processes() {
-  std::erase_if(processes_, [this](const auto& entry) { return find_member(state_, entry.first) == nullptr; });
+  const auto is_gone = [this](const auto& entry) { return find_member(state_, entry.first) == nullptr; };
+  std::erase_if(processes_, is_gone);
+  std::erase_if(intended_ranks_, is_gone);
 }
 
 // One that the supervisor has forgotten counts as leaving.

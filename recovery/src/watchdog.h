@@ -45,8 +45,6 @@ class Watchdog {
   RunOutcome run();
 
  private:
-  std::string journal_path() const { return options_.run_directory + "/journal.jsonl"; }
-
   // watchdog.cpp
   void open_control();
   void watch_devices();

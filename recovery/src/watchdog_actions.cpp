@@ -59,7 +59,6 @@ void Watchdog::start_process(int id, int place) {
                  .patience = std::max(options_.hang_after.value_or(options_.start_timeout), options_.start_timeout),
                  .run_directory = options_.run_directory,
                  .config = options_.worker_config,
-                 .restarts = past_.restarts,
                  .faults = options_.faults})});
   if (options_.is_plain_program) feed({.kind = EventKind::ready, .member = id});
 }
@@ -152,13 +151,8 @@ void Watchdog::record_failure(const Action& action) {
                         .cause = action.text,
                         .detected_unix_seconds = unix_seconds_now() - ago.count(),
                         .step = action.step};
-  past_.restarts.push_back(restart);
+  past_.restarts.add(restart);
   journal_.append_restart(restart);
-  nlohmann::json message = to_json(restart);
-  message["kind"] = kRestart;
-  for (const auto& [id, process] : processes_) {
-    if (stage_of(id) != Stage::failed && stage_of(id) != Stage::leaving) send(id, {.body = message});
-  }
 }
 
 // A plain program reads nothing.

@@ -111,8 +111,6 @@ struct Worker::Connection {
       is_stop_requested = true;
     } else if (kind == kRegroup) {
       regroup_generation = message.body.at("generation").get<int>();
-    } else if (kind == kRestart) {
-      restarts.push_back(restart_from_json(message.body));
     } else if (kind == kArena) {
       const ArenaNumber which = arena_number_of(message.body);
       arena_replies.insert_or_assign(which, std::move(message));
@@ -124,7 +122,6 @@ struct Worker::Connection {
       welcome = std::move(message);
     } else if (kind == kHello) {
       hello = parse_hello(message.body);
-      restarts = hello->restarts;
     }
     has_changed.notify_all();
   }
@@ -263,7 +260,6 @@ struct Worker::Connection {
   // Guarded by mutex.
   std::optional<Hello> hello;  // constant once it is there
   std::optional<Message> welcome;
-  std::vector<Restart> restarts;
   std::map<ArenaNumber, Message> arena_replies;
   std::optional<FileDescriptor> snapshot_memory;
 
@@ -323,8 +319,7 @@ std::chrono::milliseconds Worker::patience() const {
   return connection_->hello->patience;
 }
 std::vector<Restart> Worker::restarts() const {
-  const std::scoped_lock guard(connection_->mutex);
-  return connection_->restarts;
+  return read_restarts(journal_path(run_directory()));
 }
 const Faults& Worker::faults() const {
   return *connection_->faults;

@@ -418,6 +418,24 @@ TEST(Watchdog, TellsWorkersTheRestartsUnderAnEarlierWatchdog) {
   EXPECT_EQ(directory.events("told restart")[0].at("details"), "generation 0: killed by signal 9 (SIGKILL)");
 }
 
+TEST(Watchdog, GoesOnAfterAPastLongerThanAnyMessage) {
+  const RunDirectory directory;
+  const std::string cause(std::size_t{1} << 20, 'x');
+  {
+    std::ofstream past(directory.path() + "/journal.jsonl");
+    for (int generation = 0; generation < 20; ++generation) {
+      const json restart = {
+          {"generation", generation}, {"rank", 0}, {"cause", cause}, {"detected", 0.0}, {"step", generation}};
+      past << json{{"event", "restart"}, {"generation", generation}, {"restart", restart}} << "\n";
+    }
+  }
+
+  const RunOutcome outcome = run(directory, 1, {"tell_restarts", "finish"});
+
+  EXPECT_EQ(outcome.exit_code, kExitFinished);
+  EXPECT_EQ(directory.events("told restart").size(), 20U);
+}
+
 TEST(Watchdog, RefusesOptionsThatCannotWork) {
   const RunDirectory directory;
   const auto code_of = [&](const std::function<void(WatchdogOptions&)>& spoil) {

@@ -55,20 +55,24 @@ TEST_F(JournalTest, GivesBackTheRestartsOfEarlierWatchdogs) {
   Journal(path_).append({{"event", "start"}, {"generation", 4}});
 
   const Past past = read_past(path_);
+  const std::vector<Restart> restarts = read_restarts(path_);
 
-  ASSERT_EQ(past.restarts.size(), 1U);
-  EXPECT_EQ(past.restarts[0].generation, 3);
-  EXPECT_EQ(past.restarts[0].rank, 1);
-  EXPECT_EQ(past.restarts[0].cause, "exited with code 3");
-  EXPECT_EQ(past.restarts[0].detected_unix_seconds, 1700000000.25);
-  EXPECT_EQ(past.restarts[0].step, 42);
+  EXPECT_EQ(past.restarts.all, 1);
+  EXPECT_EQ(past.restarts.by_rank, (std::map<int, std::int64_t>{{1, 1}}));
+  ASSERT_EQ(restarts.size(), 1U);
+  EXPECT_EQ(restarts[0].generation, 3);
+  EXPECT_EQ(restarts[0].rank, 1);
+  EXPECT_EQ(restarts[0].cause, "exited with code 3");
+  EXPECT_EQ(restarts[0].detected_unix_seconds, 1700000000.25);
+  EXPECT_EQ(restarts[0].step, 42);
   EXPECT_EQ(past.last_generation, 4);
 }
 
 TEST_F(JournalTest, HasNoPastWithoutAFile) {
   const Past past = read_past(path_);
 
-  EXPECT_TRUE(past.restarts.empty());
+  EXPECT_EQ(past.restarts.all, 0);
+  EXPECT_TRUE(read_restarts(path_).empty());
   EXPECT_EQ(past.last_generation, -1);
 }
 
@@ -81,7 +85,7 @@ TEST_F(JournalTest, SkipsATornLastLineAndStartsAFreshOneAfterIt) {
   const Past past = read_past(path_);
 
   EXPECT_EQ(lines_of(path_).size(), 3U);
-  EXPECT_EQ(past.restarts.size(), 1U);
+  EXPECT_EQ(past.restarts.all, 1);
   EXPECT_EQ(past.last_generation, 2);
 }
 
@@ -96,14 +100,16 @@ TEST_F(JournalTest, SkipsLinesThatAreNoneOfItsOwn) {
 
   const Past past = read_past(path_);
 
-  EXPECT_TRUE(past.restarts.empty());
+  EXPECT_EQ(past.restarts.all, 0);
+  EXPECT_TRUE(read_restarts(path_).empty());
   EXPECT_EQ(past.last_generation, 5);
 }
 
 TEST_F(JournalTest, TakesNoReportForARestart) {
   Journal(path_).append({{"event", "restart"}, {"generation", 0}, {"details", {{"restart", 1}}}});
 
-  EXPECT_TRUE(read_past(path_).restarts.empty());
+  EXPECT_EQ(read_past(path_).restarts.all, 0);
+  EXPECT_TRUE(read_restarts(path_).empty());
 }
 
 TEST_F(JournalTest, TakesTextThatIsNotUtf8) {

@@ -34,13 +34,14 @@ class RunRequestsTest : public testing::Test {
   State state_ = initial_state({.replicas = 2}, 0);
   Moment now_{};
   bool obeys_ = true;
+  RestartCounts restarts_;
   std::vector<int> scaled_;
   std::vector<int> asked_;
   json answer_;
   RunRequests requests_{{.max_replicas = 4,
                          .state = [this]() -> const State& { return state_; },
                          .sights = [] { return std::map<int, Sight>(); },
-                         .restarts = [] { return std::span<const Restart>(); },
+                         .restarts = [this]() -> const RestartCounts& { return restarts_; },
                          .scale =
                              [this](int replicas) {
                                scaled_.push_back(replicas);

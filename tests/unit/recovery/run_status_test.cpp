@@ -68,7 +68,7 @@ TEST(RunStatus, TellsOfEachProcessWhatTheSupervisorAndItsPageSay) {
   const std::map<int, Sight> sights = {{0, {.pid = 10, .step = 5, .phase = Phase::computing, .progress = 3}},
                                        {1, {.pid = 11, .step = 6, .phase = Phase::updating, .progress = 3}}};
   status.look(sights, kFirstLook);
-  const std::vector<Restart> restarts = {{.rank = 1}, {.rank = 1}, {.rank = 0}};
+  const RestartCounts restarts{.all = 3, .by_rank = {{0, 1}, {1, 2}}};
 
   const nlohmann::json body = status.describe(state_of(2), sights, restarts, kFirstLook + 2s);
 

@@ -68,7 +68,8 @@ class Worker {
   // How long the watchdog waits for progress, at most, before it takes a process for hung. A wait for peers that ends
   // earlier than several times that blames the victim.
   std::chrono::milliseconds patience() const;
-  // All of the run so far, oldest first, those under earlier watchdogs too.
+  // All of the run so far, oldest first, those under earlier watchdogs too, as the journal in the run directory has
+  // them.
   std::vector<Restart> restarts() const;
 
   struct Arena {

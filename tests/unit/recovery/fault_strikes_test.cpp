@@ -30,9 +30,15 @@
 #include "support/comes_true.h"
 #include "support/temporary_folder.h"
 
+// g++ defines macros, clang answers questions.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define HOLDFAST_TEST_UNDER_SANITIZER 1
-#else
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define HOLDFAST_TEST_UNDER_SANITIZER 1
+#endif
+#endif
+#ifndef HOLDFAST_TEST_UNDER_SANITIZER
 #define HOLDFAST_TEST_UNDER_SANITIZER 0
 #endif
 

@@ -104,7 +104,7 @@ struct ArrayFile::State {
   void read_metadata() {
     metadata.resize(size_bytes(index.metadata.info));
     const ReadTarget text{&index.metadata, std::as_writable_bytes(std::span(metadata))};
-    read_pieces(*file, path, std::span(&text, 1), 1);
+    read_pieces(*file, path, std::span(&text, 1), {.threads = 1});
     if (metadata.find('\0') != std::string::npos || !nlohmann::json::accept(metadata)) {
       throw Error(ErrorCode::invalid_file, path +
                                                " is undamaged but not what the format allows: its metadata is no JSON"
@@ -171,10 +171,10 @@ void ArrayFile::read_into(std::string_view name, std::span<std::byte> out) const
   read_into(std::span(&target, 1));
 }
 
-void ArrayFile::read_into(std::span<const Target> targets) const {
+void ArrayFile::read_into(std::span<const Target> targets, const std::function<void(const Arrival&)>& arrived) const {
   std::vector<ReadTarget> read_targets;
   for (const Target& target : targets) read_targets.push_back(state_->target(target));
-  read_pieces(*state_->file, state_->path, read_targets, state_->options.threads);
+  read_pieces(*state_->file, state_->path, read_targets, {.threads = state_->options.threads, .arrived = arrived});
 }
 
 void ArrayFile::verify_structure() const {

@@ -152,25 +152,30 @@ void verify_array(PieceReader& reader, const std::string& path, const IndexedArr
 
 }  // namespace
 
-void read_pieces(File& file, const std::string& path, std::span<const ReadTarget> targets, int threads) {
+void read_pieces(File& file, const std::string& path, std::span<const ReadTarget> targets,
+                 const ReadPiecesOptions& options) {
   struct Task {
-    const ReadTarget* target;
+    std::size_t target;
     PiecePlace place;
   };
   std::vector<Task> tasks;
-  for (const ReadTarget& target : targets) {
-    for (const PiecePlace& place : places_of(*target.array)) tasks.push_back({&target, place});
+  for (std::size_t target = 0; target < targets.size(); ++target) {
+    for (const PiecePlace& place : places_of(*targets[target].array)) tasks.push_back({target, place});
   }
   const auto ask_for = [&](std::size_t i) {
     if (i >= tasks.size() || tasks[i].place.stored_bytes < kMinBytesAhead) return;
     file.start_reading(tasks[i].place.offset, tasks[i].place.stored_bytes);
   };
   for (std::size_t i = 0; i < kPiecesAhead; ++i) ask_for(i);
-  const auto make_reader = [&] { return PieceReader(file, path, {.skip_checksum = true, .past_caches = true}); };
-  for_each_in_threads(make_reader, tasks.size(), threads, [&](PieceReader& reader, std::size_t i) {
+  // Whoever is told of a piece looks at it.
+  const bool past_caches = !options.arrived;
+  const auto make_reader = [&] { return PieceReader(file, path, {.skip_checksum = true, .past_caches = past_caches}); };
+  for_each_in_threads(make_reader, tasks.size(), options.threads, [&](PieceReader& reader, std::size_t i) {
     ask_for(i + kPiecesAhead);
     const auto& [target, place] = tasks[i];
-    reader.read(*target->array, place, target->out.subspan(place.first_byte, place.bytes));
+    const ReadTarget& to = targets[target];
+    reader.read(*to.array, place, to.out.subspan(place.first_byte, place.bytes));
+    if (options.arrived) options.arrived({.target = target, .begin = place.first_byte, .bytes = place.bytes});
   });
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "holdfast/base/file_system.h"
+#include "holdfast/format/array_file.h"
 #include "index.h"
 
 namespace holdfast::format {
@@ -18,9 +19,15 @@ struct ReadTarget {
   std::span<std::byte> out;  // of exactly the array's size
 };
 
+struct ReadPiecesOptions {
+  int threads = 0;
+  std::function<void(const ArrayFile::Arrival&)> arrived = {};  // as of ArrayFile::read_into
+};
+
 // Throws Error{invalid_file} naming `path` and the array of the first piece found that is damaged, or that has anything
 // but zeros behind it; what `out` holds is undefined then.
-void read_pieces(File& file, const std::string& path, std::span<const ReadTarget> targets, int threads);
+void read_pieces(File& file, const std::string& path, std::span<const ReadTarget> targets,
+                 const ReadPiecesOptions& options);
 
 struct VerifyOptions {
   int threads = 0;

@@ -19,15 +19,13 @@ std::optional<std::int64_t> newest_savepoint_step(FileSystem& files, const std::
   return savepoints.back().step;
 }
 
-std::optional<FoundSavepoint> find_newest_savepoint(FileSystem& files, std::span<const std::string> folders,
-                                                    const SavepointProblem& report) {
-  Snapshot snapshot;
-  const std::optional<std::string> path = format::find_newest_savepoint(
-      files, folders, [&](const std::string& candidate) { snapshot = read_savepoint(files, candidate); },
-      {.is_owner = true,
-       .report = [&](const format::Problem& problem) { report(problem.path, problem.why, problem.set_aside_as); }});
-  if (!path) return std::nullopt;
-  return FoundSavepoint{*path, std::move(snapshot)};
+std::optional<std::string> find_newest_savepoint(FileSystem& files, std::span<const std::string> folders,
+                                                 const std::function<void(const std::string& path)>& read,
+                                                 const SavepointProblem& report) {
+  return format::find_newest_savepoint(files, folders, read,
+                                       {.is_owner = true, .report = [&](const format::Problem& problem) {
+                                          report(problem.path, problem.why, problem.set_aside_as);
+                                        }});
 }
 
 std::function<void(const std::string& name)> make_savepoint_keeper(FileSystem& files, const std::string& folder,

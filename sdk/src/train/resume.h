@@ -21,19 +21,16 @@ std::string savepoint_name(std::int64_t step);
 // By the names of the folder's files; none where there are none.
 std::optional<std::int64_t> newest_savepoint_step(FileSystem& files, const std::string& folder);
 
-struct FoundSavepoint {
-  std::string path;
-  Snapshot snapshot;
-};
-
 // Told of what was worked around; `set_aside_as` is the damaged file's new name, empty when no file was set aside.
 using SavepointProblem =
     std::function<void(const std::string& path, const std::string& why, const std::string& set_aside_as)>;
 
-// The newest whole one of all folders. For the owner of the run alone: leftovers of writers that died are removed,
-// damaged savepoints renamed to "<name>.damaged".
-std::optional<FoundSavepoint> find_newest_savepoint(FileSystem& files, std::span<const std::string> folders,
-                                                    const SavepointProblem& report);
+// The path of the newest whole one of all folders: that which `read`, given the newest ones first, does not find
+// damaged. For the owner of the run alone: leftovers of writers that died are removed, damaged savepoints renamed to
+// "<name>.damaged".
+std::optional<std::string> find_newest_savepoint(FileSystem& files, std::span<const std::string> folders,
+                                                 const std::function<void(const std::string& path)>& read,
+                                                 const SavepointProblem& report);
 
 // To be called on one thread with the name of each savepoint that has become durable in `folder`: verifies it, copies
 // it to `copies`, and lets those go that `options` do not keep. Throws Error{invalid_argument} for options that cannot

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <mutex>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "holdfast/base/error.h"
@@ -34,22 +36,33 @@ const SnapshotArray* find(const Snapshot& snapshot, const std::string& name) {
   return found == snapshot.arrays.end() ? nullptr : &*found;
 }
 
-void require_same_arrays(const Snapshot& snapshot, const std::vector<StateSpan>& spans, const std::string& origin) {
+// `shape_in` gives the shape of the array of that name in `origin`, nothing where it has none; of `count` there.
+void require_same_arrays(const std::vector<StateSpan>& spans, const std::string& origin, std::size_t count,
+                         const std::function<std::optional<Shape>(const std::string&)>& shape_in) {
   for (const StateSpan& span : spans) {
-    const SnapshotArray* array = find(snapshot, span.name);
-    if (array == nullptr) {
-      throw Error(ErrorCode::incompatible, origin + " is of another model: it has no array " + span.name);
-    }
-    if (array->shape != span.shape) {
+    const std::optional<Shape> shape = shape_in(span.name);
+    if (!shape) throw Error(ErrorCode::incompatible, origin + " is of another model: it has no array " + span.name);
+    if (*shape != span.shape) {
       throw Error(ErrorCode::incompatible, origin + " is of another model: its array " + span.name + " has shape " +
-                                               array->shape.to_string() + ", the model's " + span.shape.to_string());
+                                               shape->to_string() + ", the model's " + span.shape.to_string());
     }
   }
-  if (snapshot.arrays.size() != spans.size()) {
-    throw Error(ErrorCode::incompatible, origin + " is of another model: it has " +
-                                             std::to_string(snapshot.arrays.size()) + " arrays, the model " +
-                                             std::to_string(spans.size()));
+  if (count != spans.size()) {
+    throw Error(ErrorCode::incompatible, origin + " is of another model: it has " + std::to_string(count) +
+                                             " arrays, the model " + std::to_string(spans.size()));
   }
+}
+
+// A savepoint is taken whole or not at all: damage that only HDF5 would meet counts, too.
+format::ArrayFile open_savepoint(FileSystem& files, const std::string& path) {
+  format::ArrayFile file = format::ArrayFile::open(files, path);
+  file.verify_structure();
+  for (const format::ArrayInfo& info : file.arrays()) {
+    if (info.dtype == DType::f32) continue;
+    throw Error(ErrorCode::invalid_file, path + ": array " + info.name + " is of type " +
+                                             std::string(name(info.dtype)) + " where a training state has f32");
+  }
+  return file;
 }
 
 // Valid while the snapshot is.
@@ -197,7 +210,10 @@ Snapshot view_of_image(std::span<const std::byte> image) {
 
 void restore_arrays(const Snapshot& snapshot, Trainable& trainable, const std::string& origin) {
   const std::vector<StateSpan> spans = trainable.state();
-  require_same_arrays(snapshot, spans, origin);
+  require_same_arrays(spans, origin, snapshot.arrays.size(), [&](const std::string& name) {
+    const SnapshotArray* const array = find(snapshot, name);
+    return array == nullptr ? std::nullopt : std::make_optional(array->shape);
+  });
   for (const StateSpan& span : spans) {
     const SnapshotArray* array = find(snapshot, span.name);
     trainable.memory().copy_from_host(array->values, span.values);
@@ -233,20 +249,43 @@ CompressionFigures measure_compression(FileSystem& files, const std::string& fol
 }
 
 Snapshot read_savepoint(FileSystem& files, const std::string& path) {
-  const format::ArrayFile file = format::ArrayFile::open(files, path);
-  // A savepoint is taken whole or not at all: damage that only HDF5 would meet counts, too.
-  file.verify_structure();
+  const format::ArrayFile file = open_savepoint(files, path);
   Snapshot snapshot{.state = train_state_from_json(file.metadata(), path), .arrays = {}};
   std::vector<format::ArrayFile::Target> targets;
   for (const format::ArrayInfo& info : file.arrays()) {
-    if (info.dtype != DType::f32) {
-      throw Error(ErrorCode::invalid_file, path + ": array " + info.name + " is of type " +
-                                               std::string(name(info.dtype)) + " where a training state has f32");
-    }
     targets.push_back({info.name, std::as_writable_bytes(snapshot.add(info.name, shape_of(info)))});
   }
   file.read_into(targets);
   return snapshot;
+}
+
+TrainState load_savepoint(FileSystem& files, const std::string& path, Trainable& trainable,
+                          const std::function<void(const TrainState&)>& accepts) {
+  const format::ArrayFile file = open_savepoint(files, path);
+  TrainState state = train_state_from_json(file.metadata(), path);
+  const std::vector<StateSpan> spans = trainable.state();
+  accepts(state);
+  require_same_arrays(spans, path, file.arrays().size(), [&](const std::string& name) {
+    const format::ArrayInfo* const info = file.find(name);
+    return info == nullptr ? std::nullopt : std::make_optional(shape_of(*info));
+  });
+  MemorySpace& memory = trainable.memory();
+  std::vector<format::ArrayFile::Target> targets;
+  // A piece is read before it can be checked: not into the model itself.
+  Snapshot on_host;
+  for (const StateSpan& span : spans) {
+    targets.push_back({span.name, std::as_writable_bytes(on_host.add(span.name, span.shape))});
+  }
+  std::mutex turn;  // a device's memory space is for one thread at a time
+  file.read_into(targets, [&](const format::ArrayFile::Arrival& arrival) {
+    const std::size_t begin = arrival.begin / sizeof(float);
+    const std::size_t floats = arrival.bytes / sizeof(float);
+    std::unique_lock lock(turn, std::defer_lock);
+    if (!memory.is_host()) lock.lock();
+    memory.copy_from_host(on_host.arrays[arrival.target].values.subspan(begin, floats),
+                          spans[arrival.target].values.subspan(begin, floats));
+  });
+  return state;
 }
 
 }  // namespace holdfast

@@ -81,6 +81,12 @@ Digest write_savepoint(FileSystem& files, const std::string& path, const Snapsho
                        const SavepointStorage& storage = {});
 // Throws Error{invalid_file} for anything but a whole savepoint.
 Snapshot read_savepoint(FileSystem& files, const std::string& path);
+// The same into the Trainable, piece by piece as they are checked, while the rest is being read and decompressed.
+// Throws what read_savepoint() throws, Error{incompatible} as restore_arrays() does, and what `accepts` throws, which
+// is given the state before anything is changed. Damage and failures that are met later leave some of the arrays
+// changed.
+TrainState load_savepoint(FileSystem& files, const std::string& path, Trainable& trainable,
+                          const std::function<void(const TrainState&)>& accepts);
 
 // What saving a sample of this state in `folder` takes with SavepointCompression::fast and with none.
 struct CompressionFigures {

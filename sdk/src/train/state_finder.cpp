@@ -40,10 +40,15 @@ std::string StateFinder::find() {
     supervision_.report_event(is_set_aside ? "savepoint_set_aside" : "savepoint_passed_over",
                               nlohmann::json{{"path", path}, {"why", why}}.dump());
   };
-  const std::optional<FoundSavepoint> found = find_newest_savepoint(*place_.file_system, savepoint_folders(), report);
-  if (!found) return "";
-  restore(found->snapshot, found->path);
-  return to_json(found->snapshot.state);
+  TrainState state;
+  const auto load = [&](const std::string& path) {
+    state = load_savepoint(*place_.file_system, path, trainable_,
+                           [&](const TrainState& candidate) { begin_to_restore(candidate, path); });
+  };
+  const std::optional<std::string> path = find_newest_savepoint(*place_.file_system, savepoint_folders(), load, report);
+  if (!path) return "";
+  tell_of(state, *path);
+  return to_json(state);
 }
 
 // None where a savepoint is newer: one that was made on demand, or by an earlier watchdog.
@@ -52,7 +57,10 @@ std::optional<std::string> StateFinder::find_in_memory() {
   supervision_.read_from_memory([&](std::span<const std::byte> image) {
     const Snapshot kept = view_of_image(image);
     if (newest_savepoint_step().value_or(-1) > kept.state.step) return;
-    restore(kept, "the snapshot in the watchdog's memory");
+    const std::string origin = "the snapshot in the watchdog's memory";
+    begin_to_restore(kept.state, origin);
+    restore_arrays(kept, trainable_, origin);
+    tell_of(kept.state, origin);
     found = to_json(kept.state);
   });
   return found;
@@ -72,12 +80,14 @@ std::vector<std::string> StateFinder::savepoint_folders() const {
   return folders;
 }
 
-void StateFinder::restore(const Snapshot& snapshot, const std::string& origin) {
-  supervision_.reach(FaultPoint::load, snapshot.state.step);
-  require_same_choices(snapshot.state, choices_, origin);
-  restore_arrays(snapshot, trainable_, origin);
-  supervision_.report_event("resumed", nlohmann::json{{"path", origin}, {"step", snapshot.state.step}}.dump());
-  log(LogLevel::info, "continuing from " + origin + " at step " + std::to_string(snapshot.state.step));
+void StateFinder::begin_to_restore(const TrainState& state, const std::string& origin) {
+  supervision_.reach(FaultPoint::load, state.step);
+  require_same_choices(state, choices_, origin);
+}
+
+void StateFinder::tell_of(const TrainState& state, const std::string& origin) {
+  supervision_.report_event("resumed", nlohmann::json{{"path", origin}, {"step", state.step}}.dump());
+  log(LogLevel::info, "continuing from " + origin + " at step " + std::to_string(state.step));
 }
 
 }  // namespace holdfast

@@ -32,7 +32,8 @@ class StateFinder {
   std::optional<std::string> find_in_memory();
   std::optional<std::int64_t> newest_savepoint_step() const;
   std::vector<std::string> savepoint_folders() const;
-  void restore(const Snapshot& snapshot, const std::string& origin);
+  void begin_to_restore(const TrainState& state, const std::string& origin);
+  void tell_of(const TrainState& state, const std::string& origin);
 
   Replica::Place& place_;
   Trainable& trainable_;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <numeric>
 #include <thread>
 
@@ -258,6 +259,51 @@ TEST_F(ArrayFileTest, ReadsManyArraysAtOnce) {
   file.read_into(targets);
 
   for (std::size_t i = 0; i < arrays.size(); ++i) EXPECT_TRUE(out[i] == arrays[i].bytes) << arrays[i].name;
+}
+
+TEST_F(ArrayFileTest, TellsOfEachPieceOnceItIsThere) {
+  const std::vector<Array> arrays = {make_array("a", DType::f32, {1000, 3333}), make_array("b", DType::u8, {7}),
+                                     make_array("c", DType::u16, {5'000'001})};
+  for (const Compression compression : {Compression::fast, Compression::none}) {
+    write_array_file(posix_file_system(), path_, "{}", views(arrays), {.compression = compression});
+    const ArrayFile file = ArrayFile::open(posix_file_system(), path_, {.threads = 3});
+    std::vector<std::vector<std::byte>> out;
+    std::vector<std::vector<std::byte>> taken;
+    for (const Array& array : arrays) {
+      out.emplace_back(array.bytes.size());
+      taken.emplace_back(array.bytes.size());
+    }
+    std::vector<ArrayFile::Target> targets;
+    for (std::size_t i = 0; i < arrays.size(); ++i) targets.push_back({arrays[i].name, out[i]});
+    std::atomic<std::size_t> told_bytes = 0;
+    std::atomic<int> in_halves = 0;
+
+    file.read_into(targets, [&](const ArrayFile::Arrival& arrival) {
+      std::copy_n(out[arrival.target].begin() + static_cast<std::ptrdiff_t>(arrival.begin), arrival.bytes,
+                  taken[arrival.target].begin() + static_cast<std::ptrdiff_t>(arrival.begin));
+      told_bytes += arrival.bytes;
+      if (arrival.begin % size_bytes(arrays[arrival.target].dtype) != 0) ++in_halves;
+    });
+
+    for (std::size_t i = 0; i < arrays.size(); ++i) EXPECT_TRUE(taken[i] == arrays[i].bytes) << arrays[i].name;
+    EXPECT_EQ(told_bytes, arrays[0].bytes.size() + arrays[1].bytes.size() + arrays[2].bytes.size());
+    EXPECT_EQ(in_halves, 0);
+  }
+}
+
+TEST_F(ArrayFileTest, EndsWithWhatIsThrownWhereAPieceArrives) {
+  const std::vector<Array> arrays = {make_array("a", DType::f32, {1000, 3333})};
+  write_arrays(path_, arrays);
+  const ArrayFile file = ArrayFile::open(posix_file_system(), path_, {.threads = 3});
+  std::vector<std::byte> out(arrays[0].bytes.size());
+  const ArrayFile::Target target{"a", out};
+
+  EXPECT_EQ(thrown_by([&] {
+              file.read_into(std::span(&target, 1), [](const ArrayFile::Arrival&) {
+                throw Error(ErrorCode::device_failed, "the device is lost");
+              });
+            }).code,
+            ErrorCode::device_failed);
 }
 
 TEST_F(ArrayFileTest, TellsHowFarWritingIs) {

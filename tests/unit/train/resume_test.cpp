@@ -22,11 +22,19 @@ void write_step(const TemporaryFolder& folder, std::int64_t step) {
 
 std::vector<std::string> set_aside;
 
+struct FoundSavepoint {
+  std::string path;
+  std::int64_t step = 0;
+};
+
 std::optional<FoundSavepoint> find(const std::vector<std::string>& folders, FileSystem& files = posix_file_system()) {
-  return find_newest_savepoint(files, folders,
-                               [](const std::string& path, const std::string&, const std::string& name) {
-                                 if (name == path + ".damaged") set_aside.push_back(path);
-                               });
+  std::int64_t step = 0;
+  const std::optional<std::string> path = find_newest_savepoint(
+      files, folders, [&](const std::string& candidate) { step = read_savepoint(files, candidate).state.step; },
+      [](const std::string& damaged, const std::string&, const std::string& name) {
+        if (name == damaged + ".damaged") set_aside.push_back(damaged);
+      });
+  return path ? std::make_optional(FoundSavepoint{*path, step}) : std::nullopt;
 }
 
 std::optional<FoundSavepoint> find(const TemporaryFolder& folder) {
@@ -51,7 +59,7 @@ TEST(Resume, TakesTheNewestByStepAndNothingElse) {
   const auto found = find(folder);
 
   ASSERT_TRUE(found.has_value());
-  EXPECT_EQ(found->snapshot.state.step, 1000);
+  EXPECT_EQ(found->step, 1000);
   EXPECT_EQ(found->path, folder / savepoint_name(1000));
 }
 
@@ -65,7 +73,7 @@ TEST(Resume, SetsDamagedOnesAsideUntilOneIsWhole) {
   const auto found = find(folder);
 
   ASSERT_TRUE(found.has_value());
-  EXPECT_EQ(found->snapshot.state.step, 1);
+  EXPECT_EQ(found->step, 1);
   EXPECT_EQ(set_aside, (std::vector<std::string>{folder / savepoint_name(3), folder / savepoint_name(2)}));
   EXPECT_TRUE(std::filesystem::exists(folder / (savepoint_name(3) + ".damaged")));
   EXPECT_EQ(std::filesystem::file_size(folder / (savepoint_name(3) + ".damaged")), 700U);
@@ -81,7 +89,7 @@ TEST(Resume, TakesACopyThatIsNewer) {
 
   ASSERT_TRUE(found.has_value());
   EXPECT_EQ(found->path, copy / savepoint_name(2));
-  EXPECT_EQ(found->snapshot.state.step, 2);
+  EXPECT_EQ(found->step, 2);
 }
 
 TEST(Resume, RemovesWhatADeadWriterLeft) {

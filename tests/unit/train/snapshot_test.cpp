@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <numeric>
+
 #include "holdfast/base/error.h"
+#include "holdfast/base/whole_file.h"
 #include "holdfast/format/array_file.h"
 #include "holdfast/train/trainer.h"
 #include "support/program.h"
@@ -23,7 +27,8 @@ class TwoArrays final : public Trainable {
   void prepare(const Workers&) override {}
   void initialize(std::uint64_t) override {}
   std::vector<StateSpan> state() override {
-    return {{"model/z", StateKind::parameter, Shape{3}, z}, {"model/a", StateKind::buffer, Shape{2, 1}, a}};
+    return {{"model/z", StateKind::parameter, Shape{static_cast<std::int64_t>(z.size())}, z},
+            {"model/a", StateKind::buffer, Shape{2, 1}, a}};
   }
   std::vector<std::string> sum_names() const override { return {"loss"}; }
   std::size_t gradient_count() const override { return 1; }
@@ -185,8 +190,70 @@ TEST(Snapshot, RefusesAnArrayOfAnotherType) {
   const std::vector<double> values = {1, 2};
   const format::ArrayView view{"model/z", DType::f64, {2}, std::as_bytes(std::span(values))};
   format::write_array_file(posix_file_system(), folder / "file.h5", to_json(some_state()), std::span(&view, 1));
+  TwoArrays model;
 
   EXPECT_THROW(read_savepoint(posix_file_system(), folder / "file.h5"), Error);
+  EXPECT_THROW(load_savepoint(posix_file_system(), folder / "file.h5", model, [](const TrainState&) {}), Error);
+}
+
+TEST(Snapshot, IsLoadedIntoTheModel) {
+  const TemporaryFolder folder;
+  TwoArrays model;
+  write_savepoint(posix_file_system(), folder / "file.h5", take_snapshot(some_state(), model));
+  model.z = {0, 0, 0};
+  model.a = {0, 0};
+  std::int64_t accepted_step = 0;
+
+  const TrainState state = load_savepoint(posix_file_system(), folder / "file.h5", model,
+                                          [&](const TrainState& found) { accepted_step = found.step; });
+
+  EXPECT_EQ(to_json(state), to_json(some_state()));
+  EXPECT_EQ(accepted_step, 5);
+  EXPECT_EQ(model.z, (std::vector<float>{1, 2, 3}));
+  EXPECT_EQ(model.a, (std::vector<float>{4, 5}));
+}
+
+TEST(Snapshot, ThatIsDamagedGivesTheModelNothingThatWasNotChecked) {
+  const TemporaryFolder folder;
+  TwoArrays model;
+  // Of a size that is read without a buffer between.
+  model.z.resize(64 * 1024);
+  std::iota(model.z.begin(), model.z.end(), 1.0F);
+  write_savepoint(posix_file_system(), folder / "file.h5", take_snapshot(some_state(), model),
+                  {.compression = SavepointCompression::none});
+  std::string content = read_text_file(posix_file_system(), folder / "file.h5");
+  const std::string z(reinterpret_cast<const char*>(model.z.data()), model.z.size() * sizeof(float));
+  const std::size_t at = content.find(z);
+  ASSERT_NE(at, std::string::npos);
+  content[at + 5] ^= 1;
+  write_whole_file(posix_file_system(), folder / "file.h5", std::as_bytes(std::span(content)));
+  std::fill(model.z.begin(), model.z.end(), 7.0F);
+
+  try {
+    load_savepoint(posix_file_system(), folder / "file.h5", model, [](const TrainState&) {});
+    FAIL() << "damage was not noticed";
+  } catch (const Error& failure) {
+    EXPECT_EQ(failure.code(), ErrorCode::invalid_file) << failure.what();
+  }
+
+  EXPECT_EQ(std::count(model.z.begin(), model.z.end(), 7.0F), 64 * 1024);
+}
+
+TEST(Snapshot, ThatIsNotAcceptedOrOfAnotherModelChangesNothingWhenItIsLoaded) {
+  const TemporaryFolder folder;
+  TwoArrays model;
+  write_savepoint(posix_file_system(), folder / "same.h5", take_snapshot(some_state(), model));
+  Snapshot more = take_snapshot(some_state(), model);
+  more.add("model/b", Shape{1})[0] = 0;
+  write_savepoint(posix_file_system(), folder / "other.h5", more);
+  model.z = {7, 7, 7};
+  const auto accept = [](const TrainState&) {};
+  const auto refuse = [](const TrainState&) { throw Error(ErrorCode::incompatible, "other choices"); };
+
+  EXPECT_THROW(load_savepoint(posix_file_system(), folder / "same.h5", model, refuse), Error);
+  EXPECT_THROW(load_savepoint(posix_file_system(), folder / "other.h5", model, accept), Error);
+
+  EXPECT_EQ(model.z, (std::vector<float>{7, 7, 7}));
 }
 
 TEST(Snapshot, OfAnApplicationsOwnModelCannotBeLoadedAsSequential) {

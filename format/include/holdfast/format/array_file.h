@@ -114,8 +114,15 @@ class ArrayFile {
     std::string_view name;
     std::span<std::byte> out;
   };
-  // Many arrays at once, which keeps all threads busy when they are small.
-  void read_into(std::span<const Target> targets) const;
+  // What has come and was checked: `bytes` of target number `target`, from byte `begin` on; whole elements.
+  struct Arrival {
+    std::size_t target = 0;
+    std::size_t begin = 0;
+    std::size_t bytes = 0;
+  };
+  // Many arrays at once, which keeps all threads busy when they are small. `arrived` is called for each piece as soon
+  // as it is there, in no order, from several threads at once; what it throws ends the reading.
+  void read_into(std::span<const Target> targets, const std::function<void(const Arrival&)>& arrived = {}) const;
 
   // Checks every byte of the file, also those that only HDF5 looks at, and every array against its digest. Throws
   // Error{invalid_file} for the first that is wrong. `progress` is told, one call at a time and from any thread, how

@@ -1,6 +1,7 @@
 #include "data/batch_loader.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "data/stage.h"
@@ -49,20 +50,31 @@ std::vector<std::int64_t> source_positions_of(const Dataset& dataset, std::uint6
   return positions;
 }
 
-// False when it was stopped half-way.
-bool load_part(const Dataset& dataset, std::uint64_t seed, const Part& part, std::vector<float>& features,
-               std::vector<float>& targets, const std::stop_token& stop) {
+struct SampleArrays {
+  std::span<float> features;
+  std::span<float> targets;
+};
+
+SampleArrays resized(const Dataset& dataset, const Part& part, std::vector<float>& features,
+                     std::vector<float>& targets) {
+  const std::size_t count = positions_of(dataset, part).count;
+  features.resize(count * static_cast<std::size_t>(dataset.feature_shape().element_count()));
+  targets.resize(count * static_cast<std::size_t>(dataset.target_shape().element_count()));
+  return {features, targets};
+}
+
+// The arrays have room for all samples of the part. False when it was stopped half-way.
+bool load_part(const Dataset& dataset, std::uint64_t seed, const Part& part, const SampleArrays& to,
+               const std::stop_token& stop) {
   const auto feature_count = static_cast<std::size_t>(dataset.feature_shape().element_count());
   const auto target_count = static_cast<std::size_t>(dataset.target_shape().element_count());
   const auto [first_position, count] = positions_of(dataset, part);
 
-  features.resize(count * feature_count);
-  targets.resize(count * target_count);
   for (std::size_t i = 0; i < count; ++i) {
     if (stop.stop_requested()) return false;
     dataset.load(seed, part.epoch, first_position + static_cast<std::int64_t>(i),
-                 {.features = std::span(features).subspan(i * feature_count, feature_count),
-                  .targets = std::span(targets).subspan(i * target_count, target_count)});
+                 {.features = to.features.subspan(i * feature_count, feature_count),
+                  .targets = to.targets.subspan(i * target_count, target_count)});
   }
   return true;
 }
@@ -94,7 +106,7 @@ LoadedShards::LoadedShards(const Dataset& dataset, std::uint64_t seed, int total
   HOLDFAST_ASSERT(0 <= first_shard && first_shard <= end_shard && end_shard <= total_shards && total_shards > 0);
   HOLDFAST_ASSERT(epoch >= 0 && batch_index >= 0 && batch_index < dataset.batches());
   const Part part{.total = total_shards, .first = first_shard, .end = end_shard, .epoch = epoch, .index = batch_index};
-  load_part(dataset, seed, part, features_, targets_, std::stop_token());
+  load_part(dataset, seed, part, resized(dataset, part, features_, targets_), std::stop_token());
   batch_ = view_of(dataset, part, features_, targets_);
 }
 
@@ -106,7 +118,8 @@ BatchLoader::BatchLoader(Dataset dataset, std::uint64_t seed, int total_shards, 
       first_shard_(first_shard),
       end_shard_(end_shard),
       end_epoch_(end_epoch),
-      ways_(std::move(ways)),
+      resident_(ways.resident),
+      feeds_(std::move(ways.feeds)),
       cursor_{.epoch = epoch, .index = batch_index},
       current_(std::make_unique<LoadedBatch>()) {
   if (dataset_.batch_size() == 0) {
@@ -114,17 +127,37 @@ BatchLoader::BatchLoader(Dataset dataset, std::uint64_t seed, int total_shards, 
   }
   HOLDFAST_ASSERT(0 <= first_shard && first_shard <= end_shard && end_shard <= total_shards && total_shards > 0);
   HOLDFAST_ASSERT(epoch >= 0 && batch_index >= 0 && batch_index <= dataset_.batches());
-  HOLDFAST_ASSERT(ways_.resident == nullptr || ways_.resident->are_source_of(dataset_));
-  HOLDFAST_ASSERT(!ways_.feeds.are_there() || dataset_.prefetch_depth() > 0);
+  HOLDFAST_ASSERT(resident_ == nullptr || resident_->are_source_of(dataset_));
+  HOLDFAST_ASSERT(!is_fed() || dataset_.prefetch_depth() > 0);
   if (batch_index == dataset_.batches()) cursor_ = {.epoch = epoch + 1, .index = 0};
   if (dataset_.prefetch_depth() == 0) return;
+  if (resident_ == nullptr && !is_fed() && ways.stage) stage(ways);
   // One more for what is on its way.
-  const int count = dataset_.prefetch_depth() + (ways_.feeds.are_there() ? 1 : 0);
+  const int count = dataset_.prefetch_depth() + (is_fed() ? 1 : 0);
   for (int i = 0; i < count; ++i) free_.push_back(std::make_unique<LoadedBatch>());
+  if (staged_ != nullptr) {
+    current_->room = staged_->room(0);
+    for (std::size_t i = 0; i < free_.size(); ++i) free_[i]->room = staged_->room(1 + i);
+  }
   thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
 }
 
 BatchLoader::~BatchLoader() = default;
+
+// Room for those that are loaded ahead, for the one on its way, and for the one in use.
+void BatchLoader::stage(SampleWays& ways) {
+  const std::int64_t most = std::min(dataset_.batch_size(), dataset_.size());
+  const std::int64_t own_shards = end_shard_ - first_shard_;
+  const std::int64_t samples = (most * own_shards + total_shards_ - 1) / total_shards_;
+  if (samples == 0) return;
+  const auto batches = static_cast<std::size_t>(dataset_.prefetch_depth() + 2);
+  staged_ = std::make_unique<StagedBatches>(dataset_, static_cast<std::size_t>(samples), batches);
+  feeds_ = ways.stage(staged_->rows());
+  if (is_fed()) return;
+  // What was pinned, before the memory itself.
+  feeds_ = {};
+  staged_.reset();
+}
 
 BatchLoader::Cursor BatchLoader::behind(const Cursor& cursor) const {
   const bool is_last = cursor.index + 1 == dataset_.batches();
@@ -136,9 +169,16 @@ bool BatchLoader::load(const Cursor& cursor, LoadedBatch& batch, const std::stop
   batch.cursor = cursor;
   const Part part{
       .total = total_shards_, .first = first_shard_, .end = end_shard_, .epoch = cursor.epoch, .index = cursor.index};
-  if (!needs_positions_only()) return load_part(dataset_, seed_, part, batch.features, batch.targets, stop);
-  batch.positions = source_positions_of(dataset_, seed_, part);
-  return true;
+  if (needs_positions_only()) {
+    batch.positions = source_positions_of(dataset_, seed_, part);
+    return true;
+  }
+  if (!batch.room) {
+    return load_part(dataset_, seed_, part, resized(dataset_, part, batch.features, batch.targets), stop);
+  }
+  batch.positions.resize(positions_of(dataset_, part).count);
+  std::iota(batch.positions.begin(), batch.positions.end(), batch.room->first_row);
+  return load_part(dataset_, seed_, part, {batch.room->features, batch.room->targets}, stop);
 }
 
 Batch BatchLoader::view(const LoadedBatch& batch, std::span<const float> features,
@@ -149,19 +189,19 @@ Batch BatchLoader::view(const LoadedBatch& batch, std::span<const float> feature
                   .epoch = batch.cursor.epoch,
                   .index = batch.cursor.index};
   Batch result = view_of(dataset_, part, features, targets);
-  result.is_on_device = needs_positions_only();
+  result.is_on_device = needs_positions_only() || is_fed();
   return result;
 }
 
 Batch BatchLoader::view(const LoadedBatch& batch) const {
-  if (ways_.resident == nullptr) return view(batch, batch.features, batch.targets);
-  const ResidentSamples::Views samples = ways_.resident->take(batch.positions);
+  if (resident_ == nullptr) return view(batch, batch.features, batch.targets);
+  const ResidentSamples::Views samples = resident_->take(batch.positions);
   return view(batch, samples.features, samples.targets);
 }
 
 std::optional<Batch> BatchLoader::next() {
   if (!thread_.joinable()) return load_in_this_thread();
-  if (ways_.feeds.are_there()) return next_fed();
+  if (is_fed()) return next_fed();
   give_back(std::move(current_));
   current_ = wait_for_loaded();
   if (current_ == nullptr) return std::nullopt;
@@ -187,22 +227,27 @@ std::unique_ptr<BatchLoader::LoadedBatch> BatchLoader::wait_for_loaded() {
   return nullptr;
 }
 
+bool BatchLoader::is_any_loaded() {
+  const std::lock_guard lock(mutex_);
+  return !loaded_.empty();
+}
+
 void BatchLoader::send_next() {
   sent_ = wait_for_loaded();
   if (sent_ == nullptr) return;
-  ways_.feeds.features->begin(sent_->positions);
-  ways_.feeds.targets->begin(sent_->positions);
+  feeds_.features->begin(sent_->positions);
+  feeds_.targets->begin(sent_->positions);
 }
 
-// The one behind it is sent at once: it travels while this one is computed.
+// The one behind it is sent at once, if it is there: it travels while this one is computed.
 std::optional<Batch> BatchLoader::next_fed() {
   give_back(std::move(current_));
   if (sent_ == nullptr) send_next();
   if (sent_ == nullptr) return std::nullopt;
   current_ = std::move(sent_);
-  const std::span<const float> features = ways_.feeds.features->take();
-  const std::span<const float> targets = ways_.feeds.targets->take();
-  send_next();
+  const std::span<const float> features = feeds_.features->take();
+  const std::span<const float> targets = feeds_.targets->take();
+  if (is_any_loaded()) send_next();
   return view(*current_, features, targets);
 }
 

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <deque>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -19,6 +20,7 @@
 
 #include "data/pinned_samples.h"
 #include "data/resident_samples.h"
+#include "data/staged_batches.h"
 #include "holdfast/data/dataset.h"
 
 namespace holdfast {
@@ -56,11 +58,13 @@ class LoadedShards {
   Batch batch_;
 };
 
-// How samples get to a device without being loaded one by one; then only which samples a batch has is found ahead. With
-// neither they are loaded into the host's memory.
+// How samples get to a device; with none of these they are loaded into the host's memory.
 struct SampleWays {
+  // Without being loaded one by one: only which samples a batch has is found ahead.
   ResidentSamples* resident = nullptr;  // outlives whoever takes samples from it
   SampleFeeds feeds{};                  // for data sets that are loaded ahead
+  // Where neither is there: makes feeds of rows that batches are loaded into, ahead, or none.
+  std::function<SampleFeeds(const SampleRows&)> stage{};
 };
 
 class BatchLoader {
@@ -90,7 +94,8 @@ class BatchLoader {
     Cursor cursor{};
     std::vector<float> features;  // of this replica's samples, one after another
     std::vector<float> targets;
-    std::vector<std::int64_t> positions;  // in the source, where samples are resident; then there is nothing else
+    std::vector<std::int64_t> positions;  // in the source, or of the staged rows
+    std::optional<StagedBatches::Room> room;
   };
 
   bool is_at_end(const Cursor& cursor) const { return cursor.epoch >= end_epoch_ || dataset_.batches() == 0; }
@@ -100,11 +105,14 @@ class BatchLoader {
   Batch view(const LoadedBatch& batch) const;
   Batch view(const LoadedBatch& batch, std::span<const float> features, std::span<const float> targets) const;
 
-  bool needs_positions_only() const { return ways_.resident != nullptr || ways_.feeds.are_there(); }
+  void stage(SampleWays& ways);
+  bool is_fed() const { return feeds_.are_there(); }
+  bool needs_positions_only() const { return resident_ != nullptr || (is_fed() && staged_ == nullptr); }
   std::optional<Batch> load_in_this_thread();
   // The oldest that is loaded, for which it waits; null behind the last one.
   std::unique_ptr<LoadedBatch> wait_for_loaded();
   void give_back(std::unique_ptr<LoadedBatch> batch);
+  bool is_any_loaded();
   std::optional<Batch> next_fed();
   void send_next();
   void run(const std::stop_token& stop);
@@ -116,7 +124,9 @@ class BatchLoader {
   const int first_shard_;
   const int end_shard_;
   const std::int64_t end_epoch_;
-  const SampleWays ways_;  // the caller's thread alone uses them
+  ResidentSamples* const resident_;
+  std::unique_ptr<StagedBatches> staged_;  // what feeds_ read, if that is not a source
+  SampleFeeds feeds_;                      // the caller's thread alone uses them
 
   Cursor cursor_;                         // of the batch to load next; the loading thread's where there is one
   std::unique_ptr<LoadedBatch> current_;  // in use by the caller

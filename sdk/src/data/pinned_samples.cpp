@@ -10,38 +10,64 @@ namespace holdfast {
 namespace {
 
 // What is pinned is never swapped out: no more than a quarter of what the host has.
-bool is_little_enough(const SourceArrays& arrays) {
+bool is_little_enough(std::size_t bytes) {
   const auto host_bytes =
       static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  return arrays.features.size_bytes() + arrays.targets.size_bytes() <= host_bytes / 4;
+  return bytes <= host_bytes / 4;
+}
+
+SampleFeeds feeds_from(const Dataset& dataset, std::span<const float> features, std::span<const float> targets,
+                       MemorySpace& memory) {
+  const auto floats_of = [](const Shape& shape) { return static_cast<std::size_t>(shape.element_count()); };
+  return {.pinned = {},
+          .features = memory.feed(features, floats_of(dataset.feature_shape())),
+          .targets = memory.feed(targets, floats_of(dataset.target_shape()))};
 }
 
 }  // namespace
+
+PinnedMemory::PinnedMemory(std::span<std::byte> bytes, MemorySpace& memory) : bytes_(bytes), memory_(memory) {
+  memory_.pin(bytes_);
+}
+
+PinnedMemory::~PinnedMemory() {
+  try {
+    memory_.unpin(bytes_);
+  } catch (const Error&) {
+    // The device is lost, and this process about to be replaced.
+  }
+}
+
+SampleFeeds feeds_of_rows(const Dataset& dataset, const SampleRows& rows, MemorySpace& memory) {
+  if (!is_little_enough(rows.memory.size())) {
+    log(LogLevel::info,
+        "the batches that are loaded ahead are more than a quarter of the host's memory, so that each is "
+        "sent to " +
+            memory.device() + " when its step begins");
+    return {};
+  }
+  const auto pinned = std::make_shared<PinnedMemory>(rows.memory, memory);
+  SampleFeeds feeds = feeds_from(dataset, rows.features, rows.targets, memory);
+  feeds.pinned = pinned;
+  return feeds;
+}
 
 PinnedSamples::PinnedSamples(const Dataset& dataset, MemorySpace& memory)
     : last_stage_(dataset.last_stage()), memory_(memory) {
   HOLDFAST_ASSERT(last_stage_->source() != nullptr);
   const SourceArrays arrays = last_stage_->source()->arrays();
-  if (!is_little_enough(arrays)) {
-    log(LogLevel::info, "the samples are more than a quarter of the host's memory, so that batches are not sent to " +
-                            memory.device() + " ahead of their steps");
+  if (!is_little_enough(arrays.features.size_bytes() + arrays.targets.size_bytes())) {
+    log(LogLevel::info,
+        "the samples are more than a quarter of the host's memory, so that batches are loaded before "
+        "they are sent to " +
+            memory.device());
     return;
   }
   for (const std::span<const float> array : {arrays.features, arrays.targets}) {
     if (array.empty()) continue;
     // Nobody writes there: to pin is no more than to keep it where it is.
-    pinned_.push_back(std::as_writable_bytes(std::span(const_cast<float*>(array.data()), array.size())));
-    memory_.pin(pinned_.back());
-  }
-}
-
-PinnedSamples::~PinnedSamples() {
-  for (const std::span<std::byte> bytes : pinned_) {
-    try {
-      memory_.unpin(bytes);
-    } catch (const Error&) {
-      // The device is lost, and this process about to be replaced.
-    }
+    const std::span<float> own(const_cast<float*>(array.data()), array.size());
+    pinned_.push_back(std::make_unique<PinnedMemory>(std::as_writable_bytes(own), memory));
   }
 }
 
@@ -49,12 +75,10 @@ bool PinnedSamples::are_source_of(const Dataset& dataset) const {
   return dataset.last_stage()->source() == last_stage_->source();
 }
 
-SampleFeeds PinnedSamples::make_feeds() const {
+SampleFeeds PinnedSamples::make_feeds(const Dataset& dataset) const {
   const SourceArrays arrays = last_stage_->source()->arrays();
   if (arrays.features.empty() || arrays.targets.empty()) return {};
-  const auto floats_of = [](const Shape& shape) { return static_cast<std::size_t>(shape.element_count()); };
-  return {memory_.feed(arrays.features, floats_of(last_stage_->feature_shape())),
-          memory_.feed(arrays.targets, floats_of(last_stage_->target_shape()))};
+  return feeds_from(dataset, arrays.features, arrays.targets, memory_);
 }
 
 }  // namespace holdfast

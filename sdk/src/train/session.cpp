@@ -112,10 +112,10 @@ std::unique_ptr<BatchLoader> Trainer::Session::open_loader(const Dataset& data, 
                                        runner_->shards().end, epoch, batch, end_epoch, sample_ways(data));
 }
 
-// What is copied or pinned stays so, whatever becomes of generations: no bit of it changes.
+// What is copied or pinned of a source stays so, whatever becomes of generations: no bit of it changes.
 SampleWays Trainer::Session::sample_ways(const Dataset& data) {
+  if (trainable_.memory().is_host() || !trainable_.reads_samples_on_device()) return {};
   const bool is_changed = data.last_stage()->source() == nullptr;
-  if (is_changed || trainable_.memory().is_host() || !trainable_.reads_samples_on_device()) return {};
   const auto of_source = [&](auto& all) -> auto& {
     for (const auto& samples : all) {
       if (samples->are_source_of(data)) return *samples;
@@ -123,9 +123,19 @@ SampleWays Trainer::Session::sample_ways(const Dataset& data) {
     using Samples = typename std::decay_t<decltype(all)>::value_type::element_type;
     return *all.emplace_back(std::make_unique<Samples>(data, trainable_.memory()));
   };
-  if (data.is_kept_on_device()) return {.resident = &of_source(resident_samples_)};
+  if (!is_changed && data.is_kept_on_device()) return {.resident = &of_source(resident_samples_)};
   if (data.prefetch_depth() == 0) return {};
-  return {.feeds = of_source(pinned_samples_).make_feeds()};
+  SampleWays ways;
+  if (can_stage_) ways.stage = [this, data](const SampleRows& rows) { return stage(data, rows); };
+  if (!is_changed) ways.feeds = of_source(pinned_samples_).make_feeds(data);
+  return ways;
+}
+
+// Where it failed, the log has said so, and need not again with each call.
+SampleFeeds Trainer::Session::stage(const Dataset& data, const SampleRows& rows) {
+  SampleFeeds feeds = feeds_of_rows(data, rows, trainable_.memory());
+  can_stage_ = feeds.are_there();
+  return feeds;
 }
 
 void Trainer::Session::carry_through(std::size_t call, const std::function<void()>& act) {

@@ -75,6 +75,7 @@ class Trainer::Session {
   std::unique_ptr<BatchLoader> open_loader(const Dataset& data, std::int64_t epoch, std::int64_t batch,
                                            std::int64_t end_epoch);
   SampleWays sample_ways(const Dataset& data);
+  SampleFeeds stage(const Dataset& data, const SampleRows& rows);
   // Acts until the call is finished: again, from wherever the state is then, after each end of a generation.
   void carry_through(std::size_t call, const std::function<void()>& act);
 
@@ -190,6 +191,7 @@ class Trainer::Session {
   // One for each source.
   std::vector<std::unique_ptr<ResidentSamples>> resident_samples_;
   std::vector<std::unique_ptr<PinnedSamples>> pinned_samples_;
+  bool can_stage_ = true;  // as far as is known
   int prepared_workers_ = 0;
   std::optional<StepRunner> runner_;  // of the newest generation
   MemorySnapshotSchedule memory_schedule_;

@@ -1,9 +1,15 @@
 #include "holdfast/core/memory_space.h"
 
+#include <algorithm>
 #include <limits>
+#include <optional>
+#include <utility>
 
+#include "data/batch_loader.h"
+#include "data/pinned_samples.h"
 #include "gpu/layers/support/layer_test.h"
 #include "holdfast/base/error.h"
+#include "holdfast/data/dataset.h"
 
 namespace holdfast {
 namespace {
@@ -82,6 +88,32 @@ TEST_F(DeviceMemory, IsFedRowsInRunsAndScatteredOnesWhileItComputes) {
   static_cast<void>(feed->take());
   memory().wait();
   memory().unpin(std::as_writable_bytes(std::span(samples)));
+}
+
+TEST_F(DeviceMemory, TakesBatchesThatWereLoadedAhead) {
+  const auto add_noise = [](Sample sample, Random& random) { sample.features[0] += random.uniform(); };
+  Tensor features(Shape{1'000, 300});
+  Tensor targets(Shape{1'000});
+  std::ranges::copy(values(1, 300'000), features.values().begin());
+  std::ranges::copy(values(2, 1'000), targets.values().begin());
+  const Dataset dataset =
+      from_tensors(std::move(features), std::move(targets)).shuffle().map(add_noise, "noise").batch(64).prefetch(3);
+  const auto stage = [&](const SampleRows& rows) { return feeds_of_rows(dataset, rows, memory()); };
+  BatchLoader on_host(dataset, 7, 1, 0, 1, 0, 0, 2);
+  BatchLoader sent(dataset, 7, 1, 0, 1, 0, 0, 2, {.stage = stage});
+
+  while (const std::optional<Batch> expected = on_host.next()) {
+    const std::optional<Batch> actual = sent.next();
+
+    ASSERT_TRUE(actual.has_value() && actual->is_on_device);
+    const ShardSlice &host = expected->shards[0], &device = actual->shards[0];
+    Floats taken(device.features.size()), labels(device.targets.size());
+    memory().copy_to_host(device.features, taken);
+    memory().copy_to_host(device.targets, labels);
+    EXPECT_EQ(bit_differences(Floats(host.features.begin(), host.features.end()), taken), "");
+    EXPECT_EQ(bit_differences(Floats(host.targets.begin(), host.targets.end()), labels), "");
+  }
+  EXPECT_FALSE(sent.next().has_value());
 }
 
 TEST_F(DeviceMemory, DoesInOrderWhatItIsAskedFor) {

@@ -6,10 +6,13 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <deque>
 #include <latch>
 #include <stdexcept>
+#include <utility>
 
 #include "holdfast/base/error.h"
+#include "support/comes_true.h"
 #include "unit/data/support/numbers.h"
 
 namespace holdfast {
@@ -102,7 +105,39 @@ SampleFeeds feeds_of_numbers(std::int64_t count) {
     features.insert(features.end(), {static_cast<float>(i), static_cast<float>(i) + 0.5F});
     targets.push_back(static_cast<float>(-i));
   }
-  return {std::make_unique<HostFeed>(features, 2), std::make_unique<HostFeed>(targets, 1)};
+  return {.pinned = {},
+          .features = std::make_unique<HostFeed>(features, 2),
+          .targets = std::make_unique<HostFeed>(targets, 1)};
+}
+
+// Gives the rows themselves: whoever loads others there too early is seen.
+class RowViews final : public RowFeed {
+ public:
+  RowViews(std::span<const float> rows, std::size_t row_floats) : rows_(rows), row_floats_(row_floats) {}
+
+  void begin(std::span<const std::int64_t> rows) override {
+    ASSERT_LT(begun_.size(), 2U);
+    const auto first = static_cast<std::size_t>(rows.empty() ? 0 : rows.front());
+    for (std::size_t i = 0; i < rows.size(); ++i) EXPECT_EQ(rows[i], static_cast<std::int64_t>(first + i));
+    begun_.push_back(rows_.subspan(first * row_floats_, rows.size() * row_floats_));
+  }
+  std::span<const float> take() override {
+    EXPECT_FALSE(begun_.empty());
+    const std::span<const float> taken = begun_.front();
+    begun_.pop_front();
+    return taken;
+  }
+
+ private:
+  const std::span<const float> rows_;
+  const std::size_t row_floats_;
+  std::deque<std::span<const float>> begun_;
+};
+
+SampleFeeds row_views(const SampleRows& rows) {
+  return {.pinned = {},
+          .features = std::make_unique<RowViews>(rows.features, 2),
+          .targets = std::make_unique<RowViews>(rows.targets, 1)};
 }
 
 // How many batches are loaded ahead.
@@ -245,12 +280,16 @@ TEST_P(BatchLoading, RethrowsWhatLoadingThrewWhenItsBatchIsDue) {
   const Dataset dataset = numbers(6).map([](Sample sample, Random&) {
     if (sample.features[0] == 5) throw std::runtime_error("sample 5 is odd");
   });
-  BatchLoader loader(dataset.batch(2).prefetch(depth()), 7, 1, 0, 1, 0, 0, 1);
+  for (const bool is_staged : {false, true}) {
+    SampleWays ways;
+    if (is_staged) ways.stage = row_views;
+    BatchLoader loader(dataset.batch(2).prefetch(depth()), 7, 1, 0, 1, 0, 0, 1, std::move(ways));
 
-  EXPECT_THAT(seen(*loader.next()).targets[0], ElementsAre(0, -1));
-  EXPECT_THAT(seen(*loader.next()).targets[0], ElementsAre(-2, -3));
-  EXPECT_THROW(loader.next(), std::runtime_error);
-  EXPECT_THROW(loader.next(), std::runtime_error);
+    EXPECT_THAT(seen(*loader.next()).targets[0], ElementsAre(0, -1));
+    EXPECT_THAT(seen(*loader.next()).targets[0], ElementsAre(-2, -3));
+    EXPECT_THROW(loader.next(), std::runtime_error);
+    EXPECT_THROW(loader.next(), std::runtime_error);
+  }
 }
 
 TEST_P(BatchLoading, LoadsNoFurtherAheadThanAsked) {
@@ -314,11 +353,62 @@ TEST(BatchLoader, SendsTheSameBatchesAhead) {
   }
 }
 
+// Of samples that no array has: they are loaded into rows of the host, and sent from there.
+TEST(BatchLoader, SendsWhatItHasLoaded) {
+  for (const int depth : {1, 3}) {
+    const Dataset dataset = numbers(23).skip(2).shuffle(8).map(add_noise, "noise").repeat(2).batch(9).prefetch(depth);
+    BatchLoader loader(dataset, 7, 4, 1, 4, 0, 1, 3, {.stage = row_views});
+
+    EXPECT_TRUE(read_all(loader) ==
+                read_all(dataset, {.shards = 4, .first = 1, .end = 4}, {.epoch = 0, .batch = 1, .end_epoch = 3}));
+    EXPECT_FALSE(loader.next().has_value());
+  }
+}
+
+TEST(BatchLoader, LeavesWhatIsInUseAndOnItsWayAsItIs) {
+  std::atomic<int> loaded = 0;
+  const auto count = [&](Sample, Random&) { ++loaded; };
+  const Dataset dataset = numbers(40).map(count, "count").batch(2).prefetch(3);
+  BatchLoader loader(dataset, 7, 1, 0, 1, 0, 0, 1, {.stage = row_views});
+  const std::vector<Seen> expected = read_all(numbers(40).batch(2));
+
+  for (int batch = 0; batch < 5; ++batch) {
+    const std::optional<Batch> used = loader.next();
+    // Everything that may be loaded while this one is in use: the one on its way, and three ahead.
+    ASSERT_TRUE(comes_true([&] { return loaded == 2 * (batch + 1 + 1 + 3); }));
+
+    EXPECT_TRUE(used->is_on_device);
+    EXPECT_EQ(seen(*used), expected[static_cast<std::size_t>(batch)]);
+  }
+}
+
+TEST(BatchLoader, LoadsIntoTheHostsMemoryWhereNothingCanBeSent) {
+  const Dataset dataset = numbers(5).batch(2).prefetch(2);
+  int rows_let_go = 0;
+  const auto pin_only = [&](const SampleRows& rows) {
+    // They are still there.
+    const auto let_go = [&rows_let_go, memory = rows.memory](void*) {
+      for (std::byte& byte : memory) byte = std::byte{1};
+      ++rows_let_go;
+    };
+    return SampleFeeds{.pinned = std::shared_ptr<void>(nullptr, let_go)};
+  };
+  BatchLoader loader(dataset, 7, 1, 0, 1, 0, 0, 1, {.stage = pin_only});
+  EXPECT_EQ(rows_let_go, 1);
+
+  const std::optional<Batch> batch = loader.next();
+
+  EXPECT_FALSE(batch->is_on_device);
+  EXPECT_EQ(seen(*batch), read_all(dataset).front());
+}
+
 TEST(BatchLoader, SendsNothingWhereThereIsNothing) {
   const Dataset dataset = numbers(3).batch(4, {.drop_remainder = true}).prefetch(2);
-  BatchLoader loader(dataset, 7, 1, 0, 1, 0, 0, 1, {.feeds = feeds_of_numbers(3)});
+  BatchLoader fed(dataset, 7, 1, 0, 1, 0, 0, 1, {.feeds = feeds_of_numbers(3)});
+  BatchLoader staged(numbers(0).batch(4).prefetch(2), 7, 1, 0, 1, 0, 0, 1, {.stage = row_views});
 
-  EXPECT_FALSE(loader.next().has_value());
+  EXPECT_FALSE(fed.next().has_value());
+  EXPECT_FALSE(staged.next().has_value());
 }
 
 TEST(BatchLoader, NeedsABatchSize) {

@@ -1,0 +1,42 @@
+#include "data/staged_batches.h"
+
+#include "holdfast/base/error.h"
+
+namespace holdfast {
+namespace {
+
+std::size_t floats_of(const Shape& shape) {
+  return static_cast<std::size_t>(shape.element_count());
+}
+
+std::span<float> floats_in(SharedMemory& memory) {
+  const std::span<std::byte> bytes = memory.writable();
+  return {reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float)};
+}
+
+}  // namespace
+
+StagedBatches::StagedBatches(const Dataset& dataset, std::size_t samples, std::size_t batches)
+    : samples_(samples),
+      feature_floats_(floats_of(dataset.feature_shape())),
+      target_floats_(floats_of(dataset.target_shape())),
+      memory_(SharedMemory::create("holdfast-batches",
+                                   batches * samples * (feature_floats_ + target_floats_) * sizeof(float))),
+      features_(floats_in(memory_).first(batches * samples * feature_floats_)),
+      targets_(floats_in(memory_).subspan(features_.size())) {
+  HOLDFAST_ASSERT(samples > 0 && batches > 0);
+}
+
+StagedBatches::Room StagedBatches::room(std::size_t batch) {
+  const std::size_t row = batch * samples_;
+  HOLDFAST_ASSERT((row + samples_) * feature_floats_ <= features_.size());
+  return {.first_row = static_cast<std::int64_t>(row),
+          .features = features_.subspan(row * feature_floats_, samples_ * feature_floats_),
+          .targets = targets_.subspan(row * target_floats_, samples_ * target_floats_)};
+}
+
+SampleRows StagedBatches::rows() {
+  return {.features = features_, .targets = targets_, .memory = memory_.writable()};
+}
+
+}  // namespace holdfast

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
@@ -88,6 +89,12 @@ std::optional<Corruption> Faults::corruption(FaultPhase phase, std::int64_t step
     return Corruption{.target = fault.target, .is_nan = fault.kind == FaultKind::nan, .seed = fault.seed};
   }
   return std::nullopt;
+}
+
+bool Faults::may_corrupt(FaultPhase phase, std::int64_t step) const {
+  return std::any_of(faults_.begin(), faults_.end(), [&](const Fault& fault) {
+    return acts_by(fault, FaultMeans::state) && is_due(fault, phase, step);
+  });
 }
 
 double Faults::slowdown(std::int64_t step) const {

@@ -76,7 +76,6 @@ class EmulatedBackend final : public compute::Backend {
   }
 
   void set_draws(const compute::Draws& draws) override { draws_.set(draws); }
-  void repeat(std::span<const std::uint64_t>, const std::function<void()>& queue) override { queue(); }
   std::string repeat_obstacle() const override { return {}; }
   MemorySpace& memory() override { return memory_; }
   compute::DeviceKernels* device_kernels() override { return &kernels_; }

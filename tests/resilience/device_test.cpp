@@ -74,6 +74,28 @@ class OnPretendedDevices : public testing::Test {
   TemporaryFolder folder_;
 };
 
+// Gradients go to the other ranks while they are being computed, but not before a fault has changed them. Nobody
+// notices a flipped bit of a gradient that is not checked.
+TEST_F(OnPretendedDevices, AGradientIsChangedBeforeItGoesToTheOthers) {
+  const DigitsRun run{.replicas = 2,
+                      .faults = {"rank=1,step=14,phase=backward,fault=flip,target=gradient,seed=3"},
+                      .options = {{"--device", "cuda"}}};
+
+  const nlohmann::json first = completed(run), second = completed(run);
+
+  EXPECT_NE(first.at("weights_digest"), undisturbed_digest());
+  EXPECT_EQ(first.at("weights_digest"), second.at("weights_digest"));
+}
+
+TEST_F(OnPretendedDevices, AWrongGradientIsFoundWhereItIsChecked) {
+  const DigitsRun run{
+      .replicas = 2,
+      .faults = {"rank=1,step=14,phase=backward,fault=flip,target=gradient,seed=3"},
+      .options = {{"--device", "cuda"}, {"--check-gradients-every", "1"}, {"--check-gradients-shards", "0"}}};
+
+  EXPECT_EQ(completed(run).at("weights_digest"), undisturbed_digest());
+}
+
 TEST_F(OnPretendedDevices, ARunRemembersItsPrecision) {
   const ProgramResult first = start({.options = {{"--device", "cuda"}, {"--precision", "bf16"}}});
   ASSERT_EQ(first.exit_code, 0) << first.output;

@@ -5,6 +5,7 @@
 // for, or at once with GenerationEnded. After either the communicator is of no more use.
 
 #include <cstddef>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -47,6 +48,20 @@ class Communicator {
   // This rank's slots, for ShardAccumulator. They may be written between two reductions, and no longer once reduce()
   // was called.
   virtual std::vector<Slot> slots() = 0;
+
+  // Floats that are added at a time: less makes no sense to be handed over.
+  virtual std::size_t piece_floats() const { return std::numeric_limits<std::size_t>::max(); }
+  // Gradients of the covering slots that will not change any more once all that training has queued so far is done: a
+  // communicator may add them while others are still being computed. Each float once between two reductions, or it may
+  // throw Error{invalid_argument}; whether a rank does this at all is its own affair. Waits for nobody.
+  virtual void hand_over(std::span<const int> covering_slots, FloatRange range) {
+    static_cast<void>(covering_slots), static_cast<void>(range);
+  }
+  // Once all gradients are handed over: the sum of them may begin. The next call is reduce(), of the same slots and of
+  // all their floats. May wait for the other ranks to get so far.
+  virtual void begin_reduce(std::span<const int> covering_slots, Deadline deadline) {
+    static_cast<void>(covering_slots), static_cast<void>(deadline);
+  }
 
   // The shard-order sum of `range`: `covering_slots` names the slot of each covering node of this rank's shards, from
   // left to right. The sums cover the whole block, of which only `range` is defined, are the same on every rank, and

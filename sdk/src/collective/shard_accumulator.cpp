@@ -35,7 +35,9 @@ Slot ShardAccumulator::acquire(int shard) {
   return slots_[static_cast<std::size_t>(slot)];
 }
 
-void ShardAccumulator::add_to(const Slot& left, const Slot& right, FloatRange range) const {
+void ShardAccumulator::add(const std::pair<Node, Node>& children, FloatRange range) const {
+  const Slot& left = slots_[static_cast<std::size_t>(children.first.slot)];
+  const Slot& right = slots_[static_cast<std::size_t>(children.second.slot)];
   const std::size_t gradients = left.gradients.size();
   const auto part = [](const auto& floats, std::size_t begin, std::size_t end) {
     return floats.subspan(begin, end - begin);
@@ -50,38 +52,60 @@ void ShardAccumulator::add_to(const Slot& left, const Slot& right, FloatRange ra
   }
 }
 
+std::optional<std::pair<ShardAccumulator::Node, ShardAccumulator::Node>> ShardAccumulator::take_pair(
+    const Node& node, Nodes& complete) const {
+  const std::optional<ShardRange> sibling = tree_.sibling(node.range);
+  const auto found = sibling ? complete.find(sibling->begin) : complete.end();
+  if (found == complete.end() || found->second.range != *sibling) return std::nullopt;
+  const Node other = found->second;
+  complete.erase(found);
+  return node.range.begin < other.range.begin ? std::pair(node, other) : std::pair(other, node);
+}
+
+ShardAccumulator::Node ShardAccumulator::parent_of(const std::pair<Node, Node>& children) {
+  const auto& [left, right] = children;
+  return {{left.range.begin, right.range.end}, left.slot};
+}
+
 void ShardAccumulator::complete(int shard, FloatRange range) {
   std::unique_lock lock(mutex_);
   Node node{{shard, shard + 1}, running_.at(shard)};
   running_.erase(shard);
-  for (;;) {
-    const std::optional<ShardRange> sibling = tree_.sibling(node.range);
-    const auto found = sibling ? complete_nodes_.find(sibling->begin) : complete_nodes_.end();
-    if (found == complete_nodes_.end() || found->second.range != *sibling) break;
-    // Both are taken out before the lock is let go, so that no other thread adds them too.
-    const Node other = found->second;
-    complete_nodes_.erase(found);
-    const Node& left = node.range.begin < other.range.begin ? node : other;
-    const Node& right = node.range.begin < other.range.begin ? other : node;
-    const Node parent{{left.range.begin, right.range.end}, left.slot};
-    const int freed = right.slot;
-
+  // Both are taken out before the lock is let go, so that no other thread adds them too.
+  while (const auto children = take_pair(node, complete_nodes_)) {
     lock.unlock();
-    add_to(slots_[static_cast<std::size_t>(parent.slot)], slots_[static_cast<std::size_t>(freed)], range);
+    add(*children, range);
     lock.lock();
 
-    free_slots_.push_back(freed);
-    node = parent;
+    free_slots_.push_back(children->second.slot);
+    node = parent_of(*children);
   }
   complete_nodes_[node.range.begin] = node;
 }
 
+std::vector<int> ShardAccumulator::add_ahead(int shard, FloatRange range) const {
+  const std::lock_guard lock(mutex_);
+  HOLDFAST_ASSERT(running_.size() == 1);
+  Nodes complete = complete_nodes_;
+  Node node{{shard, shard + 1}, running_.at(shard)};
+  while (const auto children = take_pair(node, complete)) {
+    add(*children, range);
+    node = parent_of(*children);
+  }
+  complete[node.range.begin] = node;
+  return covering_slots_in(complete);
+}
+
 std::vector<int> ShardAccumulator::covering_slots() const {
   const std::lock_guard lock(mutex_);
+  return covering_slots_in(complete_nodes_);
+}
+
+std::vector<int> ShardAccumulator::covering_slots_in(const Nodes& complete) const {
   std::vector<int> slots;
   for (const ShardRange& node : tree_.covering_nodes(local_)) {
-    const auto found = complete_nodes_.find(node.begin);
-    HOLDFAST_ASSERT(found != complete_nodes_.end() && found->second.range == node);
+    const auto found = complete.find(node.begin);
+    HOLDFAST_ASSERT(found != complete.end() && found->second.range == node);
     slots.push_back(found->second.slot);
   }
   return slots;

@@ -6,7 +6,9 @@
 
 #include <map>
 #include <mutex>
+#include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "collective/communicator.h"
@@ -32,6 +34,10 @@ class ShardAccumulator {
   // of a step. Any thread.
   void complete(int shard, FloatRange range);
 
+  // Adds there at once what complete() would add of `range`, which so must not be part of complete()'s, and returns
+  // what covering_slots() will be. For the last shard of the rank, while no other one is computed.
+  std::vector<int> add_ahead(int shard, FloatRange range) const;
+
   // After all shards of the rank are complete: the slot of each covering node, from left to right.
   std::vector<int> covering_slots() const;
 
@@ -41,7 +47,13 @@ class ShardAccumulator {
     int slot;
   };
 
-  void add_to(const Slot& left, const Slot& right, FloatRange range) const;
+  using Nodes = std::map<int, Node>;  // by first shard
+  // The two children of `node`'s parent, the left one first, where the other one is complete, too; it is taken out of
+  // `complete`.
+  std::optional<std::pair<Node, Node>> take_pair(const Node& node, Nodes& complete) const;
+  static Node parent_of(const std::pair<Node, Node>& children);
+  std::vector<int> covering_slots_in(const Nodes& complete) const;
+  void add(const std::pair<Node, Node>& children, FloatRange range) const;
 
   const ShardTree tree_;
   const ShardRange local_;
@@ -49,9 +61,9 @@ class ShardAccumulator {
   MemorySpace& memory_;
 
   mutable std::mutex mutex_;
-  std::vector<int> free_slots_;         // guarded by mutex_
-  std::map<int, int> running_;          // shard -> slot; guarded by mutex_
-  std::map<int, Node> complete_nodes_;  // first shard -> node that nobody is adding; guarded by mutex_
+  std::vector<int> free_slots_;  // guarded by mutex_
+  std::map<int, int> running_;   // shard -> slot; guarded by mutex_
+  Nodes complete_nodes_;         // that nobody is adding; guarded by mutex_
 };
 
 }  // namespace holdfast

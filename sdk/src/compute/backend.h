@@ -9,6 +9,7 @@
 // once. For the same shape and number of threads an operation gives the same bits, in any thread and process on
 // machines of the same description(). What fails is thrown as Error naming operation and shape.
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -192,11 +193,22 @@ class Backend {
   // Of the passes that follow.
   virtual void set_draws(const Draws& draws) = 0;
 
-  // Does what `queue` asks of this back end and of its memory space, in which it must not wait, allocate, make
-  // operations or set draws. A device may record that, and do the same without calling `queue` where it is asked again
-  // with an equal key: the same operations on the same arrays, with whatever these hold by then. So all that `queue`
-  // depends on must be in the key, but for the draws. What it throws is passed on.
-  virtual void repeat(std::span<const std::uint64_t> key, const std::function<void()>& queue) = 0;
+  // Does what the parts ask of this back end and of its memory space, one after the other, in which they must not wait,
+  // allocate, make operations or set draws. A device may record that, and do the same without calling any of them where
+  // it is asked again with an equal key: the same operations on the same arrays, with whatever these hold by then. So
+  // all that the parts depend on, their number too, must be in the key, but for the draws. `behind` is called whenever
+  // a part has been queued, and never recorded. What they throw is passed on.
+  virtual void repeat(std::span<const std::uint64_t> key, std::span<const std::function<void()>> parts,
+                      const std::function<void(std::size_t part)>& behind) {
+    static_cast<void>(key);
+    for (std::size_t part = 0; part < parts.size(); ++part) {
+      parts[part]();
+      behind(part);
+    }
+  }
+  void repeat(std::span<const std::uint64_t> key, const std::function<void()>& queue) {
+    repeat(key, std::span(&queue, 1), [](std::size_t) {});
+  }
   // Why the device could not record what it was given, and calls `queue` each time instead; empty where it can.
   virtual std::string repeat_obstacle() const = 0;
 

@@ -33,10 +33,11 @@ class BatchNormalizationStage : public ModelStage {
                                   pass.buffers + offsets_.moving_variance, output);
   }
 
+  void contribute(float* contributions) override { operation_->contribute(contributions + offsets_.contributions); }
+
   void backward(const BackwardPass& pass, const ModelStageGradient& arrays) override {
     operation_->backward(arrays.input, pass.parameters + offsets_.gamma, arrays.output_gradient, arrays.input_gradient,
                          pass.gradients + offsets_.gamma, pass.gradients + offsets_.beta);
-    operation_->contribute(pass.contributions + offsets_.contributions);
   }
 
  private:

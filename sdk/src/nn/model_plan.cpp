@@ -34,7 +34,7 @@ static std::vector<std::size_t> place_outputs(const std::vector<BuiltModelStage>
 }
 
 ModelPlan::ModelPlan(const Sequential& model, compute::Backend& backend, const ModelStageBuilder::Options& options)
-    : options_(options) {
+    : options_(options), parameter_floats_(model.parameters().float_count()) {
   std::vector<BuiltModelStage> stages = ModelStageBuilder(model, backend, options).build();
   const std::vector<std::size_t> offsets = place_outputs(stages, options.is_training, activation_floats_);
   const auto trained =
@@ -42,7 +42,8 @@ ModelPlan::ModelPlan(const Sequential& model, compute::Backend& backend, const M
   first_trained_ = static_cast<std::size_t>(trained - stages.begin());
   for (std::size_t i = 0; i < stages.size(); ++i) {
     if (i > first_trained_) gradient_floats_ = std::max(gradient_floats_, round_up(stages[i].input_elements));
-    steps_.push_back({std::move(stages[i].stage), offsets[i]});
+    Step& step = steps_.emplace_back(Step{.stage = std::move(stages[i].stage), .output_offset = offsets[i]});
+    if (stages[i].traits.has_parameters) step.parameters_begin = stages[i].parameters_begin;
   }
 }
 
@@ -58,17 +59,42 @@ const float* ModelPlan::forward(const ForwardPass& pass, const float* features, 
   return input_of(steps_.size(), features, activations);
 }
 
-void ModelPlan::backward(const BackwardPass& pass, const float* features, float* activations,
-                         const float* output_gradient, float* gradients_a, float* gradients_b) {
+void ModelPlan::contribute(float* contributions) {
+  for (const Step& step : steps_) step.stage->contribute(contributions);
+}
+
+std::vector<BackwardPart> ModelPlan::backward_parts(std::size_t least_floats) const {
+  std::vector<BackwardPart> parts;
+  std::size_t end_stage = steps_.size();
+  std::size_t complete_from = parameter_floats_;  // before this part
   for (std::size_t i = steps_.size(); i-- > first_trained_;) {
+    const std::optional<std::size_t> begin = steps_[i].parameters_begin;
+    if (i == first_trained_ || !begin || complete_from - *begin < least_floats) continue;
+    parts.push_back({.first_stage = i, .end_stage = end_stage, .gradients_begin = *begin});
+    end_stage = i;
+    complete_from = *begin;
+  }
+  parts.push_back({.first_stage = first_trained_, .end_stage = end_stage, .gradients_begin = 0});
+  return parts;
+}
+
+// Two arrays take turns, counted from the last step.
+void ModelPlan::backward(const BackwardPart& part, const BackwardPass& pass, const BackwardArrays& arrays) {
+  const auto gradient_behind = [&](std::size_t step) -> const float* {
+    const std::size_t steps_behind = steps_.size() - 1 - step;
+    if (steps_behind == 0) return arrays.output_gradient;
+    return steps_behind % 2 == 1 ? arrays.gradients_a : arrays.gradients_b;
+  };
+  const auto gradient_before = [&](std::size_t step) {
+    if (step == first_trained_) return static_cast<float*>(nullptr);
+    return (steps_.size() - 1 - step) % 2 == 0 ? arrays.gradients_a : arrays.gradients_b;
+  };
+  for (std::size_t i = part.end_stage; i-- > part.first_stage;) {
     pass.before_layer();
-    float* const input_gradient = i == first_trained_ ? nullptr : gradients_a;
-    steps_[i].stage->backward(pass, {.input = input_of(i, features, activations),
-                                     .output = activations + steps_[i].output_offset,
-                                     .output_gradient = output_gradient,
-                                     .input_gradient = input_gradient});
-    output_gradient = input_gradient;
-    std::swap(gradients_a, gradients_b);
+    steps_[i].stage->backward(pass, {.input = input_of(i, arrays.features, arrays.activations),
+                                     .output = arrays.activations + steps_[i].output_offset,
+                                     .output_gradient = gradient_behind(i),
+                                     .input_gradient = gradient_before(i)});
   }
 }
 

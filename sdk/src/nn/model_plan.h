@@ -7,6 +7,7 @@
 // inference two arrays take turns.
 
 #include <optional>
+#include <vector>
 
 #include "nn/model_stage_builder.h"
 
@@ -24,19 +25,36 @@ class ModelPlan {
 
   // Returns the output: in `activations`, or `features` themselves when there is nothing to do.
   const float* forward(const ForwardPass& pass, const float* features, float* activations);
-  // Of the last forward(), with the same features and activations.
-  void backward(const BackwardPass& pass, const float* features, float* activations, const float* output_gradient,
-                float* gradients_a, float* gradients_b);
+  // What the samples of the last forward() add to the sums from which buffers are updated.
+  void contribute(float* contributions);
+
+  // All of the backward pass, in its order. Each part but the last completes at least so many floats.
+  std::vector<BackwardPart> backward_parts(std::size_t least_floats) const;
+
+  bool is_first(const BackwardPart& part) const { return part.end_stage == steps_.size(); }
+
+  struct BackwardArrays {
+    const float* features = nullptr;
+    float* activations = nullptr;
+    const float* output_gradient = nullptr;
+    float* gradients_a = nullptr;
+    float* gradients_b = nullptr;
+  };
+  // Of the last forward(), with the same features and activations; all parts with the same arrays.
+  void backward(const BackwardPart& part, const BackwardPass& pass, const BackwardArrays& arrays);
 
  private:
   struct Step {
     std::unique_ptr<ModelStage> stage;
     std::size_t output_offset = 0;  // in activations
+    // Of its parameters and all behind them; none where it has no parameters.
+    std::optional<std::size_t> parameters_begin{};
   };
 
   const float* input_of(std::size_t step, const float* features, const float* activations) const;
 
   const ModelStageBuilder::Options options_;
+  const std::size_t parameter_floats_;
   std::vector<Step> steps_;
   std::size_t activation_floats_ = 0;
   std::size_t gradient_floats_ = 0;

@@ -1,6 +1,7 @@
 #include "nn/model_program.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "holdfast/base/error.h"
 #include "nn/model_plan.h"
@@ -34,6 +35,8 @@ static std::vector<compute::DeviceKernels::Gap> padding_of(const ArenaLayout& la
   add_gap(layout.float_count());
   return gaps;
 }
+
+static constexpr std::size_t kWhole = std::numeric_limits<std::size_t>::max();
 
 ModelProgram::ModelProgram(const Sequential& model, std::unique_ptr<compute::Backend> backend)
     : model_(model),
@@ -123,13 +126,35 @@ void ModelProgram::backward(std::span<const float> output_gradient, std::span<co
     backend_->memory().fill_zero(contributions);
     return;
   }
-  const BackwardPass pass = {.parameters = parameters.data(),
-                             .gradients = gradients.data(),
-                             .contributions = contributions.data(),
-                             .before_layer = before_layer_};
-  last_plan_->backward(pass, last_features_.data(), training_activations_.data(), output_gradient.data(),
-                       gradients_a_.data(), gradients_b_.data());
-  clear_padding(gradients);
+  const BackwardArrays arrays = {.features = last_features_,
+                                 .output_gradient = output_gradient,
+                                 .parameters = parameters,
+                                 .gradients = gradients,
+                                 .contributions = contributions};
+  for (const BackwardPart& part : last_plan_->backward_parts(kWhole)) run_backward(*last_plan_, part, arrays);
+}
+
+std::vector<BackwardPart> ModelProgram::backward_parts(std::int64_t samples, std::size_t least_floats) {
+  return plan(samples, true).plan->backward_parts(least_floats);
+}
+
+void ModelProgram::backward_part(const BackwardPart& part, std::int64_t samples, const BackwardArrays& arrays) {
+  run_backward(*plan(samples, true).plan, part, arrays);
+}
+
+void ModelProgram::run_backward(ModelPlan& plan, const BackwardPart& part, const BackwardArrays& arrays) {
+  if (plan.is_first(part)) {
+    clear_padding(arrays.gradients);
+    plan.contribute(arrays.contributions.data());
+  }
+  const BackwardPass pass = {
+      .parameters = arrays.parameters.data(), .gradients = arrays.gradients.data(), .before_layer = before_layer_};
+  plan.backward(part, pass,
+                {.features = arrays.features.data(),
+                 .activations = training_activations_.data(),
+                 .output_gradient = arrays.output_gradient.data(),
+                 .gradients_a = gradients_a_.data(),
+                 .gradients_b = gradients_b_.data()});
 }
 
 void ModelProgram::clear_padding(std::span<float> gradients) const {

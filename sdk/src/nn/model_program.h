@@ -58,6 +58,19 @@ class ModelProgram {
   void backward(std::span<const float> output_gradient, std::span<const float> parameters, std::span<float> gradients,
                 std::span<float> contributions);
 
+  // The same in parts, for whoever wants to use some of the gradients while the others are being computed: each part
+  // but the last completes at least so many floats. With what was prepared, and with the features of the forward pass;
+  // all parts, in their order, with the same arrays.
+  std::vector<BackwardPart> backward_parts(std::int64_t samples, std::size_t least_floats);
+  struct BackwardArrays {
+    std::span<const float> features;
+    std::span<const float> output_gradient;
+    std::span<const float> parameters;
+    std::span<float> gradients;
+    std::span<float> contributions;  // complete behind the first part
+  };
+  void backward_part(const BackwardPart& part, std::int64_t samples, const BackwardArrays& arrays);
+
   // What each pass calls before each layer; an exception of it ends the pass and reaches its caller.
   void call_before_layers(BeforeLayer before_layer) { before_layer_ = std::move(before_layer); }
 
@@ -76,6 +89,7 @@ class ModelProgram {
   };
 
   const NumberedPlan& plan(std::int64_t samples, bool is_training);
+  void run_backward(ModelPlan& plan, const BackwardPart& part, const BackwardArrays& arrays);
   void clear_padding(std::span<float> gradients) const;
   std::vector<std::span<float>> buffers_of(const SequentialLayer& layer, std::span<float> buffers) const;
 

@@ -3,6 +3,7 @@
 // One operation of a model, made for one number of samples: what a layer becomes when it is to run. A layer may be
 // several stages (its arithmetic, then its activation) or none.
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 
@@ -20,8 +21,15 @@ struct ForwardPass {
 struct BackwardPass {
   const float* parameters = nullptr;
   float* gradients = nullptr;
-  float* contributions = nullptr;
   const BeforeLayer& before_layer;
+};
+
+// Stages [first_stage, end_stage) of a backward pass, the last one first. Behind it the gradients of all parameters
+// from gradients_begin on are complete.
+struct BackwardPart {
+  std::size_t first_stage = 0;
+  std::size_t end_stage = 0;
+  std::size_t gradients_begin = 0;
 };
 
 // A stage's own arrays in the backward pass.
@@ -37,6 +45,9 @@ class ModelStage {
   virtual ~ModelStage() = default;
 
   virtual void forward(const ForwardPass& pass, const float* input, float* output) = 0;
+  // What the samples of the last forward() add to the sums from which the model's buffers are updated; written to the
+  // stage's own place. Most add nothing.
+  virtual void contribute(float* contributions) { static_cast<void>(contributions); }
   // Of the last forward(); overwrites the gradients of the stage's parameters.
   virtual void backward(const BackwardPass& pass, const ModelStageGradient& arrays) = 0;
 };

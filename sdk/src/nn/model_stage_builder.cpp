@@ -41,7 +41,8 @@ std::size_t ModelStageBuilder::buffer_offset(std::size_t buffer) const {
 
 void ModelStageBuilder::add(std::unique_ptr<ModelStage> stage, const ModelStageTraits& traits) {
   const std::int64_t output_elements = output_shape().with_batch(samples()).element_count();
-  stages_.push_back({std::move(stage), traits, elements_, output_elements});
+  const std::size_t parameters_begin = traits.has_parameters ? parameter_offset(0) : 0;
+  stages_.push_back({std::move(stage), traits, elements_, output_elements, parameters_begin});
   elements_ = output_elements;
   has_parameters_ = has_parameters_ || traits.has_parameters;
 }

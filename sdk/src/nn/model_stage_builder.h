@@ -17,6 +17,7 @@ struct BuiltModelStage {
   ModelStageTraits traits;
   std::int64_t input_elements = 0;  // of all samples together
   std::int64_t output_elements = 0;
+  std::size_t parameters_begin = 0;  // of the layer, in the arena; only where the stage has some
 };
 
 class ModelStageBuilder {

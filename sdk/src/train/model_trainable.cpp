@@ -178,7 +178,7 @@ void ModelTrainable::evaluate_on(compute::DeviceKernels& device, WorkerState& st
 
 // The key names all that the passes depend on but what is the same for all of them: parameters, loss and metrics.
 void ModelTrainable::repeat(WorkerState& state, const ShardBatch& batch, std::vector<std::uint64_t> key,
-                            const std::function<void()>& queue) {
+                            const PartsToQueue& parts, const std::function<void(std::size_t)>& behind) {
   batch.check_cancelled();
   compute::Backend& backend = state.program->backend();
   const auto add = [&](const float* array) { key.push_back(address_of(array)); };
@@ -190,48 +190,72 @@ void ModelTrainable::repeat(WorkerState& state, const ShardBatch& batch, std::ve
   add(state.output_gradient.data());
   key.push_back(static_cast<std::uint64_t>(batch.samples));
   key.push_back(static_cast<std::uint64_t>(batch.batch_samples));
-  backend.repeat(key, queue);
+  key.push_back(parts.size());
+  backend.repeat(key, parts, behind);
   if (has_told_obstacle_ || backend.repeat_obstacle().empty()) return;
   has_told_obstacle_ = true;
   log(LogLevel::warning, "steps are queued kernel by kernel, with the same bits, since " + memory().device() +
                              " cannot record them: " + backend.repeat_obstacle());
 }
 
-void ModelTrainable::queue_gradients(WorkerState& state, const ShardBatch& batch, std::span<const float> features,
-                                     std::span<const float> targets, std::span<float> gradients,
-                                     std::span<float> sums) {
-  const std::span<const float> outputs = state.program->forward_training(features, batch.samples, parameters_.span());
-  float* const output_gradient = state.output_gradient.data();
-  evaluate(state, batch, outputs, targets, 1.0F / static_cast<float>(batch.batch_samples), output_gradient, sums);
-  state.program->backward({output_gradient, outputs.size()}, parameters_.span(), gradients.first(parameters_.size),
+void ModelTrainable::queue_to_loss(WorkerState& state, const ShardBatch& batch, const Inputs& in,
+                                   std::span<float> sums) {
+  const std::span<const float> outputs =
+      state.program->forward_training(in.features, batch.samples, parameters_.span());
+  evaluate(state, batch, outputs, in.targets, 1.0F / static_cast<float>(batch.batch_samples),
+           state.output_gradient.data(), sums);
+}
+
+// No more than zeros.
+void ModelTrainable::compute_no_samples(WorkerState& state, const ShardBatch& batch, GradientSink& sink,
+                                        std::span<float> sums) {
+  const std::span<float> gradients = sink.gradients();
+  queue_to_loss(state, batch, {}, sums);
+  state.program->backward({}, parameters_.span(), gradients.first(parameters_.size),
                           gradients.subspan(parameters_.size));
+  sink.ready(0, gradients.size());
 }
 
 void ModelTrainable::compute_gradients(const ShardBatch& batch, GradientSink& sink, std::span<float> sums) {
   WorkerState& state = worker(batch);
+  if (batch.samples == 0) return compute_no_samples(state, batch, sink, sums);
   const Inputs in = inputs(state, batch);
   const std::span<float> gradients = sink.gradients();
   compute::DeviceKernels* const device = state.program->backend().device_kernels();
-  const bool looks = device != nullptr && batch.samples > 0 && sink.asks_if_finite();
-  const auto queue = [&] {
-    queue_gradients(state, batch, in.features, in.targets, gradients, sums);
-    if (looks)
-      device->find_not_finite(gradients.data(), gradients.size(), state.device_shard->sums.data() + sums.size());
-  };
-  if (batch.samples == 0) {
-    queue();
-  } else {
-    std::vector<std::uint64_t> key = state.program->prepare_training(
-        batch.samples, {.seed = batch.seed, .step = batch.step, .first_sample = batch.first_sample});
-    key.push_back(address_of(gradients.data()));
-    key.push_back(looks ? 1 : 0);
-    state.output_gradient.grow_to(elements(model_.output_shape(), batch.samples));
-    if (state.device_shard) state.device_shard->sums.grow_to(sums.size() + 1);
-    repeat(state, batch, std::move(key), queue);
+  const bool looks = device != nullptr && sink.asks_if_finite();
+  std::vector<std::uint64_t> key = state.program->prepare_training(
+      batch.samples, {.seed = batch.seed, .step = batch.step, .first_sample = batch.first_sample});
+  key.push_back(address_of(gradients.data()));
+  key.push_back(looks ? 1 : 0);
+  const std::size_t outputs = elements(model_.output_shape(), batch.samples);
+  state.output_gradient.grow_to(outputs);
+  if (state.device_shard) state.device_shard->sums.grow_to(sums.size() + 1);
+
+  const ModelProgram::BackwardArrays arrays = {.features = in.features,
+                                               .output_gradient = {state.output_gradient.data(), outputs},
+                                               .parameters = parameters_.span(),
+                                               .gradients = gradients.first(parameters_.size),
+                                               .contributions = gradients.subspan(parameters_.size)};
+  const std::vector<BackwardPart> backward = state.program->backward_parts(batch.samples, sink.least_floats());
+  PartsToQueue parts;
+  for (std::size_t part = 0; part < backward.size(); ++part) {
+    parts.emplace_back([&, part] {
+      if (part == 0) queue_to_loss(state, batch, in, sums);
+      state.program->backward_part(backward[part], batch.samples, arrays);
+      if (looks && part + 1 == backward.size()) {
+        device->find_not_finite(gradients.data(), gradients.size(), state.device_shard->sums.data() + sums.size());
+      }
+    });
   }
+  // Statistics of the batch, behind the parameters, are complete with the first part.
+  std::size_t complete_from = gradients.size();
+  repeat(state, batch, std::move(key), parts, [&](std::size_t part) {
+    const std::size_t begin = backward[part].gradients_begin;
+    sink.ready(begin, complete_from);
+    complete_from = begin;
+  });
   const bool is_finite = fetch_sums(state, batch, sums);
   if (looks) sink.set_finite(is_finite);
-  sink.ready(0, gradients.size());
 }
 
 void ModelTrainable::compute_sums(const ShardBatch& batch, std::span<float> sums) {
@@ -247,7 +271,7 @@ void ModelTrainable::compute_sums(const ShardBatch& batch, std::span<float> sums
   } else {
     std::vector<std::uint64_t> key = state.program->prepare_inference(batch.samples);
     if (state.device_shard) state.device_shard->sums.grow_to(sums.size() + 1);
-    repeat(state, batch, std::move(key), queue);
+    repeat(state, batch, std::move(key), {queue}, [](std::size_t) {});
   }
   fetch_sums(state, batch, sums);
 }

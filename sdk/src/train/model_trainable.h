@@ -57,10 +57,9 @@ class ModelTrainable final : public Trainable {
 
   void allocate();
   // Queues a shard's passes, or has the device repeat what it has recorded of them.
-  void repeat(WorkerState& state, const ShardBatch& batch, std::vector<std::uint64_t> key,
-              const std::function<void()>& queue);
-  void queue_gradients(WorkerState& state, const ShardBatch& batch, std::span<const float> features,
-                       std::span<const float> targets, std::span<float> gradients, std::span<float> sums);
+  using PartsToQueue = std::vector<std::function<void()>>;
+  void repeat(WorkerState& state, const ShardBatch& batch, std::vector<std::uint64_t> key, const PartsToQueue& parts,
+              const std::function<void(std::size_t part)>& behind);
   WorkerState& worker(const ShardBatch& batch);
   // The shard's features and targets where the worker computes.
   struct Inputs {
@@ -68,6 +67,8 @@ class ModelTrainable final : public Trainable {
     std::span<const float> targets;
   };
   Inputs inputs(WorkerState& state, const ShardBatch& batch) const;
+  void queue_to_loss(WorkerState& state, const ShardBatch& batch, const Inputs& in, std::span<float> sums);
+  void compute_no_samples(WorkerState& state, const ShardBatch& batch, GradientSink& sink, std::span<float> sums);
   // Loss and metrics; the gradient of the loss where it is not null.
   void evaluate(WorkerState& state, const ShardBatch& batch, std::span<const float> outputs,
                 std::span<const float> targets, float scale, float* gradient, std::span<float> sums) const;

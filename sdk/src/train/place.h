@@ -60,6 +60,8 @@ class Supervision {
   // Where one may change numbers: `floats` is called only when that is due, and gives those of the target.
   using FloatsOf = std::function<std::vector<std::span<float>>(FaultTarget)>;
   virtual void corrupt(FaultPoint point, std::int64_t step, const FloatsOf& floats) = 0;
+  // Whether it may be due there, so that numbers must not be used before.
+  virtual bool may_corrupt(FaultPoint point, std::int64_t step) = 0;
   // How many times as long as it takes this replica shall take to compute the step.
   virtual double slowdown(std::int64_t step) = 0;
   virtual bool is_stop_requested() const = 0;
@@ -92,6 +94,7 @@ class NoSupervision : public Supervision {
   void enter(TrainingPhase, std::int64_t) override {}
   void reach(FaultPoint, std::int64_t) override {}
   void corrupt(FaultPoint, std::int64_t, const FloatsOf&) override {}
+  bool may_corrupt(FaultPoint, std::int64_t) override { return false; }
   double slowdown(std::int64_t) override { return 1; }
   bool is_stop_requested() const override { return false; }
   bool is_regroup_requested() const override { return false; }

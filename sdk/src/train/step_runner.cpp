@@ -340,8 +340,10 @@ void StepRunner::compute_shard(const Batch& batch, std::int64_t step, Mode mode,
   const Slot slot = accumulator_->acquire(local_.begin + index);
   std::fill(slot.tail.begin(), slot.tail.end(), 0.0F);
   const std::span<float> sums = slot.tail.first(sum_count_);
+  const bool is_ahead = mode == Mode::train && is_handed_over(index, step);
   if (mode == Mode::train) {
-    std::optional<bool> is_finite = compute_block(shard, slot);
+    std::optional<bool> is_finite =
+        compute_block(shard, slot, is_ahead ? handing_over(index, step) : GradientSink::Wishes());
     place_.supervision->reach(FaultPoint::backward, step);
     if (corrupt_shard(slot, step)) is_finite.reset();
     if (is_lone_shard()) lone_shard_is_finite_ = is_finite;
@@ -350,8 +352,31 @@ void StepRunner::compute_shard(const Batch& batch, std::int64_t step, Mode mode,
     trainable_.compute_sums(shard, sums);
   }
   if (index == 0) vote(slot.tail);
-  accumulator_->complete(local_.begin + index,
-                         {.begin = mode == Mode::train ? 0 : gradient_floats_, .end = block_floats_});
+  const bool has_gradients = mode == Mode::train && !is_ahead;
+  accumulator_->complete(local_.begin + index, {.begin = has_gradients ? 0 : gradient_floats_, .end = block_floats_});
+}
+
+// The last shard of a device, where others wait for its gradients, and where nobody looks at them or changes them
+// before they may be sent. On CPUs what adds is what computes. Ranks need not do alike.
+bool StepRunner::is_handed_over(int index, std::int64_t step) const {
+  return !memory().is_host() && place_.size > 1 && workers_.size() == 1 && index + 1 == local_.count() && !check_ &&
+         !place_.supervision->may_corrupt(FaultPoint::backward, step);
+}
+
+GradientSink::Wishes StepRunner::handing_over(int index, std::int64_t step) {
+  const auto hand_over = [this, index, step, missing = trainable_.gradient_count()](std::size_t begin,
+                                                                                    std::size_t end) mutable {
+    missing -= std::min(missing, end - begin);
+    // The padding is complete, too.
+    const FloatRange range{begin, end == trainable_.gradient_count() ? gradient_floats_ : end};
+    const std::vector<int> slots = accumulator_->add_ahead(local_.begin + index, range);
+    communicator_->hand_over(slots, range);
+    if (missing > 0) return;
+    place_.supervision->enter(TrainingPhase::waiting_for_peers, step);
+    communicator_->begin_reduce(slots, deadline());
+    place_.supervision->enter(TrainingPhase::computing, step);
+  };
+  return {.on_ready = hand_over, .least_floats = communicator_->piece_floats()};
 }
 
 bool StepRunner::corrupt_shard(const Slot& slot, std::int64_t step) {
@@ -376,16 +401,17 @@ void StepRunner::recompute_shard(Recomputation& recomputation, std::int64_t step
 }
 
 // Gradients, padding and sums.
-std::optional<bool> StepRunner::compute_block(const ShardBatch& shard, const Slot& block) {
+std::optional<bool> StepRunner::compute_block(const ShardBatch& shard, const Slot& block, GradientSink::Wishes wishes) {
   const std::size_t gradient_count = trainable_.gradient_count();
-  GradientSink sink(block.gradients.first(gradient_count), is_lone_shard());
+  memory().fill_zero(block.gradients.subspan(gradient_count));
+  wishes.asks_if_finite = is_lone_shard();
+  GradientSink sink(block.gradients.first(gradient_count), std::move(wishes));
   trainable_.compute_gradients(shard, sink, block.tail.first(sum_count_));
   if (sink.ready_count() != gradient_count) {
     throw Error(ErrorCode::invalid_argument, "compute_gradients() declared " + std::to_string(sink.ready_count()) +
                                                  " of " + std::to_string(gradient_count) +
                                                  " floats ready; each must be, once");
   }
-  memory().fill_zero(block.gradients.subspan(gradient_count));
   return sink.is_finite();
 }
 

@@ -124,10 +124,13 @@ class StepRunner {
   std::string describe_not_finite(const Sums& reduced) const;
   void compute_shards(const Batch& batch, std::int64_t step, Mode mode);
   void compute_shard(const Batch& batch, std::int64_t step, Mode mode, int worker, int index);
+  // Whether ranks may begin to add while this one still computes its shard number `index`.
+  bool is_handed_over(int index, std::int64_t step) const;
+  GradientSink::Wishes handing_over(int index, std::int64_t step);
   void check_cancelled() const;
   void recompute_shard(Recomputation& recomputation, std::int64_t step, int worker);
   // Whether its gradients are finite, where the Trainable has looked.
-  std::optional<bool> compute_block(const ShardBatch& shard, const Slot& block);
+  std::optional<bool> compute_block(const ShardBatch& shard, const Slot& block, GradientSink::Wishes wishes = {});
   ShardBatch shard_batch(const Batch& batch, std::size_t index, std::int64_t step, int worker) const;
   Digest digest_of(const Slot& block) const;
   void vote(std::span<float> tail) const;

@@ -302,6 +302,9 @@ class WorkerSupervision final : public Supervision {
   void enter(TrainingPhase phase, std::int64_t step) override { worker_.enter(to_recovery(phase), step); }
   void reach(FaultPoint point, std::int64_t step) override { worker_.faults().reach(to_recovery(point), step); }
   void corrupt(FaultPoint point, std::int64_t step, const FloatsOf& floats) override;
+  bool may_corrupt(FaultPoint point, std::int64_t step) override {
+    return worker_.faults().may_corrupt(to_recovery(point), step);
+  }
   double slowdown(std::int64_t step) override { return worker_.faults().slowdown(step); }
   bool is_stop_requested() const override { return worker_.stop_requested(); }
   bool is_regroup_requested() const override { return worker_.regroup_requested(); }

@@ -1,6 +1,7 @@
 // Steps that the device repeats as graphs, beside the same steps queued kernel by kernel.
 
 #include <cstdlib>
+#include <limits>
 #include <mutex>
 
 #include "gpu/layers/support/layer_test.h"
@@ -53,15 +54,19 @@ struct Trained {
   Floats state;
 };
 
-// In two shards a step, of which one has another size.
-Trained train() {
+constexpr std::size_t kWhole = std::numeric_limits<std::size_t>::max();
+
+// In two shards a step, of which one has another size. Gradients are taken when they are said to be ready, so many at a
+// time.
+Trained train(std::size_t least_floats = kWhole) {
   ModelTrainable trained(model(), Adam(0.01F), SparseCategoricalCrossentropy({.from_logits = true}),
                          {std::make_shared<SparseCategoricalAccuracy>()});
   trained.prepare({.count = 1, .threads_per_shard = 1, .device = "cuda:0"});
   trained.initialize(5);
   MemorySpace& memory = trained.memory();
   const std::size_t count = trained.gradient_count();
-  const std::shared_ptr<float[]> first = memory.allocate(count), second = memory.allocate(count);
+  const std::shared_ptr<float[]> first = memory.allocate(count), second = memory.allocate(count),
+                                 computed = memory.allocate(count);
   const auto feature_count = static_cast<std::size_t>(trained.feature_shape().element_count());
   Trained result;
   for (std::int64_t step = 0; step < kSteps; ++step) {
@@ -70,7 +75,11 @@ Trained train() {
     for (std::size_t i = 0; i < labels.size(); ++i)
       labels[i] = static_cast<float>((i + static_cast<std::size_t>(step)) % 5);
     const auto compute = [&](std::int64_t begin, std::int64_t end, float* gradients) {
-      GradientSink sink({gradients, count}, true);
+      const auto take = [&](std::size_t from, std::size_t to) {
+        memory.copy({computed.get() + from, to - from}, {gradients + from, to - from});
+      };
+      GradientSink sink({computed.get(), count},
+                        {.asks_if_finite = true, .on_ready = take, .least_floats = least_floats});
       Floats sums(2);
       const auto from = static_cast<std::size_t>(begin), samples = static_cast<std::size_t>(end - begin);
       trained.compute_gradients({.seed = 7,
@@ -110,6 +119,15 @@ TEST_F(RecordedSteps, GiveTheBitsOfStepsThatAreQueued) {
   EXPECT_EQ(bit_differences(expected.sums, actual.sums), "");
   EXPECT_EQ(bit_differences(expected.state, actual.state), "");
   EXPECT_EQ(warnings.text(), "") << "something could not be recorded";
+}
+
+TEST_F(RecordedSteps, GiveTheSameBitsInParts) {
+  const Trained expected = train();
+
+  const Trained actual = train(1);
+
+  EXPECT_EQ(bit_differences(expected.sums, actual.sums), "");
+  EXPECT_EQ(bit_differences(expected.state, actual.state), "");
 }
 
 }  // namespace

@@ -70,6 +70,7 @@ struct GpuRank {
              .deal = ShardDeal::even(control.size(), control.size()),
              .slots = 1,
              .float_count = kFloats,
+             .most_in_a_piece = 16'384,
              .in_the_librarys_order = in_the_librarys_order};
     exchange = std::make_unique<NcclExchange>(shape, NcclLibrary::instance(),
                                               std::make_shared<CudaCollectiveStream>(0, training), host,
@@ -83,6 +84,25 @@ struct GpuRank {
     std::vector<float> values = to_host(sum.data(), sum.size());
     host.barrier(soon());
     return values;
+  }
+
+  // The last floats first, in the order of the training's stream.
+  std::vector<float> reduce_handed_over(int round, Deadline deadline) {
+    const std::vector<float> values = shard_values(round, shape.rank);
+    float* const own = exchange->slots()[0].data();
+    constexpr std::size_t kMiddle = kFloats / 32 * 16;
+    for (const FloatRange range : {FloatRange{kMiddle, kFloats}, {0, kMiddle}}) {
+      compute::check_cuda(cudaMemcpyAsync(own + range.begin, values.data() + range.begin,
+                                          (range.end - range.begin) * sizeof(float), cudaMemcpyHostToDevice, training),
+                          "cudaMemcpyAsync");
+      exchange->hand_over(range);
+    }
+    const int slot = 0;
+    exchange->begin_reduce(std::span(&slot, 1), deadline);
+    const auto sum = exchange->reduce(std::span(&slot, 1), {0, kFloats}, deadline);
+    std::vector<float> all = to_host(sum.data(), sum.size());
+    host.barrier(soon());
+    return all;
   }
 
   Communicator& host;
@@ -169,6 +189,22 @@ TEST_F(NcclRanks, AddInTheOrderOfTheShardTree) {
     if (have_no_device(codes)) GTEST_SKIP() << "no CUDA device";
     EXPECT_EQ(codes, std::vector<int>(static_cast<std::size_t>(ranks), kPassed)) << ranks << " ranks";
   }
+}
+
+TEST_F(NcclRanks, AddWhatIsHandedOverByAndBy) {
+  const std::vector<int> codes = run(2, [&](Communicator& host) {
+    GpuRank rank(host, false);
+    for (int round = 0; round < 5; ++round) {
+      // One rank does, and the other does not, in turns.
+      const bool hands_over = (round + host.rank()) % 2 == 0;
+      const std::vector<float> sum = hands_over ? rank.reduce_handed_over(round, soon()) : rank.reduce(round, soon());
+      if (!are_same(sum, expected_sum(round, 2))) return kFailed;
+    }
+    return kPassed;
+  });
+  if (have_no_device(codes)) GTEST_SKIP() << "no CUDA device";
+
+  EXPECT_EQ(codes, (std::vector<int>{kPassed, kPassed}));
 }
 
 // Two summands have one sum, whatever their order.

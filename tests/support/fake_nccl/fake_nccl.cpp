@@ -54,6 +54,7 @@ struct World {
   std::map<Comm*, std::shared_ptr<Member>> members;
   std::uint64_t next_id = 1;
   int running = 0;
+  std::map<int, int> ended;  // by rank
 };
 
 std::vector<std::string> words(const char* text) {
@@ -152,6 +153,7 @@ void run(const std::shared_ptr<Member>& member, const std::vector<Work>& works) 
   }
   --member->running;
   --all.running;
+  ++all.ended[member->rank];
   all.changed.notify_all();
 }
 
@@ -208,6 +210,7 @@ void fake_nccl_obey(const char* rules) {
   const std::lock_guard lock(all.mutex);
   all.rules = words(rules);
   all.calls.clear();
+  all.ended.clear();
   all.changed.notify_all();
 }
 
@@ -219,6 +222,11 @@ int fake_nccl_calls(const char* function, int rank) {
 int fake_nccl_running() {
   const std::lock_guard lock(world().mutex);
   return world().running;
+}
+
+int fake_nccl_ended(int rank) {
+  const std::lock_guard lock(world().mutex);
+  return world().ended[rank];
 }
 
 Result ncclGetVersion(int* version) {

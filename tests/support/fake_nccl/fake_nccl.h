@@ -20,4 +20,6 @@ void fake_nccl_obey(const char* rules);
 int fake_nccl_calls(const char* function, int rank);
 // Works of streams that have begun and not ended.
 int fake_nccl_running();
+// Works of this rank that have ended since the rules were replaced: one for each group of calls.
+int fake_nccl_ended(int rank);
 }

@@ -119,8 +119,10 @@ class PretendedBackend final : public Backend {
     memory_.require_no_recording();
     on_host_->set_draws(draws);
   }
-  void repeat(std::span<const std::uint64_t> key, const std::function<void()>& queue) override {
-    memory_.repeat(key, queue);
+  using Backend::repeat;
+  void repeat(std::span<const std::uint64_t> key, std::span<const std::function<void()>> parts,
+              const std::function<void(std::size_t)>& behind) override {
+    memory_.repeat(key, parts, behind);
   }
   std::string repeat_obstacle() const override { return {}; }
   MemorySpace& memory() override { return memory_; }

@@ -49,6 +49,18 @@ class PretendedCommunicator final : public Communicator {
     return slots;
   }
 
+  // Little, so that models of tests have several pieces.
+  std::size_t piece_floats() const override { return 64; }
+  // Goes to the others as it is: what is changed afterwards is lost.
+  void hand_over(std::span<const int> covering_slots, FloatRange range) override {
+    show(covering_slots, range);
+    handed_over_ += range.end - range.begin;
+  }
+  void begin_reduce(std::span<const int>, Deadline) override {
+    HOLDFAST_ASSERT(handed_over_ == shape_.gradient_floats);
+    has_begun_ = true;
+  }
+
   Sums reduce(std::span<const int> covering_slots, FloatRange range, Deadline deadline) override {
     bool is_finite = true;
     if (range.begin < shape_.gradient_floats) {
@@ -120,12 +132,20 @@ class PretendedCommunicator final : public Communicator {
     return reinterpret_cast<const float*>(peers_[static_cast<std::size_t>(rank)].readable().data());
   }
 
+  void show(std::span<const int> covering_slots, FloatRange range) {
+    const std::size_t floats = range.end - range.begin;
+    for (std::size_t node = 0; node < covering_slots.size(); ++node) {
+      const float* const gradients = gradients_[static_cast<std::size_t>(covering_slots[node])].get();
+      memory_.copy_to_host({gradients + range.begin, floats},
+                           floats_of(own_.writable()).subspan(node * shape_.gradient_floats + range.begin, floats));
+    }
+  }
+
   bool reduce_gradients(std::span<const int> covering_slots, FloatRange range, Deadline deadline) {
     const std::size_t floats = shape_.gradient_floats;
-    for (std::size_t node = 0; node < covering_slots.size(); ++node) {
-      memory_.copy_to_host({gradients_[static_cast<std::size_t>(covering_slots[node])].get(), floats},
-                           floats_of(own_.writable()).subspan(node * floats, floats));
-    }
+    if (!has_begun_) show(covering_slots, {0, floats});
+    has_begun_ = false;
+    handed_over_ = 0;
     host_->barrier(deadline);
     std::vector<const float*> leaves;
     for (int rank = 0; rank < size(); ++rank) {
@@ -149,6 +169,8 @@ class PretendedCommunicator final : public Communicator {
   const std::size_t shared_bytes_;
   SharedMemory own_;
   std::vector<SharedMemory> peers_;  // by rank
+  std::size_t handed_over_ = 0;      // floats
+  bool has_begun_ = false;
   bool was_finite_ = true;
 };
 

@@ -88,17 +88,35 @@ void PretendedMemory::queue(std::function<void()> call) {
 }
 
 // Recorded the second time, as a device does.
-void PretendedMemory::repeat(std::span<const std::uint64_t> key, const std::function<void()>& queue) {
+void PretendedMemory::repeat(std::span<const std::uint64_t> key, std::span<const std::function<void()>> parts,
+                             const std::function<void(std::size_t)>& behind) {
   require_no_recording();
   const char* const wish = std::getenv("HOLDFAST_CUDA_GRAPHS");
-  if (wish != nullptr && std::string_view(wish) == "off") return queue();
-  const auto [entry, is_new] = recorded_.try_emplace({key.begin(), key.end()});
-  if (is_new) return queue();
-  std::optional<Calls>& recorded = entry->second;
-  if (!recorded) recorded = record(queue);
-  ++repeated;
+  const bool records = wish == nullptr || std::string_view(wish) != "off";
+  bool is_new = true;
+  std::vector<Calls>* recorded = nullptr;
+  if (records) {
+    const auto [entry, is_added] = recorded_.try_emplace({key.begin(), key.end()});
+    is_new = is_added;
+    recorded = &entry->second;
+  }
+  const bool is_recorded = recorded != nullptr && recorded->size() == parts.size();
+  if (!is_new && !is_recorded) recorded->clear();
+  for (std::size_t part = 0; part < parts.size(); ++part) {
+    if (is_new) {
+      parts[part]();
+    } else {
+      if (!is_recorded) recorded->push_back(record(parts[part]));
+      play((*recorded)[part]);
+    }
+    behind(part);
+  }
+  if (!is_new) ++repeated;
+}
+
+void PretendedMemory::play(const Calls& calls) {
   const Access access(*this);
-  for (const auto& call : *recorded) call();
+  for (const auto& call : calls) call();
 }
 
 int PretendedMemory::repeats() {

@@ -38,7 +38,8 @@ class PretendedMemory final : public MemorySpace {
   // Does it, in its turn: at once, or when what is being recorded is repeated.
   void queue(std::function<void()> call);
   // See Backend::repeat(). Whoever waits meanwhile, or allocates, is ended by an assertion.
-  void repeat(std::span<const std::uint64_t> key, const std::function<void()>& queue);
+  void repeat(std::span<const std::uint64_t> key, std::span<const std::function<void()>> parts,
+              const std::function<void(std::size_t)>& behind);
 
   void require_no_recording() const;
   // How often something was repeated, since the process began.
@@ -70,9 +71,10 @@ class PretendedMemory final : public MemorySpace {
 
   using Calls = std::vector<std::function<void()>>;
   Calls record(const std::function<void()>& queue);
+  void play(const Calls& calls);
 
   const int device_;
-  std::map<std::vector<std::uint64_t>, std::optional<Calls>> recorded_;  // nothing: asked for once
+  std::map<std::vector<std::uint64_t>, std::vector<Calls>> recorded_;  // parts; none: asked for once
   Calls* recording_ = nullptr;
   std::byte* region_;
   std::atomic<std::size_t> used_ = 0;  // nothing is given back: what trains here is small

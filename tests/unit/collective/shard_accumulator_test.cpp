@@ -83,6 +83,44 @@ TEST(ShardAccumulator, GivesTheTreesBitsInWhateverOrderShardsEnd) {
   }
 }
 
+// The gradients of the last shard by and by, before the rest of it is there.
+TEST(ShardAccumulator, GivesTheTreesBitsWhereItAddsAhead) {
+  for (const int shards : {1, 2, 3, 5, 8, 13}) {
+    Slots slots(shards);
+    ShardAccumulator accumulator(ShardTree(shards), {0, shards}, slots.spans());
+    for (int shard = 0; shard + 1 < shards; ++shard) compute(accumulator, shard);
+    const std::vector<float> values = shard_values(shards - 1);
+    const Slot slot = accumulator.acquire(shards - 1);
+    std::vector<int> ahead;
+
+    for (const FloatRange range : {FloatRange{20, kGradients}, {0, 20}}) {
+      for (std::size_t i = range.begin; i < range.end; ++i) slot.gradients[i] = values[i];
+      ahead = accumulator.add_ahead(shards - 1, range);
+    }
+    std::copy(values.begin() + kGradients, values.end(), slot.tail.begin());
+    accumulator.complete(shards - 1, {kGradients, kFloats});
+
+    const std::vector<int> covering = accumulator.covering_slots();
+    ASSERT_EQ(covering.size(), 1U);
+    EXPECT_EQ(bits(slots.memory[static_cast<std::size_t>(covering[0])]), bits(reference(shards)));
+    EXPECT_EQ(ahead, covering);
+  }
+}
+
+// Whose other children are with other ranks.
+TEST(ShardAccumulator, TellsAheadWhichSlotsWillCoverItsShards) {
+  Slots slots(5);
+  ShardAccumulator accumulator(ShardTree(8), {1, 6}, slots.spans());
+  for (int shard = 1; shard < 5; ++shard) compute(accumulator, shard);
+  accumulator.acquire(5);
+
+  const std::vector<int> ahead = accumulator.add_ahead(5, {0, kGradients});
+  accumulator.complete(5, {kGradients, kFloats});
+
+  EXPECT_EQ(ahead.size(), 3U);
+  EXPECT_EQ(ahead, accumulator.covering_slots());
+}
+
 TEST(ShardAccumulator, NeedsNoMoreSlotsThanItSays) {
   constexpr int kShards = 64;
   constexpr int kWorkers = 3;

@@ -5,6 +5,9 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <functional>
+#include <limits>
+#include <map>
 #include <stdexcept>
 #include <thread>
 
@@ -42,8 +45,13 @@ struct Step {
   friend bool operator==(const Step&, const Step&) = default;
 };
 
-// One training step of the small model on the first samples of fixed data.
-Step train(ModelProgram& program, const Sequential& model, std::int64_t samples) {
+constexpr std::size_t kWhole = std::numeric_limits<std::size_t>::max();
+
+// One training step of the small model on the first samples of fixed data, its backward pass in parts of so many
+// gradients. `behind` gets the step as it is behind each part, and the first gradient that is complete.
+Step train(
+    ModelProgram& program, const Sequential& model, std::int64_t samples, std::size_t least_floats = kWhole,
+    const std::function<void(const Step&, std::size_t)>& behind = [](const Step&, std::size_t) {}) {
   const auto count = static_cast<std::size_t>(samples);
   const std::vector<float> features = random_values(count * 144, 1);
   const std::vector<float> output_gradient = random_values(count * 10, 2);
@@ -57,7 +65,19 @@ Step train(ModelProgram& program, const Sequential& model, std::int64_t samples)
   const auto outputs =
       program.forward_training(features, samples, parameters, {.seed = 4, .step = 5, .first_sample = 6});
   step.outputs.assign(outputs.begin(), outputs.end());
-  program.backward(output_gradient, parameters, step.gradients, step.contributions);
+  if (least_floats == kWhole) {
+    program.backward(output_gradient, parameters, step.gradients, step.contributions);
+    return step;
+  }
+  for (const BackwardPart& part : program.backward_parts(samples, least_floats)) {
+    program.backward_part(part, samples,
+                          {.features = features,
+                           .output_gradient = output_gradient,
+                           .parameters = parameters,
+                           .gradients = step.gradients,
+                           .contributions = step.contributions});
+    behind(step, part.gradients_begin);
+  }
   return step;
 }
 
@@ -96,6 +116,32 @@ TEST(ModelProgram, ADeepModelMatchesTheReference) {
 TEST(ModelProgram, GivesTheSameBitsEachTime) {
   EXPECT_EQ(train_anew(16, 1), train_anew(16, 1));
   EXPECT_EQ(train_anew(16, 2), train_anew(16, 2));
+}
+
+TEST(ModelProgram, GivesTheSameBitsInParts) {
+  const Sequential model = small_model();
+  ModelProgram program(model, 1);
+  const Step whole = train(program, model, 7);
+
+  // Each array is padded to lines of 16 floats: 1,504 and 16 of Dense, before them 16 and 16 of the normalization.
+  for (const auto& [least, parts] : std::map<std::size_t, std::size_t>{{1, 3}, {1540, 2}, {100'000, 1}}) {
+    const std::size_t least_floats = least;
+    std::size_t complete_from = model.parameters().float_count();
+    std::size_t seen = 0;
+
+    const Step step = train(program, model, 7, least_floats, [&](const Step& so_far, std::size_t begin) {
+      ++seen;
+      const auto at = static_cast<std::ptrdiff_t>(begin);
+      EXPECT_TRUE(std::equal(so_far.gradients.begin() + at, so_far.gradients.end(), whole.gradients.begin() + at));
+      EXPECT_EQ(so_far.contributions, whole.contributions);
+      EXPECT_TRUE(begin == 0 || complete_from - begin >= least_floats);
+      complete_from = begin;
+    });
+
+    EXPECT_EQ(step, whole) << least_floats;
+    EXPECT_EQ(complete_from, 0U);
+    EXPECT_EQ(seen, parts) << least_floats;
+  }
 }
 
 TEST(ModelProgram, WhatRanBeforeLeavesNoTrace) {

@@ -76,6 +76,8 @@ class Faults {
 
   // What is due to become wrong here, behind reach() of the same place; ask until there is no more.
   std::optional<Corruption> corruption(FaultPhase phase, std::int64_t step) const;
+  // Whether corruption() may have an answer there; also where it had one before.
+  bool may_corrupt(FaultPhase phase, std::int64_t step) const;
 
   // How many times as long as it takes this replica shall take to compute this step; 1 where nothing is due.
   double slowdown(std::int64_t step) const;

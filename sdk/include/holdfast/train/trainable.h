@@ -10,11 +10,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "holdfast/base/error.h"
 #include "holdfast/compute/precision.h"
 #include "holdfast/core/memory_space.h"
 #include "holdfast/core/shape.h"
@@ -52,17 +55,38 @@ struct ShardBatch {
 // Where a shard's gradients go. What is written here is added over all shards of the batch in one fixed order.
 class GradientSink {
  public:
-  explicit GradientSink(std::span<float> gradients, bool asks_if_finite = false)
-      : gradients_(gradients), asks_if_finite_(asks_if_finite) {}
+  struct Wishes {
+    // To be told whether all of them are finite; nobody needs to tell.
+    bool asks_if_finite = false;
+    // Called by ready(), on its thread: replicas add what is ready while the rest is being computed. May throw, which
+    // ends the shard.
+    std::function<void(std::size_t begin, std::size_t end)> on_ready{};
+    // What it makes sense to declare at a time, at the least.
+    std::size_t least_floats = std::numeric_limits<std::size_t>::max();
+  };
+
+  explicit GradientSink(std::span<float> gradients) : GradientSink(gradients, Wishes()) {}
+  GradientSink(std::span<float> gradients, Wishes wishes) : gradients_(gradients), wishes_(std::move(wishes)) {}
 
   // gradient_count() floats in the Trainable's memory(), with undefined content.
   std::span<float> gradients() { return gradients_; }
-  // Floats [begin, end) are final. Each float is declared once; a shard that leaves any undeclared is refused with
-  // Error{invalid_argument}.
-  void ready(std::size_t begin, std::size_t end) { ready_count_ += end - begin; }
+  // Floats [begin, end) are final; on a device, once all that has been queued in memory() by now is done. Each float is
+  // declared once; a shard that leaves any undeclared is refused with Error{invalid_argument}, as is a range that is
+  // none.
+  void ready(std::size_t begin, std::size_t end) {
+    if (begin > end || end > gradients_.size()) {
+      throw Error(ErrorCode::invalid_argument, "compute_gradients() declared floats " + std::to_string(begin) + " to " +
+                                                   std::to_string(end) + " of " + std::to_string(gradients_.size()) +
+                                                   " ready; declare each of them once, from begin up to end");
+    }
+    ready_count_ += end - begin;
+    if (wishes_.on_ready) wishes_.on_ready(begin, end);
+  }
+  // At a time, if they are ready by and by; of no meaning for who declares all at once.
+  std::size_t least_floats() const { return wishes_.least_floats; }
 
   // Whether it spares somebody a look at all of them to be told that they are finite; nobody needs to tell.
-  bool asks_if_finite() const { return asks_if_finite_; }
+  bool asks_if_finite() const { return wishes_.asks_if_finite; }
   void set_finite(bool is_finite) { is_finite_ = is_finite; }
 
   std::size_t ready_count() const { return ready_count_; }
@@ -71,7 +95,7 @@ class GradientSink {
 
  private:
   std::span<float> gradients_;
-  bool asks_if_finite_;
+  Wishes wishes_;
   std::size_t ready_count_ = 0;
   std::optional<bool> is_finite_;
 };

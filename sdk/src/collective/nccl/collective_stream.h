@@ -36,6 +36,10 @@ class CollectiveStream {
 
   // What is queued from here on begins when everything that training has queued so far is done.
   virtual void follow_training() = 0;
+  // The same in two: mark number `mark` stands behind what training has queued so far; what is queued here from
+  // follow_training(mark) on begins behind it. Numbers from 0, used again and again.
+  virtual void mark_training(std::size_t mark) = 0;
+  virtual void follow_training(std::size_t mark) = 0;
 
   // Forgets what sums were not finite.
   virtual void begin_sums() = 0;

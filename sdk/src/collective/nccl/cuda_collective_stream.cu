@@ -118,6 +118,7 @@ void CudaCollectiveStream::destroy() noexcept {
   if (found_ != nullptr) cudaFree(found_);
   if (mark_ != nullptr) cudaEventDestroy(mark_);
   if (training_done_ != nullptr) cudaEventDestroy(training_done_);
+  for (const cudaEvent_t mark : training_marks_) cudaEventDestroy(mark);
   if (stream_ != nullptr) cudaStreamDestroy(stream_);
 }
 
@@ -128,6 +129,22 @@ void CudaCollectiveStream::make_current() {
 void CudaCollectiveStream::follow_training() {
   check_cuda(cudaEventRecord(training_done_, training_), "cudaEventRecord behind training on " + device());
   check_cuda(cudaStreamWaitEvent(stream_, training_done_, 0), "cudaStreamWaitEvent for training on " + device());
+}
+
+void CudaCollectiveStream::mark_training(std::size_t mark) {
+  while (training_marks_.size() <= mark) {
+    cudaEvent_t event = nullptr;
+    check_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+    training_marks_.push_back(event);
+  }
+  check_cuda(cudaEventRecord(training_marks_[mark], training_),
+             "cudaEventRecord of gradients that are complete on " + device());
+}
+
+void CudaCollectiveStream::follow_training(std::size_t mark) {
+  HOLDFAST_ASSERT(mark < training_marks_.size());
+  check_cuda(cudaStreamWaitEvent(stream_, training_marks_[mark], 0),
+             "cudaStreamWaitEvent for complete gradients on " + device());
 }
 
 void CudaCollectiveStream::begin_sums() {

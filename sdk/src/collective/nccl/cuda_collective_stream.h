@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "collective/nccl/collective_stream.h"
 
@@ -26,6 +27,8 @@ class CudaCollectiveStream final : public CollectiveStream {
   void* handle() override { return stream_; }
   void make_current() override;
   void follow_training() override;
+  void mark_training(std::size_t mark) override;
+  void follow_training(std::size_t mark) override;
   void begin_sums() override;
   void add_in_order(const OrderedSum& sum) override;
   void mark() override;
@@ -41,6 +44,7 @@ class CudaCollectiveStream final : public CollectiveStream {
   std::string identity_;
   cudaStream_t stream_ = nullptr;
   cudaEvent_t training_done_ = nullptr;
+  std::vector<cudaEvent_t> training_marks_;
   cudaEvent_t mark_ = nullptr;
   unsigned* found_ = nullptr;          // device: not 0 where a sum is not finite
   unsigned* found_on_host_ = nullptr;  // pinned: as it was at the mark

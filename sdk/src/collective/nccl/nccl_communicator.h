@@ -25,6 +25,11 @@ class NcclCommunicator final : public Communicator {
   int rank() const override { return host_->rank(); }
   int size() const override { return host_->size(); }
   std::vector<Slot> slots() override;
+  std::size_t piece_floats() const override { return exchange_.piece_floats(); }
+  void hand_over(std::span<const int>, FloatRange range) override { exchange_.hand_over(range); }
+  void begin_reduce(std::span<const int> covering_slots, Deadline deadline) override {
+    exchange_.begin_reduce(covering_slots, deadline);
+  }
   Sums reduce(std::span<const int> covering_slots, FloatRange range, Deadline deadline) override;
   bool was_finite() const override { return was_finite_; }
   using Communicator::broadcast;

@@ -21,6 +21,15 @@ std::size_t room_for_received(const NcclExchangeShape& shape) {
   return std::max(std::min(leaves * shape.float_count, shape.most_received), leaves * kLineFloats);
 }
 
+std::vector<int> leaf_ranks_of(const ShardDeal& deal) {
+  const ShardTree tree(deal.shards());
+  std::vector<int> ranks;
+  for (int rank = 0; rank < deal.ranks(); ++rank) {
+    ranks.insert(ranks.end(), tree.covering_nodes(deal.of(rank)).size(), rank);
+  }
+  return ranks;
+}
+
 // From left to right.
 std::vector<SumInstruction> chain_program(std::size_t leaves) {
   std::vector<SumInstruction> program = {SumInstruction::push};
@@ -46,15 +55,14 @@ NcclExchange::NcclExchange(const NcclExchangeShape& shape, std::shared_ptr<NcclL
                            std::shared_ptr<float[]> blocks, Deadline deadline)
     : shape_(shape),
       program_(sum_program(ShardTree(shape.deal.shards()), shape.deal.covering_nodes())),
+      leaf_ranks_(leaf_ranks_of(shape.deal)),
       stream_(std::move(stream)),
       control_(control),
-      blocks_(std::move(blocks)) {
+      blocks_(std::move(blocks)),
+      pieces_(pieces_of({0, shape.float_count})) {
   HOLDFAST_ASSERT(shape.float_count > 0 && shape.float_count % kLineFloats == 0 && shape.slots > 0);
   HOLDFAST_ASSERT(shape.deal.ranks() == shape.size && control.size() == shape.size && control.rank() == shape.rank);
-  const ShardTree tree(shape.deal.shards());
-  for (int rank = 0; rank < shape.size; ++rank) {
-    leaf_ranks_.insert(leaf_ranks_.end(), tree.covering_nodes(shape.deal.of(rank)).size(), rank);
-  }
+  forget_what_was_handed_over();
   if (shape.size == 1) return;
   HOLDFAST_ASSERT(library != nullptr);
   connection_.emplace(std::move(library), stream_, control_, blocks_, shape.bounds, deadline);
@@ -86,10 +94,22 @@ FloatRange NcclExchange::segment_of(int rank, FloatRange piece) const {
   return {boundary(rank), boundary(rank + 1)};
 }
 
-// So many that each leaf's segment finds room, on every rank.
+// So many that each leaf's segment finds room, on every rank; the same segment for each.
 std::size_t NcclExchange::piece_floats() const {
-  const std::size_t segment = room_for_received(shape_) / leaf_ranks_.size() / kLineFloats * kLineFloats;
-  return segment * static_cast<std::size_t>(shape_.size);
+  const auto size = static_cast<std::size_t>(shape_.size);
+  const std::size_t room = room_for_received(shape_) / leaf_ranks_.size() / kLineFloats;
+  const std::size_t wanted = std::max(shape_.most_in_a_piece / size / kLineFloats, std::size_t{1});
+  return std::min(room, wanted) * kLineFloats * size;
+}
+
+// The last floats first.
+std::vector<FloatRange> NcclExchange::pieces_of(FloatRange range) const {
+  const std::size_t floats = piece_floats();
+  std::vector<FloatRange> pieces;
+  for (std::size_t end = range.end; end > range.begin; end = pieces.back().begin) {
+    pieces.push_back({end - std::min(floats, end - range.begin), end});
+  }
+  return pieces;
 }
 
 std::vector<const float*> NcclExchange::own_leaves(std::span<const int> covering_slots) const {
@@ -107,34 +127,78 @@ void NcclExchange::warm_up(Deadline deadline) {
   const auto leaves = std::count(leaf_ranks_.begin(), leaf_ranks_.end(), shape_.rank);
   const std::vector<const float*> own(static_cast<std::size_t>(leaves), slot(0));
   const std::size_t even = kLineFloats * static_cast<std::size_t>(shape_.size);
-  const FloatRange range{0, std::min(even, shape_.float_count)};
-  if (shape_.in_the_librarys_order) {
-    add_in_the_librarys_order(own, range, deadline);
-  } else {
-    add_in_shard_order(own, range, deadline);
-  }
+  add_piece(own, {0, std::min(even, shape_.float_count)}, deadline);
   connection_->wait("connecting", deadline);
   control_.barrier(deadline);
+}
+
+void NcclExchange::forget_what_was_handed_over() {
+  missing_.clear();
+  for (const FloatRange piece : pieces_) missing_.push_back(piece.end - piece.begin);
+  has_begun_ = false;
+}
+
+void NcclExchange::hand_over(FloatRange range) {
+  HOLDFAST_ASSERT(!has_begun_ && range.begin <= range.end && range.end <= shape_.float_count);
+  for (std::size_t piece = 0; piece < pieces_.size(); ++piece) {
+    const std::size_t begin = std::max(range.begin, pieces_[piece].begin);
+    const std::size_t end = std::min(range.end, pieces_[piece].end);
+    if (begin >= end) continue;
+    if (end - begin > missing_[piece]) {
+      throw Error(ErrorCode::invalid_argument,
+                  "gradients among " + describe({begin, end}) + " were declared ready twice; each must be, once");
+    }
+    missing_[piece] -= end - begin;
+    if (missing_[piece] == 0) stream_->mark_training(piece);
+  }
+}
+
+void NcclExchange::begin_reduce(std::span<const int> covering_slots, Deadline deadline) {
+  HOLDFAST_ASSERT(std::all_of(missing_.begin(), missing_.end(), [](std::size_t floats) { return floats == 0; }));
+  const std::vector<const float*> own = own_leaves(covering_slots);
+  control_.barrier(deadline);
+  queue_sum(
+      own, {0, shape_.float_count}, [this](std::size_t piece) { stream_->follow_training(piece); }, deadline);
+  has_begun_ = true;
 }
 
 std::span<const float> NcclExchange::reduce(std::span<const int> covering_slots, FloatRange range, Deadline deadline) {
   HOLDFAST_ASSERT(range.begin <= range.end && range.end <= shape_.float_count);
   const std::vector<const float*> own = own_leaves(covering_slots);
-  control_.barrier(deadline);
-  stream_->follow_training();
-  stream_->begin_sums();
-  if (range.begin == range.end) {
-    // Nothing to add; what follows is the same as for others.
-  } else if (shape_.size == 1) {
-    stream_->add_in_order({program_, std::vector{own[0] + range.begin}, range.end - range.begin, nullptr});
-  } else if (shape_.in_the_librarys_order) {
-    add_in_the_librarys_order(own, range, deadline);
+  if (has_begun_) {
+    HOLDFAST_ASSERT(range.begin == 0 && range.end == shape_.float_count);
   } else {
-    add_in_shard_order(own, range, deadline);
+    control_.barrier(deadline);
+    stream_->follow_training();
+    queue_sum(
+        own, range, [](std::size_t) {}, deadline);
   }
+  forget_what_was_handed_over();
   wait("sum of " + describe(range), deadline);
   was_finite_ = stream_->were_finite();
   return {shape_.size == 1 ? own[0] : sum(), shape_.float_count};
+}
+
+void NcclExchange::queue_sum(const std::vector<const float*>& own, FloatRange range,
+                             const std::function<void(std::size_t piece)>& follow, Deadline deadline) {
+  stream_->begin_sums();
+  const std::vector<FloatRange> pieces = pieces_of(range);
+  for (std::size_t piece = 0; piece < pieces.size(); ++piece) {
+    follow(piece);
+    add_piece(own, pieces[piece], deadline);
+  }
+}
+
+void NcclExchange::add_piece(const std::vector<const float*>& own, FloatRange piece, Deadline deadline) {
+  if (shape_.size == 1) {
+    const float* const leaf = own[0] + piece.begin;
+    stream_->add_in_order(
+        {.program = program_, .leaves = std::span(&leaf, 1), .floats = piece.end - piece.begin, .sum = nullptr});
+  } else if (shape_.in_the_librarys_order) {
+    add_in_the_librarys_order(own, piece, deadline);
+  } else {
+    add_in_shard_order(own, piece, deadline);
+  }
 }
 
 void NcclExchange::wait(const std::string& what, Deadline deadline) {
@@ -149,14 +213,7 @@ void NcclExchange::wait(const std::string& what, Deadline deadline) {
   }
 }
 
-void NcclExchange::add_in_shard_order(const std::vector<const float*>& own, FloatRange range, Deadline deadline) {
-  const std::size_t floats = piece_floats();
-  for (std::size_t begin = range.begin; begin < range.end; begin += floats) {
-    add_piece(own, {begin, std::min(range.end, begin + floats)}, deadline);
-  }
-}
-
-void NcclExchange::add_piece(const std::vector<const float*>& own, FloatRange piece, Deadline deadline) {
+void NcclExchange::add_in_shard_order(const std::vector<const float*>& own, FloatRange piece, Deadline deadline) {
   connection_->queue(
       "exchange of " + describe(piece), [&] { exchange_partial_sums(own, piece); }, deadline);
   add_segment(own, segment_of(shape_.rank, piece));

@@ -66,7 +66,6 @@ class CpuBackend : public Backend {
   }
 
   void set_draws(const Draws& draws) override { draws_ = draws; }
-  void repeat(std::span<const std::uint64_t>, const std::function<void()>& queue) override { queue(); }
   std::string repeat_obstacle() const override { return {}; }
   MemorySpace& memory() override { return host_memory(); }
   DeviceKernels* device_kernels() override { return nullptr; }

@@ -85,8 +85,10 @@ class CudaBackend final : public Backend {
     draws_.set(draws);
   }
 
-  void repeat(std::span<const std::uint64_t> key, const std::function<void()>& queue) override {
-    graphs_.run(key, queue);
+  using Backend::repeat;
+  void repeat(std::span<const std::uint64_t> key, std::span<const std::function<void()>> parts,
+              const std::function<void(std::size_t)>& behind) override {
+    graphs_.run(key, parts, behind);
   }
   std::string repeat_obstacle() const override { return graphs_.obstacle(); }
 

@@ -5,18 +5,35 @@
 
 namespace holdfast::compute {
 
-void GraphCache::run(std::span<const std::uint64_t> key, const std::function<void()>& queue) {
-  if (!is_wanted_ || !obstacle_.empty()) return queue();
-  Entry* const entry = find(key);
-  if (entry == nullptr) {
-    queue();
-    return add(key);
+// All parts are queued in the same way: operations may keep something from one part to a later one.
+void GraphCache::run(std::span<const std::uint64_t> key, std::span<const std::function<void()>> parts,
+                     const std::function<void(std::size_t part)>& behind) {
+  Entry* const entry = is_wanted_ && obstacle_.empty() ? find(key) : nullptr;
+  const bool is_new = entry == nullptr && is_wanted_ && obstacle_.empty();
+  const bool is_recorded = entry != nullptr && entry->graphs.size() == parts.size();
+  if (entry != nullptr && !is_recorded) forget(*entry);
+  for (std::size_t part = 0; part < parts.size(); ++part) {
+    if (entry != nullptr && !is_recorded && obstacle_.empty()) record(*entry, parts[part]);
+    if (entry != nullptr && part < entry->graphs.size()) {
+      launch(entry->graphs[part]);
+    } else {
+      parts[part]();
+    }
+    behind(part);
   }
-  if (entry->graph == nullptr) record(*entry, queue);
-  if (!obstacle_.empty()) return queue();
+  if (is_new) add(key);
+}
+
+void GraphCache::launch(const OwnedGraphExec& graph) {
   const CudaContext::Turn turn = context_.take_turn();
-  check_cuda(cudaGraphLaunch(entry->graph.get(), context_.stream()),
-             "cudaGraphLaunch of a step on " + context_.device());
+  check_cuda(cudaGraphLaunch(graph.get(), context_.stream()), "cudaGraphLaunch of a step on " + context_.device());
+}
+
+// Parts that were recorded before another one was not; they may still run.
+void GraphCache::forget(Entry& entry) {
+  if (entry.graphs.empty()) return;
+  context_.wait();
+  entry.graphs.clear();
 }
 
 GraphCache::Entry* GraphCache::find(std::span<const std::uint64_t> key) {
@@ -34,7 +51,7 @@ void GraphCache::add(std::span<const std::uint64_t> key) {
     context_.wait();
     entries_.pop_back();
   }
-  entries_.push_front({.key = {key.begin(), key.end()}, .graph = nullptr});
+  entries_.push_front({.key = {key.begin(), key.end()}, .graphs = {}});
 }
 
 // What cannot be recorded can be queued, with the same bits. Where the device itself has failed, that fails, too.
@@ -44,7 +61,7 @@ void GraphCache::record(Entry& entry, const std::function<void()>& queue) {
     const OwnedGraph graph = capture(queue);
     cudaGraphExec_t instance = nullptr;
     check_cuda(cudaGraphInstantiate(&instance, graph.get(), 0), "cudaGraphInstantiate of a step");
-    entry.graph.reset(instance);
+    entry.graphs.emplace_back(instance);
   } catch (const Error& error) {
     // Nobody waits for the step any more.
     if (error.code() == ErrorCode::cancelled) throw;

@@ -28,7 +28,8 @@ class GraphCache {
   GraphCache(CudaContext& context, bool is_wanted) : context_(context), is_wanted_(is_wanted) {}
 
   // See Backend::repeat().
-  void run(std::span<const std::uint64_t> key, const std::function<void()>& queue);
+  void run(std::span<const std::uint64_t> key, std::span<const std::function<void()>> parts,
+           const std::function<void(std::size_t part)>& behind);
 
   // CUDA's sentence, where something could not be recorded: nothing is from there on.
   const std::string& obstacle() const { return obstacle_; }
@@ -42,12 +43,14 @@ class GraphCache {
   using OwnedGraphExec = std::unique_ptr<CUgraphExec_st, ReleaseGraph>;
   struct Entry {
     std::vector<std::uint64_t> key;
-    OwnedGraphExec graph;  // null until it is recorded
+    std::vector<OwnedGraphExec> graphs;  // of each part; fewer until all are recorded
   };
 
   Entry* find(std::span<const std::uint64_t> key);
   void add(std::span<const std::uint64_t> key);
   void record(Entry& entry, const std::function<void()>& queue);
+  void launch(const OwnedGraphExec& graph);
+  void forget(Entry& entry);
   OwnedGraph capture(const std::function<void()>& queue);
 
   CudaContext& context_;

@@ -99,6 +99,39 @@ TEST_F(NcclCommunicatorTest, AddsGradientsAndTailsInTheOrderOfTheHost) {
   EXPECT_EQ(wrong, 0);
 }
 
+TEST_F(NcclCommunicatorTest, AddsWhatIsHandedOverByAndByInTheSameOrder) {
+  const ShardDeal deal({2, 1, 3});
+  const FloatRange whole{0, kGradients + kTail};
+  const std::vector<float> expected = expected_sums(6, whole);
+  std::atomic<int> wrong{0};
+
+  run(deal, [&](NcclCommunicator& communicator) {
+    const ShardRange local = deal.of(communicator.rank());
+    for (int round = 0; round < 2; ++round) {
+      ShardAccumulator accumulator(ShardTree(6), local, communicator.slots());
+      for (int shard = local.begin; shard < local.end; ++shard) {
+        const Slot slot = accumulator.acquire(shard);
+        fill(slot.gradients, shard, 1);
+        fill(slot.tail, shard, 2);
+        if (shard + 1 < local.end) accumulator.complete(shard, whole);
+      }
+      std::vector<int> slots;
+      for (const FloatRange range : {FloatRange{80, kGradients}, {0, 80}}) {
+        slots = accumulator.add_ahead(local.end - 1, range);
+        communicator.hand_over(slots, range);
+      }
+      communicator.begin_reduce(slots, soon());
+      accumulator.complete(local.end - 1, {kGradients, kGradients + kTail});
+      const Sums sums = communicator.reduce(slots, whole, soon());
+      std::vector<float> all(sums.gradients.begin(), sums.gradients.end());
+      all.insert(all.end(), sums.tail.begin(), sums.tail.end());
+      if (!have_same_bits(all, expected, whole) || !communicator.was_finite()) ++wrong;
+    }
+  });
+
+  EXPECT_EQ(wrong, 0);
+}
+
 // As an evaluation does.
 TEST_F(NcclCommunicatorTest, LeavesTheDeviceAloneForTheTail) {
   const ShardDeal deal({1, 2});

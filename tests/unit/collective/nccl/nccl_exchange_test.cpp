@@ -6,12 +6,14 @@
 #include <atomic>
 #include <bit>
 #include <cmath>
+#include <future>
 #include <limits>
 #include <vector>
 
 #include "collective/shard_accumulator.h"
 #include "holdfast/base/error.h"
 #include "holdfast/core/random.h"
+#include "support/comes_true.h"
 #include "unit/collective/nccl/support/nccl_test.h"
 #include "unit/collective/support/bits.h"
 
@@ -94,6 +96,16 @@ class NcclExchangeTest : public NcclTest {
     });
   }
 
+  // Ranks whose calls the test makes itself.
+  std::vector<std::unique_ptr<Rank>> connect(ThreadGroup& group, const ShardDeal& deal) {
+    library();
+    std::vector<std::unique_ptr<Rank>> ranks(static_cast<std::size_t>(deal.ranks()));
+    run_ranks(deal.ranks(), group, [&](int number) {
+      ranks[static_cast<std::size_t>(number)] = std::make_unique<Rank>(*this, group, shape_of(number, deal, 64));
+    });
+    return ranks;
+  }
+
   // Every rank's sum of each round.
   std::vector<std::vector<Bits>> reduce_on(const std::function<NcclExchangeShape(int)>& shape, FloatRange range,
                                            int rounds) {
@@ -152,6 +164,112 @@ TEST_F(NcclExchangeTest, GivesTheHostsBitsPieceByPiece) {
 
   // Room for 32 floats of each of three leaves makes pieces of 64: 16 a reduction, and one when ranks connect.
   EXPECT_EQ(fake_nccl_calls("ncclAllGather", 0), 2 * 16 + 1);
+}
+
+// Some ranks hand over by and by, in pieces that are none of the exchange's, and others all at once, or nothing.
+TEST_F(NcclExchangeTest, GivesTheHostsBitsOfWhatIsHandedOver) {
+  constexpr std::size_t kFloats = 1024;
+  const ShardDeal deal({1, 1, 1});
+  const auto shape = [&](int rank) {
+    NcclExchangeShape made = shape_of(rank, deal, kFloats);
+    made.most_in_a_piece = 96;
+    return made;
+  };
+  const std::vector<std::vector<FloatRange>> handed_over = {
+      {{1000, 1024}, {500, 1000}, {0, 16}, {16, 500}}, {{0, kFloats}}, {}};
+  std::atomic<int> wrong{0};
+
+  run(shape, [&](Rank& rank, int number) {
+    FakeCollectiveStream::Training training;
+    rank.stream->set_training(training);
+    for (int round = 0; round < 3; ++round) {
+      const std::span<float> own = rank.exchange.slots()[0];
+      std::vector<float> values(kFloats);
+      fill_shard(round, number, values);
+      const int slot = 0;
+      // Each rank has its turn with each way.
+      const auto& ranges = handed_over[static_cast<std::size_t>((number + round) % 3)];
+      if (ranges.empty()) std::copy(values.begin(), values.end(), own.begin());
+      for (const FloatRange range : ranges) {
+        training.enqueue([&values, own, range] {
+          std::copy(values.begin() + static_cast<std::ptrdiff_t>(range.begin),
+                    values.begin() + static_cast<std::ptrdiff_t>(range.end), own.subspan(range.begin).begin());
+        });
+        rank.exchange.hand_over(range);
+      }
+      if (!ranges.empty()) rank.exchange.begin_reduce(std::span(&slot, 1), soon());
+      const auto sum = rank.exchange.reduce(std::span(&slot, 1), {0, kFloats}, soon());
+      if (bits(sum) != expected_bits(3, kFloats, {0, kFloats}, round)) ++wrong;
+      rank.control->barrier(soon());
+    }
+  });
+
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST_F(NcclExchangeTest, AddsWhileTheRestIsStillBeingComputed) {
+  constexpr std::size_t kFloats = 128;
+  const ShardDeal deal = ShardDeal::even(2, 2);
+  const auto shape = [&](int rank) {
+    NcclExchangeShape made = shape_of(rank, deal, kFloats);
+    made.most_in_a_piece = 64;
+    return made;
+  };
+  std::atomic<int> wrong{0};
+
+  run(shape, [&](Rank& rank, int number) {
+    std::promise<void> rest;
+    FakeCollectiveStream::Training training;
+    rank.stream->set_training(training);
+    const std::span<float> own = rank.exchange.slots()[0];
+    const int slot = 0;
+    training.enqueue([&] { std::fill(own.begin() + 64, own.end(), static_cast<float>(1 + number)); });
+    rank.exchange.hand_over({64, kFloats});
+    training.enqueue([&, is_due = rest.get_future().share()] {
+      is_due.wait();
+      std::fill(own.begin(), own.begin() + 64, static_cast<float>(10 + number));
+    });
+    rank.exchange.hand_over({0, 64});
+
+    rank.exchange.begin_reduce(std::span(&slot, 1), soon());
+
+    // Partial sums and the gathering of them, when ranks connect and of the last floats; the first floats wait.
+    if (!comes_true([&] { return fake_nccl_ended(number) == 2 + 2; })) ++wrong;
+    rest.set_value();
+    const auto sum = rank.exchange.reduce(std::span(&slot, 1), {0, kFloats}, soon());
+    for (std::size_t i = 0; i < kFloats; ++i) wrong += sum[i] == (i < 64 ? 21.0F : 3.0F) ? 0 : 1;
+    rank.control->barrier(soon());
+  });
+
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST_F(NcclExchangeTest, RefusesWhatIsHandedOverTwice) {
+  const ShardDeal deal = ShardDeal::even(1, 1);
+  ThreadGroup group(1);
+  Rank rank(*this, group, shape_of(0, deal, 64));
+  rank.exchange.hand_over({16, 64});
+
+  const Error error = error_of([&] { rank.exchange.hand_over({0, 32}); });
+
+  EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+  EXPECT_NE(std::string(error.what()).find("floats 0 to 32"), std::string::npos) << error.what();
+}
+
+TEST_F(NcclExchangeTest, EndsWithTheGenerationWhereAPeerDoesNotHandOver) {
+  const ShardDeal deal = ShardDeal::even(2, 2);
+  ThreadGroup group(2);
+  const std::vector<std::unique_ptr<Rank>> ranks = connect(group, deal);
+  const int slot = 0;
+  ranks[0]->exchange.hand_over({0, 64});
+
+  const Error late = error_of([&] { ranks[0]->exchange.begin_reduce(std::span(&slot, 1), Deadline::after(20ms)); });
+  group.cancel_all();
+  const Error ended = error_of([&] { ranks[0]->exchange.reduce(std::span(&slot, 1), {0, 64}, soon()); });
+
+  EXPECT_EQ(late.code(), ErrorCode::deadline_exceeded);
+  EXPECT_NE(std::string(late.what()).find("rank 1"), std::string::npos) << late.what();
+  EXPECT_EQ(ended.code(), ErrorCode::cancelled) << ended.what();
 }
 
 TEST_F(NcclExchangeTest, NeedsRoomForItsSlotsAndTheSumAndWhatIsReceived) {
@@ -267,10 +385,7 @@ TEST_F(NcclExchangeTest, BroadcastsToThoseWhoTake) {
 TEST_F(NcclExchangeTest, NamesTheRankThatDoesNotCome) {
   const ShardDeal deal = ShardDeal::even(2, 2);
   ThreadGroup group(2);
-  library();
-  std::unique_ptr<Rank> ranks[2];
-  run_ranks(2, group,
-            [&](int number) { ranks[number] = std::make_unique<Rank>(*this, group, shape_of(number, deal, 64)); });
+  const std::vector<std::unique_ptr<Rank>> ranks = connect(group, deal);
 
   const int slot = 0;
   const Error error = error_of([&] { ranks[0]->exchange.reduce(std::span(&slot, 1), {0, 64}, Deadline::after(20ms)); });
@@ -283,10 +398,7 @@ TEST_F(NcclExchangeTest, NamesTheRankThatDoesNotCome) {
 TEST_F(NcclExchangeTest, EndsWithTheGenerationWhenAPeerDiesInAReduction) {
   const ShardDeal deal = ShardDeal::even(2, 2);
   ThreadGroup group(2);
-  library();
-  std::unique_ptr<Rank> ranks[2];
-  run_ranks(2, group,
-            [&](int number) { ranks[number] = std::make_unique<Rank>(*this, group, shape_of(number, deal, 64)); });
+  const std::vector<std::unique_ptr<Rank>> ranks = connect(group, deal);
   std::thread peer([&] {
     ranks[1]->control->barrier(soon());
     group.cancel_all();

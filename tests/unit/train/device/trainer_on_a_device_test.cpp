@@ -3,15 +3,20 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
 #include "holdfast/base/log.h"
+#include "holdfast/holdfast.h"
 #include "support/program.h"
+#include "train/model_trainable.h"
+#include "train/snapshot.h"
 #include "unit/train/support/small_training.h"
 
 namespace holdfast {
@@ -164,6 +169,49 @@ TEST_F(TrainerOnADevice, SavesTheFilesOfTheCpu) {
   EXPECT_EQ(savepoint_files(there.path()), files);
   ASSERT_FALSE(files.empty());
   for (const std::string& file : files) EXPECT_TRUE(content_of(here / file) == content_of(there / file)) << file;
+}
+
+// Of a data set whose samples lie in no array.
+TEST_F(TrainerOnADevice, GivesTheBitsOfTheCpuWithSamplesThatAreLoadedAhead) {
+  const auto train = [](Replica& replica) {
+    const auto add_noise = [](Sample sample, Random& random) { sample.features[0] += random.uniform(); };
+    Trainer trainer(replica, small_model(), Adam(0.01F), SparseCategoricalCrossentropy({.from_logits = true}));
+    trainer.fit(small_data().shuffle().map(add_noise, "noise").batch(10).prefetch(2), {.epochs = 3});
+    return Outcome{trainer.weights_digest().hex(), trainer.step(), {}, {}, {}};
+  };
+
+  const Outcome expected = outcomes_of({.replicas = 1}, train)[0];
+
+  expect_equal(outcomes_of({.replicas = 1, .device = "cuda:0"}, train)[0], expected);
+}
+
+// Each array is several pieces of a file.
+TEST_F(TrainerOnADevice, LoadsASavepointWhileItIsBeingRead) {
+  const TemporaryFolder folder;
+  const auto make = [](const std::string& device) {
+    auto model = std::make_unique<ModelTrainable>(Sequential{Input{600}, Dense{1'500}}, Adam(1e-3F), MeanSquaredError{},
+                                                  std::vector<std::shared_ptr<const Metric>>{});
+    model->prepare({.device = device});
+    model->initialize(device == "cpu" ? 1 : 2);
+    return model;
+  };
+  const auto on_cpu = make("cpu"), on_device = make("cuda:0");
+  TrainState at_seven;
+  at_seven.graph = "{}";
+  at_seven.configuration = "{}";
+  at_seven.step = 7;
+  const Snapshot saved = take_snapshot(at_seven, *on_cpu);
+  write_savepoint(posix_file_system(), folder / "file.h5", saved);
+
+  const TrainState state =
+      load_savepoint(posix_file_system(), folder / "file.h5", *on_device, [](const TrainState&) {});
+
+  EXPECT_EQ(state.step, 7);
+  const Snapshot loaded = take_snapshot(state, *on_device);
+  ASSERT_EQ(loaded.arrays.size(), saved.arrays.size());
+  for (std::size_t i = 0; i < saved.arrays.size(); ++i) {
+    EXPECT_TRUE(std::ranges::equal(loaded.arrays[i].values, saved.arrays[i].values)) << saved.arrays[i].name;
+  }
 }
 
 }  // namespace

@@ -2,7 +2,13 @@
 
 #include <atomic>
 #include <cstring>
+#include <functional>
+#include <future>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <string>
+#include <utility>
 
 #include "collective/nccl/collective_stream.h"
 #include "collective/nccl/ordered_sum_program.h"
@@ -19,6 +25,30 @@ class FakeCollectiveStream final : public CollectiveStream {
   void* handle() override { return static_cast<FakeStream*>(&stream_); }
   void make_current() override {}
   void follow_training() override { ++followed_; }
+  void mark_training(std::size_t mark) override {
+    const std::lock_guard lock(marks_mutex_);
+    training_marks_[mark] = training_ == nullptr ? done() : training_->mark();
+  }
+  void follow_training(std::size_t mark) override {
+    const std::lock_guard lock(marks_mutex_);
+    stream_.enqueue([reached = training_marks_.at(mark)] { reached.wait(); });
+  }
+
+  // What training queues, where it does not all happen at once.
+  class Training {
+   public:
+    void enqueue(std::function<void()> work) { stream_.enqueue(std::move(work)); }
+    std::shared_future<void> mark() {
+      const auto promise = std::make_shared<std::promise<void>>();
+      stream_.enqueue([promise] { promise->set_value(); });
+      return promise->get_future().share();
+    }
+
+   private:
+    ThreadStream stream_;
+  };
+  // Which must outlive this.
+  void set_training(Training& training) { training_ = &training; }
 
   void begin_sums() override {
     stream_.enqueue([this] { were_finite_ = true; });
@@ -50,6 +80,15 @@ class FakeCollectiveStream final : public CollectiveStream {
   int followed() const { return followed_; }
 
  private:
+  static std::shared_future<void> done() {
+    std::promise<void> promise;
+    promise.set_value();
+    return promise.get_future().share();
+  }
+
+  Training* training_ = nullptr;
+  std::mutex marks_mutex_;
+  std::map<std::size_t, std::shared_future<void>> training_marks_;  // guarded by marks_mutex_
   std::atomic<bool> is_lost_ = false;
   std::atomic<bool> were_finite_ = true;
   std::atomic<int> passed_ = 0;

@@ -21,11 +21,17 @@ class GraphCacheTest : public testing::Test {
 
   std::span<float> summand() { return {memory_.get(), 3}; }
   std::span<float> sum() { return {memory_.get() + 3, 3}; }
+  using Parts = std::vector<std::function<void()>>;
+  static void run(
+      GraphCache& graphs, std::uint64_t key, const Parts& parts,
+      const std::function<void(std::size_t)>& behind = [](std::size_t) {}) {
+    graphs.run(Key{key}, parts, behind);
+  }
   void step(GraphCache& graphs, std::uint64_t key = 1) {
-    graphs.run(Key{key}, [this] {
-      ++calls_;
-      space_->add(summand(), sum());
-    });
+    run(graphs, key, {[this] {
+          ++calls_;
+          space_->add(summand(), sum());
+        }});
   }
   Floats content_of(std::span<const float> array) {
     Floats content(array.size());
@@ -93,14 +99,12 @@ TEST_F(GraphCacheTest, QueuesWhatCannotBeRecordedAndSaysWhy) {
 }
 
 TEST_F(GraphCacheTest, QueuesWorkThatDoesWhatNoGraphMay) {
-  const auto run = [&] {
-    graphs_.run(Key{1}, [this] {
-      space_->add(summand(), sum());
-      space_->allocate(1);
-    });
-  };
-
-  for (int i = 0; i < 3; ++i) run();
+  for (int i = 0; i < 3; ++i) {
+    run(graphs_, 1, {[this] {
+          space_->add(summand(), sum());
+          space_->allocate(1);
+        }});
+  }
 
   EXPECT_EQ(content_of(sum()), (Floats{3, 6, 9}));
   EXPECT_THAT(graphs_.obstacle(), testing::HasSubstr("cudaMalloc"));
@@ -109,11 +113,57 @@ TEST_F(GraphCacheTest, QueuesWorkThatDoesWhatNoGraphMay) {
 TEST_F(GraphCacheTest, LeavesAStreamThatWorksBehindWhatNobodyWaitsForAnyMore) {
   step(graphs_);
 
-  EXPECT_THROW(graphs_.run(Key{1}, [] { throw Error(ErrorCode::cancelled, "a generation ended"); }), Error);
+  EXPECT_THROW(run(graphs_, 1, {[] { throw Error(ErrorCode::cancelled, "a generation ended"); }}), Error);
 
   EXPECT_EQ(graphs_.obstacle(), "");
   step(graphs_);
   EXPECT_EQ(content_of(sum()), (Floats{2, 4, 6}));
+}
+
+TEST_F(GraphCacheTest, CallsSomebodyBehindEachPartHoweverItIsQueued) {
+  std::vector<Floats> seen;
+  const Parts parts = {[this] { space_->add(summand(), sum()); }, [this] { space_->add(sum(), sum()); }};
+
+  for (int i = 0; i < 4; ++i) run(graphs_, 1, parts, [&](std::size_t) { seen.push_back(content_of(sum())); });
+
+  EXPECT_THAT(seen,
+              testing::ElementsAre(Floats{1, 2, 3}, Floats{2, 4, 6}, Floats{3, 6, 9}, Floats{6, 12, 18},
+                                   Floats{7, 14, 21}, Floats{14, 28, 42}, Floats{15, 30, 45}, Floats{30, 60, 90}));
+  EXPECT_EQ(pretended_cuda::device().launched_graphs, 3 * 2);
+}
+
+// What operations keep between two parts would be of another time otherwise.
+TEST_F(GraphCacheTest, RecordsAllPartsAnewWhereNotAllOfThemWereRecorded) {
+  int first_calls = 0;
+  const Parts parts = {[&] {
+                         ++first_calls;
+                         space_->add(summand(), sum());
+                       },
+                       [this] { space_->add(sum(), sum()); }};
+  run(graphs_, 1, parts);
+  const auto end_generation = [](std::size_t) { throw Error(ErrorCode::cancelled, "a generation ended"); };
+  EXPECT_THROW(run(graphs_, 1, parts, end_generation), Error);
+  EXPECT_EQ(first_calls, 2);
+
+  run(graphs_, 1, parts);
+
+  EXPECT_EQ(first_calls, 3);
+  EXPECT_EQ(content_of(sum()), (Floats{8, 16, 24}));
+  EXPECT_FALSE(pretended_cuda::device().freed_too_early);
+}
+
+TEST_F(GraphCacheTest, QueuesTheRestWhereAPartCannotBeRecorded) {
+  const Parts parts = {[this] { space_->add(summand(), sum()); },
+                       [this] {
+                         space_->add(sum(), sum());
+                         space_->allocate(1);
+                       },
+                       [this] { space_->add(summand(), sum()); }};
+
+  for (int i = 0; i < 3; ++i) run(graphs_, 1, parts);
+
+  EXPECT_EQ(content_of(sum()), (Floats{21, 42, 63}));
+  EXPECT_THAT(graphs_.obstacle(), testing::HasSubstr("cudaMalloc"));
 }
 
 TEST_F(GraphCacheTest, RecordsNothingWhereThatIsNotWanted) {

@@ -81,6 +81,14 @@ std::string describe_end(const RunResult& run) {
   return "exit code " + std::to_string(run.exit_code) + ": " + run.sentence;
 }
 
+// Empty: the program did nothing of the kind.
+std::string describe_own_failures(const RunResult& run) {
+  if (run.lost.empty()) return run.roll_backs == 0 ? "" : "went back to an earlier state";
+  const LostReplica& first = run.lost.front();
+  return "lost rank " + std::to_string(first.rank) + " at step " + std::to_string(first.step) + " (" + first.cause +
+         ")" + (run.lost.size() == 1 ? "" : " and " + std::to_string(run.lost.size() - 1) + " more");
+}
+
 std::pair<Verdict, std::string> verdict_of(const Case& test, const RunResult& undisturbed, const RunResult& run) {
   if (!run.processes_left.empty()) {
     return {Verdict::processes_left, std::to_string(run.processes_left.size()) +
@@ -144,6 +152,11 @@ const RunResult& ResilienceTest::undisturbed() {
     throw Error(ErrorCode::failed_replica, "the undisturbed run of " + program_.command.front() + " " + end + " (" +
                                                describe(run.last_fit) +
                                                "), so that runs under faults cannot be compared with it");
+  }
+  if (const std::string failures = describe_own_failures(run); !failures.empty()) {
+    throw Error(ErrorCode::failed_replica, "the undisturbed run of " + program_.command.front() +
+                                               " failed by itself: it " + failures +
+                                               ". Let it train without that first; `holdfast report` tells more");
   }
   return undisturbed_.emplace(std::move(run));
 }

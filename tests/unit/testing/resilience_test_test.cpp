@@ -1,11 +1,14 @@
 #include "holdfast/testing/resilience_test.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "holdfast/base/error.h"
 
 namespace holdfast::resilience {
 namespace {
+
+using ::testing::HasSubstr;
 
 RunResult finished(const std::string& digest, std::int64_t step = 27) {
   return {.exit_code = 0, .replicas = 2, .last_fit = FinishedFit{.step = step, .weights_digest = digest}};
@@ -100,6 +103,29 @@ TEST(ResilienceTest, SaysWhyNothingCanBeComparedWhenTheUndisturbedRunFails) {
     EXPECT_EQ(error.code(), ErrorCode::failed_replica);
     EXPECT_NE(std::string(error.what()).find("exit code 3: no data"), std::string::npos) << error.what();
   }
+}
+
+// A shell that leaves a finished training's journal, and this line in it.
+std::string refusal_of_undisturbed(const std::string& line) {
+  const std::string fit = R"({"event":"fit_finished","details":{"step":27,"weights_digest":"aa"}})";
+  ResilienceTest test({.command = {"/bin/sh", "-c",
+                                   "mkdir -p {run_dir}; cd {run_dir}; echo '" + fit + "' > journal.jsonl; echo '" +
+                                       line + "' >> journal.jsonl"}});
+  try {
+    test.undisturbed();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::failed_replica);
+    return error.what();
+  }
+  return {};
+}
+
+TEST(ResilienceTest, ComparesNothingWithARunThatFailedByItself) {
+  EXPECT_THAT(
+      refusal_of_undisturbed(R"({"event":"exited","restart":{"generation":1,"rank":1,"step":9,"cause":"signal 11"}})"),
+      HasSubstr("it lost rank 1 at step 9 (signal 11). Let"));
+  EXPECT_THAT(refusal_of_undisturbed(R"({"event":"rolled_back"})"), HasSubstr("it went back to an earlier state"));
+  EXPECT_EQ(refusal_of_undisturbed(R"({"event":"resumed"})"), "");
 }
 
 TEST(ResilienceTest, RefusesFaultsThatMakeNoSenseBeforeItRunsAnything) {

@@ -3,12 +3,13 @@
 #include "compute/cuda/array_alignment.h"
 #include "compute/cuda/bfloat16_arrays.h"
 #include "compute/cuda/image_layout.h"
+#include "compute/cuda/transposed_arrays.h"
 
 namespace holdfast::compute {
 namespace {
 
 // What the library asks for beyond this seldom pays.
-constexpr std::int64_t kMaximumWorkspaceBytes = std::int64_t{256} << 20;
+constexpr std::int64_t kMaximumEngineWorkspaceBytes = std::int64_t{256} << 20;
 // How many of its engines the heuristic is asked for.
 constexpr std::int64_t kMaximumEngines = 128;
 
@@ -102,7 +103,7 @@ std::string name_of(ConvolutionPass pass) {
 CudnnConvolution::Graph::Graph(const CudnnTarget& target, const std::string& name, Precision precision,
                                const ConvolutionShape& shape, ConvolutionPass pass)
     : images(tensor(kImages, precision, layout_of_input(shape), "the images of " + name)),
-      kernel(tensor(kKernel, precision, layout_of_kernel(shape), "the kernel of " + name)),
+      kernel(tensor(kKernel, precision, layout_of_kernel_copy(shape), "the kernel of " + name)),
       outputs(tensor(kOutputs, precision, layout_of_output(shape), "the outputs of " + name)),
       convolution(make_convolution(shape, "the windows of " + name)),
       operation(names_of(pass).type, name),
@@ -121,21 +122,31 @@ CudnnConvolution::Graph::Graph(const CudnnTarget& target, const std::string& nam
 
 CudnnConvolution::CudnnConvolution(const std::string& operation, Precision precision, const ConvolutionShape& shape,
                                    ConvolutionPass pass, std::unique_ptr<Graph> graph)
-    : operation_(operation), graph_(std::move(graph)) {
-  const auto operand = [&](const ImageLayout& layout, ConvolutionPass pass_to_it) {
-    const std::int64_t floats = elements_of(layout);
-    Operand made{.floats = floats, .alignment = layout.alignment, .is_result = pass == pass_to_it};
-    if (precision == Precision::bf16) made.copy = {.rows = 1, .columns = floats};
-    return made;
+    : operation_(operation), precision_(precision), graph_(std::move(graph)) {
+  const auto images = [&](const ImageLayout& layout, ConvolutionPass pass_to_it) {
+    return Operand{.extent = {.rows = 1, .columns = elements_of(layout)},
+                   .alignment = layout.alignment,
+                   .is_result = pass == pass_to_it,
+                   .copy = precision == Precision::bf16 ? Copy::rounded : Copy::none};
   };
-  operands_ = {operand(layout_of_input(shape), ConvolutionPass::backward_input),
-               operand(layout_of_kernel(shape), ConvolutionPass::backward_weights),
-               operand(layout_of_output(shape), ConvolutionPass::forward)};
+  const Operand kernel = {
+      .extent = {.rows = shape.kernel_height * shape.kernel_width * shape.channels, .columns = shape.filters},
+      .alignment = sizeof(float),
+      .is_result = pass == ConvolutionPass::backward_weights,
+      .copy = Copy::transposed};
+  operands_ = {images(layout_of_input(shape), ConvolutionPass::backward_input), kernel,
+               images(layout_of_output(shape), ConvolutionPass::forward)};
+}
+
+std::size_t CudnnConvolution::copy_bytes(const Operand& operand) const {
+  if (operand.copy == Copy::none) return 0;
+  const std::size_t element_bytes = precision_ == Precision::bf16 ? sizeof(Bfloat16) : sizeof(float);
+  return round_to_block(static_cast<std::size_t>(operand.extent.rows * operand.extent.columns) * element_bytes);
 }
 
 std::size_t CudnnConvolution::workspace_bytes() const {
   std::size_t bytes = library_bytes_;
-  for (const Operand& operand : operands_) bytes += operand.copy.bytes();
+  for (const Operand& operand : operands_) bytes += copy_bytes(operand);
   return bytes;
 }
 
@@ -144,28 +155,31 @@ std::optional<CudnnConvolution> CudnnConvolution::find(const CudnnTarget& target
   const std::string operation = describe_convolution(name_of(pass), shape);
   CudnnConvolution found(operation, precision, shape, pass,
                          std::make_unique<Graph>(target, operation, precision, shape, pass));
-  if (found.choose_engine(target, precision, CUDNN_HEUR_MODE_A)) return found;
-  if (found.choose_engine(target, precision, CUDNN_HEUR_MODE_FALLBACK)) return found;
+  if (found.choose_engine(target, CUDNN_HEUR_MODE_A)) return found;
+  if (found.choose_engine(target, CUDNN_HEUR_MODE_FALLBACK)) return found;
   return std::nullopt;
 }
 
-bool CudnnConvolution::choose_engine(const CudnnTarget& target, Precision precision, cudnnBackendHeurMode_t mode) {
+bool CudnnConvolution::choose_engine(const CudnnTarget& target, cudnnBackendHeurMode_t mode) {
   CudnnDescriptor heuristic(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, "the heuristic for " + operation_);
   heuristic.descriptor(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph_->graph)
       .choice(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, mode);
   if (target.handle == nullptr) heuristic.descriptor(CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, *target.description);
-  if (!heuristic.finalize_if_supported()) return false;
+  if (!heuristic.finalize_if_possible()) return false;
   auto configurations =
       heuristic.descriptors_of(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, kMaximumEngines);
   for (CudnnDescriptor& configuration : configurations) {
-    if (take(target, precision, std::move(configuration))) return true;
+    if (take(target, std::move(configuration))) return true;
   }
   return false;
 }
 
-bool CudnnConvolution::take(const CudnnTarget& target, Precision precision, CudnnDescriptor configuration) {
+bool CudnnConvolution::take(const CudnnTarget& target, CudnnDescriptor configuration) {
   const auto engines = configuration.descriptors_of(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR, 1);
-  if (engines.empty() || !may_run(engines.front().notes_of(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE), precision)) return false;
+  if (engines.empty() || engines.front().is_compiled_at_run_time() ||
+      !may_run(engines.front().numerical_notes(), precision_)) {
+    return false;
+  }
   CudnnDescriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, "the plan of " + operation_);
   plan.descriptor(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
   if (target.handle == nullptr) {
@@ -173,9 +187,9 @@ bool CudnnConvolution::take(const CudnnTarget& target, Precision precision, Cudn
   } else {
     plan.handle(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, target.handle);
   }
-  if (!plan.finalize_if_supported()) return false;
+  if (!plan.finalize_if_possible()) return false;
   const std::int64_t workspace = plan.integer_of(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
-  if (workspace > kMaximumWorkspaceBytes) return false;
+  if (workspace > kMaximumEngineWorkspaceBytes) return false;
   library_bytes_ = round_to_block(static_cast<std::size_t>(workspace));
   engine_ = "engine " + std::to_string(engines.front().integer_of(CUDNN_ATTR_ENGINE_GLOBAL_INDEX));
   configuration_ = std::move(configuration);
@@ -186,24 +200,46 @@ bool CudnnConvolution::take(const CudnnTarget& target, Precision precision, Cudn
 void CudnnConvolution::run(CudaContext& context, const CudnnConvolutionArrays& arrays, std::byte* workspace) const {
   const std::array<const float*, 3> callers = {arrays.images, arrays.kernel, arrays.outputs};
   std::array<void*, 3> pointers{};
-  std::byte* place = workspace + library_bytes_;
+  std::byte* copy = workspace + library_bytes_;
   for (std::size_t i = 0; i < operands_.size(); ++i) {
     const Operand& operand = operands_[i];
-    if (operand.copy.rows == 0) {
-      check_alignment(operand, callers[i]);
+    check_alignment(operand, callers[i]);
+    if (operand.copy == Copy::none) {
       pointers[i] = const_cast<float*>(callers[i]);
       continue;
     }
-    Bfloat16* const copy = reinterpret_cast<Bfloat16*>(place);
-    if (!operand.is_result) round_to_bfloat16(operand.copy, callers[i], copy, context.stream());
+    if (!operand.is_result) copy_in(operand, callers[i], copy, context.stream());
     pointers[i] = copy;
-    place += operand.copy.bytes();
+    copy += copy_bytes(operand);
   }
   execute(context, pointers, workspace);
   for (std::size_t i = 0; i < operands_.size(); ++i) {
-    if (operands_[i].copy.rows == 0 || !operands_[i].is_result) continue;
-    widen_bfloat16(operands_[i].floats, static_cast<const Bfloat16*>(pointers[i]), const_cast<float*>(callers[i]),
-                   context.stream());
+    if (operands_[i].copy == Copy::none || !operands_[i].is_result) continue;
+    copy_out(operands_[i], static_cast<const std::byte*>(pointers[i]), const_cast<float*>(callers[i]),
+             context.stream());
+  }
+}
+
+void CudnnConvolution::copy_in(const Operand& operand, const float* from, std::byte* copy, cudaStream_t stream) const {
+  Bfloat16* const rounded = reinterpret_cast<Bfloat16*>(copy);
+  if (operand.copy == Copy::rounded) {
+    round_to_bfloat16({.rows = 1, .columns = operand.extent.columns}, from, rounded, stream);
+  } else if (precision_ == Precision::bf16) {
+    transpose(operand.extent, from, rounded, stream);
+  } else {
+    transpose(operand.extent, from, reinterpret_cast<float*>(copy), stream);
+  }
+}
+
+void CudnnConvolution::copy_out(const Operand& operand, const std::byte* copy, float* to, cudaStream_t stream) const {
+  const Bfloat16* const rounded = reinterpret_cast<const Bfloat16*>(copy);
+  const MatrixExtent copied = {.rows = operand.extent.columns, .columns = operand.extent.rows};
+  if (operand.copy == Copy::rounded) {
+    widen_bfloat16(operand.extent.columns, rounded, to, stream);
+  } else if (precision_ == Precision::bf16) {
+    transpose(copied, rounded, to, stream);
+  } else {
+    transpose(copied, reinterpret_cast<const float*>(copy), to, stream);
   }
 }
 

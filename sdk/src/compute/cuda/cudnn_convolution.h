@@ -1,19 +1,20 @@
 #pragma once
 
-// One pass of a convolution on cuDNN's graph API, made for one shape. All arrays are as callers have them: engines for
-// images with the channels last take our kernels, [height, width, channel, filter], by their strides, and padding that
-// differs in front and behind (asked of cuDNN 9.19 for an H200, 2026-11).
+// One pass of a convolution on cuDNN's graph API, made for one shape. Images are as callers have them. Our kernels,
+// [height, width, channel, filter], have an order of axes that the library does not know: each run copies them into the
+// workspace, or their gradient out of it, as [filter, height, width, channel].
 //
 // At Precision::bf16 each run rounds what it reads into the workspace, and has the library write there, in bf16, too:
 // sums are f32, and rounded once when they are complete. They are widened on their way out.
 //
 // The engine is the first of those that the library's heuristic names, and then of its fallback, that gives the same
-// bits each time at the precision asked for: it depends on shape, device and library, on no timing.
+// bits each time at the precision asked for, and that need not be compiled first, which a machine may lack the compiler
+// for: it depends on shape, device and library, on no timing.
 
 #include <array>
 #include <optional>
 
-#include "compute/cuda/bfloat16_matrix.h"
+#include "compute/cuda/columns.h"
 #include "compute/cuda/cuda_convolution.h"
 #include "compute/cuda/cudnn_descriptor.h"
 
@@ -60,24 +61,30 @@ class CudnnConvolution {
     CudnnDescriptor graph;
   };
 
+  enum class Copy { none, rounded, transposed };
+
   // An array as callers have it.
   struct Operand {
-    std::int64_t floats = 0;
-    std::int64_t alignment = 0;  // in bytes
+    MatrixExtent extent{};       // of one row where it is not transposed
+    std::int64_t alignment = 0;  // in bytes, of the caller's array
     bool is_result = false;
-    Bfloat16Matrix copy{};  // empty where the library reads and writes the caller's array
+    Copy copy = Copy::none;  // that the library reads or writes instead
   };
 
   CudnnConvolution(const std::string& operation, Precision precision, const ConvolutionShape& shape,
                    ConvolutionPass pass, std::unique_ptr<Graph> graph);
 
-  bool choose_engine(const CudnnTarget& target, Precision precision, cudnnBackendHeurMode_t mode);
-  bool take(const CudnnTarget& target, Precision precision, CudnnDescriptor configuration);
+  bool choose_engine(const CudnnTarget& target, cudnnBackendHeurMode_t mode);
+  bool take(const CudnnTarget& target, CudnnDescriptor configuration);
 
+  std::size_t copy_bytes(const Operand& operand) const;
+  void copy_in(const Operand& operand, const float* from, std::byte* copy, cudaStream_t stream) const;
+  void copy_out(const Operand& operand, const std::byte* copy, float* to, cudaStream_t stream) const;
   void check_alignment(const Operand& operand, const float* array) const;
   void execute(CudaContext& context, const std::array<void*, 3>& pointers, std::byte* workspace) const;
 
   std::string operation_;
+  Precision precision_;
   std::array<Operand, 3> operands_;  // images, kernel and outputs
   std::unique_ptr<Graph> graph_;
   std::optional<CudnnDescriptor> configuration_;

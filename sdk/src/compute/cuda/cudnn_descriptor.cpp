@@ -60,11 +60,13 @@ void CudnnDescriptor::finalize() {
   check_cudnn(cudnnBackendFinalize(descriptor_.get()), "cudnnBackendFinalize of " + what_);
 }
 
-bool CudnnDescriptor::finalize_if_supported() {
+bool CudnnDescriptor::finalize_if_possible() {
   const cudnnStatus_t status = cudnnBackendFinalize(descriptor_.get());
-  if (CUDNN_STATUS_CATEGORY(static_cast<int>(status)) == CUDNN_STATUS_NOT_SUPPORTED) return false;
-  check_cudnn(status, "cudnnBackendFinalize of " + what_);
-  return true;
+  if (status == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED ||
+      status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED) {
+    check_cudnn(status, "cudnnBackendFinalize of " + what_);
+  }
+  return status == CUDNN_STATUS_SUCCESS;
 }
 
 std::int64_t CudnnDescriptor::integer_of(cudnnBackendAttributeName_t name) const {
@@ -73,11 +75,23 @@ std::int64_t CudnnDescriptor::integer_of(cudnnBackendAttributeName_t name) const
   return value;
 }
 
-std::vector<cudnnBackendNumericalNote_t> CudnnDescriptor::notes_of(cudnnBackendAttributeName_t name) const {
-  std::vector<cudnnBackendNumericalNote_t> notes(CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
-  notes.resize(static_cast<std::size_t>(
-      read(name, CUDNN_TYPE_NUMERICAL_NOTE, static_cast<std::int64_t>(notes.size()), notes.data())));
+template <class Note>
+std::vector<Note> CudnnDescriptor::notes(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
+                                         std::int64_t kinds) const {
+  std::vector<Note> notes(static_cast<std::size_t>(kinds));
+  notes.resize(static_cast<std::size_t>(read(name, type, kinds, notes.data())));
   return notes;
+}
+
+std::vector<cudnnBackendNumericalNote_t> CudnnDescriptor::numerical_notes() const {
+  return notes<cudnnBackendNumericalNote_t>(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
+                                            CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
+}
+
+bool CudnnDescriptor::is_compiled_at_run_time() const {
+  const auto all = notes<cudnnBackendBehaviorNote_t>(CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE,
+                                                     CUDNN_BEHAVIOR_NOTE_TYPE_COUNT);
+  return std::find(all.begin(), all.end(), CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION) != all.end();
 }
 
 std::vector<CudnnDescriptor> CudnnDescriptor::descriptors_of(cudnnBackendAttributeName_t name,

@@ -35,12 +35,14 @@ class CudnnDescriptor {
   }
 
   void finalize();
-  // False where the library cannot do what is described; other failures are thrown.
-  bool finalize_if_supported();
+  // False where the library cannot do what is described, or fails in making it ready; a lack of memory is thrown.
+  bool finalize_if_possible();
 
   // Of a finalized one.
   std::int64_t integer_of(cudnnBackendAttributeName_t name) const;
-  std::vector<cudnnBackendNumericalNote_t> notes_of(cudnnBackendAttributeName_t name) const;
+  // Of an engine.
+  std::vector<cudnnBackendNumericalNote_t> numerical_notes() const;
+  bool is_compiled_at_run_time() const;
   // Descriptors inside this one, at most `limit`.
   std::vector<CudnnDescriptor> descriptors_of(cudnnBackendAttributeName_t name, cudnnBackendDescriptorType_t type,
                                               std::int64_t limit) const;
@@ -59,6 +61,10 @@ class CudnnDescriptor {
   // How many values there are, of which `values` takes no more than `limit`.
   std::int64_t read(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, std::int64_t limit,
                     void* values) const;
+
+  // Of an engine; as many kinds as the library has.
+  template <class Note>
+  std::vector<Note> notes(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, std::int64_t kinds) const;
 
   std::string what_;
   std::unique_ptr<void, Release> descriptor_;

@@ -1,7 +1,7 @@
 #pragma once
 
-// How cuDNN is told where the elements of our arrays lie: it names axes in the order sample, channel, row, column
-// (filters count as samples), whatever their order in memory.
+// How cuDNN is told where elements lie: it names axes in the order sample, channel, row, column (filters count as
+// samples), whatever their order in memory.
 
 #include <array>
 #include <cstdint>
@@ -34,12 +34,12 @@ inline ImageLayout layout_of_input(const ConvolutionShape& shape) {
   return layout_of_images(shape.samples, shape.height, shape.width, shape.channels);
 }
 
-// [row, column, channel, filter] without gaps.
-inline ImageLayout layout_of_kernel(const ConvolutionShape& shape) {
-  return {.extents = {shape.filters, shape.channels, shape.kernel_height, shape.kernel_width},
-          .strides = {1, shape.filters, shape.kernel_width * shape.channels * shape.filters,
-                      shape.channels * shape.filters},
-          .alignment = static_cast<std::int64_t>(alignment_of_rows(shape.filters))};
+// Of a copy [filter, row, column, channel] without gaps, in a workspace. Engines for images with the channels last know
+// no other, though they accept the strides of any (seen with cuDNN 9.19: what they would do does not depend on them).
+inline ImageLayout layout_of_kernel_copy(const ConvolutionShape& shape) {
+  ImageLayout layout = layout_of_images(shape.filters, shape.kernel_height, shape.kernel_width, shape.channels);
+  layout.alignment = kWidestAccess;
+  return layout;
 }
 
 inline ImageLayout layout_of_output(const ConvolutionShape& shape) {

@@ -41,12 +41,11 @@ inline bool may_run(std::span<const cudnnBackendNumericalNote_t> notes, Precisio
     switch (note) {
       case CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC:
       case CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION:
+      // To f16, of whatever range the inputs are.
+      case CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS:
         return true;
       case CUDNN_NUMERICAL_NOTE_TENSOR_CORE:
         return precision == Precision::f32;
-      // What is bf16 already shall not be rounded any further.
-      case CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS:
-        return precision != Precision::tf32;
       default:
         return false;
     }

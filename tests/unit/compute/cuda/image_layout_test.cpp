@@ -26,11 +26,11 @@ TEST(ImageLayout, NamesChannelsSecondAndStoresThemLast) {
   EXPECT_EQ(input.alignment, 16);
 }
 
-TEST(ImageLayout, OfAKernelNamesFiltersFirstAndStoresThemLast) {
-  const ImageLayout kernel = layout_of_kernel(kShape);
+TEST(ImageLayout, OfAKernelsCopyNamesAndStoresFiltersFirst) {
+  const ImageLayout kernel = layout_of_kernel_copy(kShape);
 
   EXPECT_THAT(kernel.extents, ElementsAre(16, 6, 5, 3));
-  EXPECT_THAT(kernel.strides, ElementsAre(1, 16, 3 * 6 * 16, 6 * 16));
+  EXPECT_THAT(kernel.strides, ElementsAre(5 * 3 * 6, 1, 3 * 6, 6));
   EXPECT_EQ(kernel.alignment, 16);
 }
 

@@ -39,7 +39,9 @@ TEST(MatrixPrecision, AddsInF32WhateverTheFactorsAre) {
   EXPECT_EQ(factor_type(Precision::bf16), CUDA_R_16BF);
   EXPECT_EQ(image_type(Precision::bf16), CUDNN_DATA_BFLOAT16);
   EXPECT_FALSE(may_run(Notes{CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION}, Precision::bf16));
-  EXPECT_FALSE(may_run(Notes{CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS}, Precision::bf16));
+  for (const Precision precision : {Precision::f32, Precision::tf32, Precision::bf16}) {
+    EXPECT_FALSE(may_run(Notes{CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS}, precision)) << "rounds to f16";
+  }
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 
 #include "compute/cuda/columns.h"
 #include "compute/cuda/cuda_context.h"
-#include "compute/cuda/cuda_convolution.h"
 #include "gpu/support/gpu_test.h"
 
 extern "C" {
@@ -25,6 +24,8 @@ cudnnStatus_t cudnnDestroy(cudnnHandle_t) {
 namespace holdfast::compute {
 
 CudaContext::CudaContext(int device) : device_(device) {}
+
+CudaContext::~CudaContext() = default;
 
 CudaContext::Turn::Turn(CudaContext& context) : lock_(context.mutex_) {}
 
@@ -55,10 +56,6 @@ void sum_columns(cudaStream_t, const std::string&, const MatrixExtent& extent, c
 
 std::size_t column_sums_bytes(const MatrixExtent& extent, int sums_per_column) {
   return static_cast<std::size_t>(extent.columns * sums_per_column) * sizeof(double);
-}
-
-std::string describe_convolution(const std::string& pass, const ConvolutionShape&) {
-  return pass;
 }
 
 }  // namespace holdfast::compute

@@ -1,7 +1,8 @@
 #include "support/fake_nccl/fake_nccl.h"
 
-#include <atomic>
+#include <algorithm>
 #include <condition_variable>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -11,6 +12,9 @@
 #include <mutex>
 #include <sstream>
 #include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "collective/nccl/nccl_abi.h"
@@ -28,11 +32,19 @@ namespace {
 
 constexpr int kNoRank = -1;
 
+// The call that sends, the sender, the receiver. Calls of different kinds do not find each other.
+using Route = std::tuple<std::string_view, int, int>;
+
+struct Letter {
+  std::vector<float> floats;
+  int* untaken = nullptr;  // of the kernel that sent it, which lives until all its letters are taken, or it is aborted
+};
+
 // A clique's mail, and everything else that ranks see of each other; guarded by world().mutex.
 struct Clique {
   int ranks = 0;
   int joined = 0;
-  std::map<std::pair<int, int>, std::deque<std::vector<float>>> mail;  // by sender and receiver
+  std::map<Route, std::deque<Letter>> mail;
 };
 
 struct Member {
@@ -41,9 +53,19 @@ struct Member {
   bool is_aborted = false;
   bool is_revoked = false;
   bool is_busy = false;
-  int looks_until_done = 0;  // at a call that is in progress
+  int looks_until_done = 0;        // at a call that is in progress
+  Result error = Result::success;  // of a call that came too early, for good
   int running = 0;
 };
+
+// What runs on a stream.
+struct Kernel {
+  Member& member;
+  int untaken = 0;  // letters
+};
+
+using Send = std::function<void(Kernel&)>;
+using Receive = std::function<bool(Member&)>;  // false: what it needs is not there yet
 
 struct World {
   std::mutex mutex;
@@ -118,39 +140,74 @@ int rank_of(Comm* comm) {
 struct Work {
   Comm* comm = nullptr;
   FakeStream* stream = nullptr;
-  std::function<void(Member&)> send;
-  std::function<bool(Member&)> receive;  // false: what it needs is not there yet
+  Send send;
+  Receive receive;
 };
 
 thread_local int group_depth = 0;
 thread_local std::vector<Work> group;
+thread_local Result group_error = Result::success;
 
-void post(Member& member, int to, const float* from, std::size_t count) {
-  member.clique->mail[{member.rank, to}].emplace_back(from, from + count);
+void post(Kernel& kernel, std::string_view call, int to, const float* from, std::size_t count) {
+  const Member& member = kernel.member;
+  member.clique->mail[{call, member.rank, to}].push_back({{from, from + count}, &kernel.untaken});
+  ++kernel.untaken;
 }
 
-bool take(Member& member, int from, float* to, std::size_t count) {
-  auto& mail = member.clique->mail[{from, member.rank}];
+// NCCL does not compare sizes: it waits for ever, or writes past the end. A test must not pass by either.
+void require_same_count(const Member& member, std::string_view call, int from, std::size_t sent, std::size_t expected) {
+  if (sent == expected) return;
+  std::fprintf(stderr, "fake NCCL: rank %d sent %zu floats by %.*s of which rank %d expects %zu\n", from, sent,
+               static_cast<int>(call.size()), call.data(), member.rank, expected);
+  std::abort();
+}
+
+bool take(Member& member, std::string_view call, int from, float* to, std::size_t count) {
+  auto& mail = member.clique->mail[{call, from, member.rank}];
   if (mail.empty()) return false;
-  std::memcpy(to, mail.front().data(), std::min(count, mail.front().size()) * sizeof(float));
+  const Letter letter = std::move(mail.front());
   mail.pop_front();
+  require_same_count(member, call, from, letter.floats.size(), count);
+  std::copy(letter.floats.begin(), letter.floats.end(), to);
+  --*letter.untaken;
+  world().changed.notify_all();
   return true;
 }
 
-// As a kernel: it ends when all its parts are done, or when it is aborted.
+// Stops what runs. What peers have not read by then they never will.
+void stop(Member& member) {
+  member.is_aborted = true;
+  for (auto& [route, letters] : member.clique->mail) {
+    if (std::get<1>(route) == member.rank) letters.clear();
+  }
+  world().changed.notify_all();
+}
+
+// Whatever their order: the operations of a group do not wait for each other.
+void receive_what_is_there(Member& member, std::vector<Receive>& missing) {
+  for (auto receive = missing.begin(); receive != missing.end();) {
+    receive = (*receive)(member) ? missing.erase(receive) : receive + 1;
+  }
+}
+
+// As a kernel: it ends when all its parts are done, or when it is aborted. NCCL may copy what is small and end before a
+// peer has it, which nobody can rely on; this one always waits.
 void run(const std::shared_ptr<Member>& member, const std::vector<Work>& works) {
   World& all = world();
   std::unique_lock lock(all.mutex);
+  Kernel kernel{.member = *member};
+  std::vector<Receive> missing;
   for (const Work& work : works) {
-    if (work.send && !member->is_aborted) work.send(*member);
+    if (work.send && !member->is_aborted) work.send(kernel);
+    if (work.receive) missing.push_back(work.receive);
   }
   all.changed.notify_all();
-  for (const Work& work : works) {
-    all.changed.wait(lock, [&] {
-      if (has_rule("kernel=stuck", member->rank)) return false;
-      return member->is_aborted || !work.receive || work.receive(*member);
-    });
-  }
+  all.changed.wait(lock, [&] {
+    if (has_rule("kernel=stuck", member->rank)) return false;
+    if (member->is_aborted) return true;
+    receive_what_is_there(*member, missing);
+    return missing.empty() && kernel.untaken == 0;
+  });
   --member->running;
   --all.running;
   ++all.ended[member->rank];
@@ -170,32 +227,59 @@ Result launch(std::vector<Work> works) {
   return Result::in_progress;
 }
 
-Result add(const char* function, Work work) {
+// As ncclCommGetAsyncError() tells it. With the mutex.
+Result state_of(const Member& member) {
+  if (member.error != Result::success) return member.error;
+  if (member.clique->joined < member.clique->ranks) return Result::in_progress;
+  if (member.is_busy || member.looks_until_done > 0) return Result::in_progress;
+  std::string told;
+  return find_rule("async=", member.rank, told) ? static_cast<Result>(std::stoi(told)) : Result::success;
+}
+
+// As NCCL's ncclCommEnsureReady(): what comes before the previous call has succeeded fails, and so does everything
+// behind it. With the mutex.
+Result require_ready(Member& member) {
+  if (member.is_revoked) return Result::invalid_usage;
+  if (state_of(member) == Result::in_progress) member.error = Result::invalid_argument;
+  return state_of(member);
+}
+
+Result queue(const char* function, Work work) {
   std::unique_lock lock(world().mutex);
   const Result entered = enter(lock, function, rank_of(work.comm));
   if (entered != Result::success) return entered;
   const std::shared_ptr<Member> member = find(work.comm);
   if (!member) return Result::invalid_argument;
-  if (member->is_revoked || member->clique->joined < member->clique->ranks) return Result::invalid_usage;
+  const Result ready = require_ready(*member);
+  if (ready != Result::success) return ready;
   if (group_depth == 0) return launch({std::move(work)});
   group.push_back(std::move(work));
   return Result::success;
+}
+
+// One call that fails takes its whole group along.
+Result add(const char* function, Work work) {
+  const Result queued = queue(function, std::move(work));
+  const bool has_failed = queued != Result::success && queued != Result::in_progress;
+  if (has_failed && group_depth > 0 && group_error == Result::success) group_error = queued;
+  return queued;
 }
 
 FakeStream* stream_of(void* stream) {
   return static_cast<FakeStream*>(stream);
 }
 
-void post_to_all(Member& member, const float* from, std::size_t count) {
+void post_to_all(Kernel& kernel, std::string_view call, const float* from, std::size_t count) {
+  const Member& member = kernel.member;
   for (int rank = 0; rank < member.clique->ranks; ++rank) {
-    if (rank != member.rank) post(member, rank, from, count);
+    if (rank != member.rank) post(kernel, call, rank, from, count);
   }
 }
 
-bool have_all_sent(const Member& member) {
+bool have_all_sent(const Member& member, std::string_view call) {
   for (int rank = 0; rank < member.clique->ranks; ++rank) {
     const auto& mail = member.clique->mail;
-    const auto found = mail.find({rank, member.rank});
+    const auto found = mail.find({call, rank, member.rank});
     if (rank != member.rank && (found == mail.end() || found->second.empty())) return false;
   }
   return true;
@@ -269,14 +353,8 @@ Result ncclCommGetAsyncError(Comm* comm, Result* error) {
   if (entered != Result::success) return entered;
   const std::shared_ptr<Member> member = find(comm);
   if (!member) return Result::invalid_argument;
-  std::string reported;
-  *error = Result::success;
-  if (member->clique->joined < member->clique->ranks || member->is_busy || member->looks_until_done > 0) {
-    *error = Result::in_progress;
-    if (member->looks_until_done > 0) --member->looks_until_done;
-  } else if (find_rule("async=", member->rank, reported)) {
-    *error = static_cast<Result>(std::stoi(reported));
-  }
+  *error = state_of(*member);
+  if (*error == Result::in_progress && member->looks_until_done > 0) --member->looks_until_done;
   return Result::success;
 }
 
@@ -287,8 +365,7 @@ Result ncclCommAbort(Comm* comm) {
   if (entered != Result::success) return entered;
   const std::shared_ptr<Member> member = find(comm);
   if (!member) return Result::invalid_argument;
-  member->is_aborted = true;
-  world().changed.notify_all();
+  stop(*member);
   world().changed.wait(lock, [&] { return member->running == 0; });
   world().members.erase(comm);
   return Result::success;
@@ -301,9 +378,8 @@ Result ncclCommRevoke(Comm* comm, int flags) {
   const std::shared_ptr<Member> member = find(comm);
   if (!member || flags != 0 || member->is_revoked) return Result::invalid_argument;
   member->is_revoked = true;
-  member->is_aborted = true;
+  stop(*member);
   member->looks_until_done = 2;
-  world().changed.notify_all();
   return Result::in_progress;
 }
 
@@ -316,32 +392,36 @@ Result ncclGroupEnd() {
   if (--group_depth > 0) return Result::success;
   std::vector<Work> works = std::move(group);
   group.clear();
+  const Result of_calls = std::exchange(group_error, Result::success);
   std::unique_lock lock(world().mutex);
   const int rank = works.empty() ? kNoRank : rank_of(works.front().comm);
   const Result entered = enter(lock, "ncclGroupEnd", rank);
-  return entered == Result::success ? launch(std::move(works)) : entered;
+  if (entered != Result::success) return entered;
+  return of_calls == Result::success ? launch(std::move(works)) : of_calls;
 }
 
 Result ncclSend(const void* from, std::size_t count, DataType, int peer, Comm* comm, void* stream) {
-  const auto send = [=](Member& member) { post(member, peer, static_cast<const float*>(from), count); };
+  const auto send = [=](Kernel& kernel) { post(kernel, "ncclSend", peer, static_cast<const float*>(from), count); };
   return add("ncclSend", {comm, stream_of(stream), send, nullptr});
 }
 
 Result ncclRecv(void* to, std::size_t count, DataType, int peer, Comm* comm, void* stream) {
-  const auto receive = [=](Member& member) { return take(member, peer, static_cast<float*>(to), count); };
+  const auto receive = [=](Member& member) { return take(member, "ncclSend", peer, static_cast<float*>(to), count); };
   return add("ncclRecv", {comm, stream_of(stream), nullptr, receive});
 }
 
 Result ncclAllGather(const void* from, void* to, std::size_t count, DataType, Comm* comm, void* stream) {
-  const auto send = [=](Member& member) { post_to_all(member, static_cast<const float*>(from), count); };
+  const auto send = [=](Kernel& kernel) {
+    post_to_all(kernel, "ncclAllGather", static_cast<const float*>(from), count);
+  };
   const auto receive = [=](Member& member) {
-    if (!have_all_sent(member)) return false;
+    if (!have_all_sent(member, "ncclAllGather")) return false;
     for (int rank = 0; rank < member.clique->ranks; ++rank) {
       float* const place = static_cast<float*>(to) + static_cast<std::size_t>(rank) * count;
       if (rank == member.rank) {
         std::memmove(place, from, count * sizeof(float));
       } else {
-        take(member, rank, place, count);
+        take(member, "ncclAllGather", rank, place, count);
       }
     }
     return true;
@@ -350,9 +430,11 @@ Result ncclAllGather(const void* from, void* to, std::size_t count, DataType, Co
 }
 
 Result ncclAllReduce(const void* from, void* to, std::size_t count, DataType, Operation, Comm* comm, void* stream) {
-  const auto send = [=](Member& member) { post_to_all(member, static_cast<const float*>(from), count); };
+  const auto send = [=](Kernel& kernel) {
+    post_to_all(kernel, "ncclAllReduce", static_cast<const float*>(from), count);
+  };
   const auto receive = [=](Member& member) {
-    if (!have_all_sent(member)) return false;
+    if (!have_all_sent(member, "ncclAllReduce")) return false;
     const auto* const own = static_cast<const float*>(from);
     std::vector<float> sum(count, 0.0F);
     std::vector<float> summand(count);
@@ -360,7 +442,7 @@ Result ncclAllReduce(const void* from, void* to, std::size_t count, DataType, Op
       if (rank == member.rank) {
         summand.assign(own, own + count);
       } else {
-        take(member, rank, summand.data(), count);
+        take(member, "ncclAllReduce", rank, summand.data(), count);
       }
       for (std::size_t i = 0; i < count; ++i) sum[i] += summand[i];
     }
@@ -371,11 +453,11 @@ Result ncclAllReduce(const void* from, void* to, std::size_t count, DataType, Op
 }
 
 Result ncclBroadcast(const void* from, void* to, std::size_t count, DataType, int root, Comm* comm, void* stream) {
-  const auto send = [=](Member& member) {
-    if (member.rank == root) post_to_all(member, static_cast<const float*>(from), count);
+  const auto send = [=](Kernel& kernel) {
+    if (kernel.member.rank == root) post_to_all(kernel, "ncclBroadcast", static_cast<const float*>(from), count);
   };
   const auto receive = [=](Member& member) {
-    return member.rank == root || take(member, root, static_cast<float*>(to), count);
+    return member.rank == root || take(member, "ncclBroadcast", root, static_cast<float*>(to), count);
   };
   return add("ncclBroadcast", {comm, stream_of(stream), send, receive});
 }

@@ -7,11 +7,21 @@
 //   fail=ncclSend:3            the function returns this result
 //   hang=ncclCommAbort         the function does not return
 //   busy=ncclGroupEnd          the call returns that it is in progress, and stays so
-//   async=6                    ncclCommGetAsyncError tells of this error, once the communicator is connected
+//   async=6                    ncclCommGetAsyncError tells of this error, once the communicator is connected, and calls
+//                              that queue something fail with it
 //   kernel=stuck               what runs on a stream does not end, even when it is aborted
 //
 // A rule that ends with "@1" is for rank 1 alone. What hangs or is stuck goes on when the rules no longer say so. The
 // rules at the start are those in HOLDFAST_FAKE_NCCL.
+//
+// Of itself it is as strict as NCCL is, or stricter:
+//
+// - A call before the communicator's previous one has succeeded is an invalid argument, and so is every later one.
+//   Aborts, revokes and ncclCommGetAsyncError are let through.
+// - When one call of a group fails, nothing of it is queued.
+// - What sends ends when all of it is received: ranks that first send to each other, each call by itself, wait for
+//   ever. Within a group everything goes on at once. What an abort or a revoke stops is never received.
+// - A count that is not the sender's ends the process, with a sentence on standard error.
 
 extern "C" {
 // Replaces the rules, and forgets what was called.

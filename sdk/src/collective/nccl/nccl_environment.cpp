@@ -1,13 +1,30 @@
 #include "collective/nccl/nccl_environment.h"
 
 #include <cstdlib>
+#include <string_view>
 
 #include "collective/nccl/nccl_abi.h"
+#include "holdfast/base/log.h"
 
 namespace holdfast {
 namespace {
 
 constexpr int kFirstWithRanksOnOneGpu = nccl::version_code(2, 30, 3);
+constexpr const char* kBlocking = "NCCL_COMM_BLOCKING";
+
+// This variable goes before Config::blocking, and 1 would let connecting wait for peers that never come, whatever the
+// deadline. It is set where nobody has: NCCL's own files of settings fill in what the environment lacks.
+void require_no_blocking() {
+  const char* const given = std::getenv(kBlocking);
+  // As it is from the second generation on, when threads of NCCL may read the environment.
+  if (given != nullptr && std::string_view(given) == "0") return;
+  if (given != nullptr) {
+    log(LogLevel::warning, std::string(kBlocking) + "=" + given +
+                               " is replaced by 0: calls of NCCL that block know neither deadlines nor the end of a "
+                               "generation");
+  }
+  ::setenv(kBlocking, "0", 1);
+}
 
 }  // namespace
 
@@ -29,6 +46,7 @@ std::vector<std::pair<std::string, std::string>> nccl_environment(const NcclSitu
 }
 
 void set_nccl_environment(const NcclSituation& situation) {
+  require_no_blocking();
   for (const auto& [name, value] : nccl_environment(situation)) ::setenv(name.c_str(), value.c_str(), 0);
 }
 

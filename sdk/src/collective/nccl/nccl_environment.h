@@ -20,8 +20,9 @@ struct NcclSituation {
 // 2.30.3 on; before that they pretend to be on different hosts, for NCCL refuses them otherwise, and talk by sockets.
 std::vector<std::pair<std::string, std::string>> nccl_environment(const NcclSituation& situation);
 
-// Sets them in this process, except where the user did. Before NCCL's first use, while no other thread reads the
-// environment.
+// Sets them in this process, except where the user did. NCCL_COMM_BLOCKING becomes 0 in any case, and the log says so
+// where the user wanted something else: a call that blocks has no deadline. Before NCCL's first use, while no other
+// thread reads the environment.
 void set_nccl_environment(const NcclSituation& situation);
 
 }  // namespace holdfast

@@ -4,14 +4,29 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "holdfast/base/log.h"
 
 namespace holdfast {
 namespace {
 
 using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::Key;
 using testing::Not;
 using testing::Pair;
+
+// What the log says meanwhile.
+std::string set_and_listen() {
+  std::string said;
+  set_log_sink([&](LogLevel, std::string_view line) { said += line; });
+  set_nccl_environment({.version = 22809});
+  set_log_sink({});
+  return said;
+}
 
 }  // namespace
 
@@ -54,6 +69,27 @@ TEST(NcclEnvironment, LeavesWhatTheUserHasSet) {
 
   EXPECT_STREQ(std::getenv("NCCL_NVLS_ENABLE"), "1");
   EXPECT_STREQ(std::getenv("NCCL_SOCKET_IFNAME"), "=lo");
+}
+
+// It would go before what a communicator is told, and connecting would know no deadline.
+TEST(NcclEnvironment, LetsNobodyMakeCallsBlock) {
+  ::setenv("NCCL_COMM_BLOCKING", "1", 1);
+
+  const std::string said = set_and_listen();
+
+  EXPECT_STREQ(std::getenv("NCCL_COMM_BLOCKING"), "0");
+  EXPECT_THAT(said, HasSubstr("NCCL_COMM_BLOCKING=1 is replaced by 0"));
+}
+
+// A file of NCCL's settings may say otherwise, and is read for what is not set.
+TEST(NcclEnvironment, SetsThatCallsDoNotBlockWhereNobodyDid) {
+  ::unsetenv("NCCL_COMM_BLOCKING");
+
+  EXPECT_THAT(set_and_listen(), IsEmpty());
+  EXPECT_STREQ(std::getenv("NCCL_COMM_BLOCKING"), "0");
+
+  EXPECT_THAT(set_and_listen(), IsEmpty());
+  EXPECT_STREQ(std::getenv("NCCL_COMM_BLOCKING"), "0");
 }
 
 }  // namespace holdfast

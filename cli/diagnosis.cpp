@@ -28,7 +28,7 @@ class Doctor {
 
   Diagnosis examine() {
     if (!facts_.gpus) {
-      examine_without_driver();
+      examine_without_survey();
     } else if (facts_.gpus->devices.empty()) {
       why_cpus_ = "the NVIDIA driver has no device";
       add(Severity::note, "the NVIDIA driver " + facts_.gpus->driver_version + " has no device",
@@ -54,7 +54,11 @@ class Doctor {
     add(Severity::error, what, remedy);
   }
 
-  void examine_without_driver() {
+  bool does_back_end_load() const { return facts_.was_back_end_tried && facts_.back_end_problem.empty(); }
+  bool does_cuda_show_devices() const { return does_back_end_load() && !facts_.back_end_devices.empty(); }
+
+  void examine_without_survey() {
+    if (does_cuda_show_devices()) return examine_what_cuda_shows();
     if (facts_.has_driver) {
       has_gpus_ = true;
       return refuse(facts_.why_no_gpus, "");
@@ -66,6 +70,19 @@ class Doctor {
                " of this machine cannot be used: " + facts_.why_no_gpus,
            "install the NVIDIA driver, or start the container with its GPUs (--gpus all); HOLDFAST_NVML names its "
            "management library where that lies elsewhere");
+    if (facts_.was_back_end_tried && !facts_.back_end_problem.empty()) refuse(facts_.back_end_problem, "");
+  }
+
+  void examine_what_cuda_shows() {
+    has_gpus_ = true;
+    add(Severity::warning,
+        "CUDA has devices whose health nobody watches, for the driver's management library (NVML) does not answer: " +
+            facts_.why_no_gpus,
+        "give the container the driver's utilities (NVIDIA_DRIVER_CAPABILITIES=compute,utility); HOLDFAST_NVML names "
+        "the library where it lies elsewhere");
+    examine_libraries();
+    for (std::size_t n = 0; n < facts_.back_end_devices.size(); ++n) fit_.push_back(n);
+    if (fit_.size() > 1) examine_company();
   }
 
   void examine_with_devices() {
@@ -73,14 +90,31 @@ class Doctor {
     examine_software();
     for (const GpuFacts& device : facts_.gpus->devices) examine_device(device);
     examine_order();
-    for (std::size_t n = 0; n < facts_.cuda_order.size(); ++n) {
-      if (is_fit(device_of(n))) fit_.push_back(n);
-    }
+    find_fit_devices();
     if (fit_.empty()) {
       refuse("no device is left that CUDA shows and Holdfast can train on",
              "look at the other findings, and at CUDA_VISIBLE_DEVICES");
     }
     if (fit_.size() > 1) examine_company();
+  }
+
+  // What CUDA shows is what is trained on, whatever was expected.
+  void find_fit_devices() {
+    const std::size_t expected = facts_.cuda_order.size();
+    const std::size_t shown = does_cuda_show_devices() ? facts_.back_end_devices.size() : expected;
+    for (std::size_t n = 0; n < shown; ++n) {
+      if (n >= expected || is_fit(device_of(n))) fit_.push_back(n);
+      if (n < expected) continue;
+      add(Severity::warning,
+          "cuda:" + std::to_string(n) + " (" + facts_.back_end_devices[n] +
+              ") is none that the driver tells of by what CUDA_VISIBLE_DEVICES names; nobody watches its health",
+          "name devices there as nvidia-smi -L does: by number or UUID");
+    }
+    if (shown >= expected) return;
+    add(Severity::warning,
+        "CUDA shows " + std::to_string(shown) + " of the " + describe_count(expected, "device") + " to be expected",
+        "a process is shown one instance of a device that is split (MIG), and nothing beside it; look at "
+        "CUDA_VISIBLE_DEVICES");
   }
 
   const GpuFacts& device_of(std::size_t cuda_number) const {
@@ -106,15 +140,25 @@ class Doctor {
                  to_string(version_of_cuda(*version)) + " at most, and this build needs " + to_string(kOldestCuda),
              "install a newer driver, or build Holdfast with an older CUDA toolkit");
     }
-    examine_library(facts_.cudnn, kOldestCudnn);
-    if (facts_.cublas.path.empty()) refuse_missing(facts_.cublas);
+    examine_libraries();
     if (facts_.was_back_end_tried && !facts_.back_end_problem.empty()) {
       refuse(facts_.back_end_problem, "");
     }
   }
 
-  void refuse_missing(const LibraryFacts& library) {
-    refuse(library.name + " was not found: " + library.problem, how_to_install(library.name));
+  void examine_libraries() {
+    examine_library(facts_.cudnn, kOldestCudnn);
+    if (facts_.cublas.path.empty()) tell_missing(facts_.cublas);
+  }
+
+  // The back end does not load without it.
+  void tell_missing(const LibraryFacts& library) {
+    if (!does_back_end_load()) {
+      return refuse(library.name + " was not found: " + library.problem, how_to_install(library.name));
+    }
+    add(Severity::note,
+        "the version of " + library.name + " is not known, though the CUDA back end has found it: " + library.problem,
+        "");
   }
 
   static std::string how_to_install(const std::string& name) {
@@ -123,11 +167,12 @@ class Doctor {
   }
 
   void examine_library(const LibraryFacts& library, const Version& oldest) {
-    if (library.path.empty()) return refuse_missing(library);
+    if (library.path.empty()) return tell_missing(library);
     if (!library.version || *library.version >= oldest) return;
-    refuse(library.name + " " + to_string(*library.version) + " (" + library.path + ") is too old; " +
-               to_string(oldest) + " is needed",
-           how_to_install(library.name));
+    const std::string what = library.name + " " + to_string(*library.version) + " (" + library.path + ") is too old; " +
+                             to_string(oldest) + " is needed";
+    if (!does_back_end_load()) return refuse(what, how_to_install(library.name));
+    add(Severity::warning, what + ", and with this one nothing was tried", how_to_install(library.name));
   }
 
   // --- one device
@@ -147,10 +192,17 @@ class Doctor {
     examine_link(device, name);
     examine_speed(device, name);
     examine_memory(device, name);
-    if (device.is_split.value_or(false)) {
-      add(Severity::warning, name + " is split into instances (MIG); CUDA shows a process one of them",
-          "name an instance in CUDA_VISIBLE_DEVICES, or turn MIG off (nvidia-smi -mig 0)");
+    if (device.is_split.value_or(false)) examine_split(device, name);
+  }
+
+  void examine_split(const GpuFacts& device, const std::string& name) {
+    if (!facts_.is_instance_named) {
+      return add(Severity::warning, name + " is split into instances (MIG); CUDA shows a process one of them",
+                 "name an instance in CUDA_VISIBLE_DEVICES, or turn MIG off (nvidia-smi -mig 0)");
     }
+    if (std::count(facts_.cuda_order.begin(), facts_.cuda_order.end(), device.index) == 0) return;
+    add(Severity::note, name + " is an instance (MIG), and has a part of GPU " + std::to_string(device.index) + " only",
+        "");
   }
 
   // A lower generation is how idle devices save power; fewer lanes are not.
@@ -216,6 +268,16 @@ class Doctor {
 
   void examine_company() {
     examine_nccl();
+    if (facts_.gpus) examine_peers();
+    if (facts_.shared_memory_bytes.value_or(0) < kLeastSharedMemory) {
+      add(Severity::warning,
+          "/dev/shm has " + std::to_string(facts_.shared_memory_bytes.value_or(0) / kMebibyte) +
+              " MiB, which NCCL needs between devices that cannot read each other's memory",
+          "start the container with --shm-size=1g, or mount a larger tmpfs there");
+    }
+  }
+
+  void examine_peers() {
     std::vector<std::string> apart;
     std::string why;
     for (const recovery::PeerAccess& peer : facts_.gpus->peers) {
@@ -229,12 +291,6 @@ class Doctor {
           "no access to each other's memory: " + joined(apart, ", ") + (why.empty() ? "" : " (" + why + ")") +
               "; what they exchange goes through the host's memory",
           "look at nvidia-smi topo -p2p r, and turn the IOMMU and ACS off where the machine allows it");
-    }
-    if (facts_.shared_memory_bytes.value_or(0) < kLeastSharedMemory) {
-      add(Severity::warning,
-          "/dev/shm has " + std::to_string(facts_.shared_memory_bytes.value_or(0) / kMebibyte) +
-              " MiB, which NCCL needs between devices that cannot read each other's memory",
-          "start the container with --shm-size=1g, or mount a larger tmpfs there");
     }
   }
 

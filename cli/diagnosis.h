@@ -31,7 +31,7 @@ struct Diagnosis {
 
 // The oldest that training runs with.
 inline constexpr Version kOldestCuda{HOLDFAST_CUDA_MAJOR, 0, 0};  // of the driver: the one that the build has is in it
-inline constexpr Version kOldestCudnn{9, 0, 0};
+inline constexpr Version kOldestCudnn{9, 8, 0};
 inline constexpr Version kOldestNccl{2, 18, 0};
 inline constexpr int kOldestArchitecture = 8;  // the major number of the compute capability
 

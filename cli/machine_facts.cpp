@@ -132,16 +132,32 @@ std::vector<std::string> files_of_nccl() {
   return {given.empty() ? "libnccl.so.2" : given};
 }
 
+// The major version that this build uses comes first: a machine may have both.
+std::vector<std::string> files_of_cuda(const std::string& file) {
+  constexpr int kOwn = HOLDFAST_CUDA_MAJOR;
+  return {file + std::to_string(kOwn), file + std::to_string(kOwn == 12 ? 13 : 12)};
+}
+
 void look_for_libraries(MachineFacts& facts) {
-  facts.cuda_runtime = facts_of("CUDA runtime", {"libcudart.so.13", "libcudart.so.12"}, ask_cuda_runtime);
-  facts.cublas = facts_of("cuBLASLt", {"libcublasLt.so.13", "libcublasLt.so.12"}, ask_cublas);
+  facts.cuda_runtime = facts_of("CUDA runtime", files_of_cuda("libcudart.so."), ask_cuda_runtime);
+  facts.cublas = facts_of("cuBLASLt", files_of_cuda("libcublasLt.so."), ask_cublas);
   facts.cudnn = facts_of("cuDNN", {"libcudnn.so.9", "libcudnn.so.8"}, ask_cudnn);
   facts.nccl = facts_of("NCCL", files_of_nccl(), ask_nccl);
 }
 
 // --- GPUs
 
-void look_for_gpus(MachineFacts& facts) {
+bool is_there(const std::string& library) {
+  try {
+    SharedLibrary::load(library);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// Returns whether CUDA may have devices, and will say so: it waits for a driver that hangs.
+bool look_for_gpus(MachineFacts& facts) {
   facts.nvidia_cards = count_nvidia_cards();
   try {
     facts.gpus = recovery::survey_gpus(Deadline::after(kSurveyPatience));
@@ -149,14 +165,16 @@ void look_for_gpus(MachineFacts& facts) {
   } catch (const Error& error) {
     facts.has_driver = error.code() != ErrorCode::not_found;
     facts.why_no_gpus = error.what();
-    return;
+    // Containers may have the driver's CUDA without its management library.
+    return error.code() != ErrorCode::deadline_exceeded && is_there("libcuda.so.1");
   }
   facts.cuda_order = recovery::cuda_order(facts.gpus->devices, std::getenv("CUDA_VISIBLE_DEVICES"));
   facts.is_cuda_order_known = recovery::is_cuda_order_known(facts.gpus->devices, std::getenv("CUDA_DEVICE_ORDER"));
+  facts.is_instance_named = variable("CUDA_VISIBLE_DEVICES").find("MIG-") != std::string::npos;
+  return !facts.gpus->devices.empty();
 }
 
 void look_at_back_end(MachineFacts& facts) {
-  if (!facts.gpus || facts.gpus->devices.empty()) return;
   facts.was_back_end_tried = true;
   const CudaSupport support = look_for_cuda();
   facts.back_end_problem = support.problem;
@@ -191,9 +209,10 @@ MachineFacts look_at_machine() {
                      .shared_memory_bytes = shared_memory_bytes(),
                      .locked_memory_bytes = locked_memory_bytes(),
                      .hdf5_plugin = find_hdf5_plugin()};
-  look_for_gpus(facts);
+  if (look_for_gpus(facts)) look_at_back_end(facts);
+  // After the back end, whose own folders (DT_RPATH) the loader looks through for what it needs: by their names, what
+  // it has loaded is found then.
   look_for_libraries(facts);
-  look_at_back_end(facts);
   return facts;
 }
 

@@ -49,13 +49,14 @@ struct MachineFacts {
   std::string why_no_gpus{};
   std::vector<int> cuda_order{};  // cuda:n is gpus->devices[cuda_order[n]]
   bool is_cuda_order_known = true;
+  bool is_instance_named = false;  // a part of a device (MIG), in CUDA_VISIBLE_DEVICES
 
   LibraryFacts cuda_runtime{};
   LibraryFacts cublas{};
   LibraryFacts cudnn{};
   LibraryFacts nccl{};
 
-  bool was_back_end_tried = false;              // it is not loaded where no driver is
+  bool was_back_end_tried = false;              // not where no driver is, or one that hangs
   std::string back_end_problem{};               // why it cannot train; empty: it can
   std::vector<std::string> back_end_devices{};  // names, by CUDA's numbers
 };

@@ -197,15 +197,28 @@ void ask(SurveyAnswer& answer) {
   answer.is_there.notify_all();
 }
 
+// By the UUID of an instance, "MIG-...", or as drivers before 470 call it, "MIG-GPU-.../3/0": the UUID of the device,
+// and the numbers of the instance.
+bool names_instance_of(const GpuFacts& facts, const std::string& entry) {
+  const std::size_t slash = entry.find('/');
+  if (entry.starts_with("MIG-GPU-") && slash != std::string::npos) {
+    return facts.uuid.starts_with(entry.substr(4, slash - 4));
+  }
+  return std::any_of(facts.instances.begin(), facts.instances.end(),
+                     [&](const std::string& uuid) { return uuid.starts_with(entry); });
+}
+
 std::optional<int> index_of(const std::string& entry, const std::vector<GpuFacts>& devices) {
   int number = -1;
   const auto [end, error] = std::from_chars(entry.data(), entry.data() + entry.size(), number);
   if (error == std::errc{} && end == entry.data() + entry.size()) {
     return number >= 0 && number < static_cast<int>(devices.size()) ? std::optional(number) : std::nullopt;
   }
-  if (!entry.starts_with("GPU-")) return std::nullopt;
-  const auto found = std::find_if(devices.begin(), devices.end(),
-                                  [&](const GpuFacts& facts) { return facts.uuid.starts_with(entry); });
+  const bool is_instance = entry.starts_with("MIG-");
+  if (!is_instance && !entry.starts_with("GPU-")) return std::nullopt;
+  const auto found = std::find_if(devices.begin(), devices.end(), [&](const GpuFacts& facts) {
+    return is_instance ? names_instance_of(facts, entry) : facts.uuid.starts_with(entry);
+  });
   return found == devices.end() ? std::nullopt : std::optional(found->index);
 }
 

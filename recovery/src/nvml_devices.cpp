@@ -17,6 +17,19 @@ int count_devices(const NvmlSession& nvml) {
                                           "\"; look for NVRM in the kernel's log (dmesg)");
 }
 
+// Instances have handles of their own, which take the calls that tell devices apart. Numbers have gaps.
+std::vector<std::string> instances_of(const NvmlSession& nvml, nvml::Device device) {
+  std::vector<std::string> uuids;
+  unsigned int most = 0;
+  if (call_nvml(nvml->most_instances, device, &most) != nvml::kSuccess) return uuids;
+  for (unsigned int number = 0; number < most; ++number) {
+    nvml::Device instance = nullptr;
+    if (call_nvml(nvml->instance, device, number, &instance) != nvml::kSuccess) continue;
+    uuids.push_back(text_of(nvml->uuid, instance));
+  }
+  return uuids;
+}
+
 NvmlDevice identify(const NvmlSession& nvml, int index) {
   NvmlDevice device{.facts = {.index = index}};
   const int code = nvml->handle(static_cast<unsigned int>(index), &device.handle);
@@ -31,6 +44,7 @@ NvmlDevice identify(const NvmlSession& nvml, int index) {
   if (call_nvml(nvml->pci, device.handle, &pci) == nvml::kSuccess) {
     device.facts.pci_bus_id.assign(pci.bus_id, std::find(pci.bus_id, pci.bus_id + sizeof pci.bus_id, '\0'));
   }
+  device.facts.instances = instances_of(nvml, device.handle);
   return device;
 }
 

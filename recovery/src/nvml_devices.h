@@ -11,7 +11,7 @@ namespace holdfast::recovery {
 
 struct NvmlDevice {
   nvml::Device handle = nullptr;  // null of one that is lost
-  GpuFacts facts{};               // index, problem, name, uuid and pci_bus_id
+  GpuFacts facts{};               // index, problem, name, uuid, pci_bus_id and instances
 };
 
 // By index. Throws Error{unavailable} where the driver does not say how many there are.

@@ -43,6 +43,8 @@ void find_facts_of_devices(const SharedLibrary& library, NvmlLibrary& functions)
   find(library, "nvmlDeviceGetP2PStatus", functions.peer_status);
   find(library, "nvmlDeviceGetUtilizationRates", functions.utilization);
   find(library, "nvmlDeviceGetMigMode", functions.mig_mode);
+  find(library, "nvmlDeviceGetMaxMigDeviceCount", functions.most_instances);
+  find(library, "nvmlDeviceGetMigDeviceHandleByIndex", functions.instance);
 }
 
 void find_events(const SharedLibrary& library, NvmlLibrary& functions) {
@@ -58,8 +60,10 @@ SharedLibrary load_library() {
   try {
     return SharedLibrary::load(other == nullptr || *other == '\0' ? kLibraryName : other);
   } catch (const Error& error) {
-    throw Error(ErrorCode::not_found, "there is no NVIDIA driver: its management library cannot be loaded (" +
-                                          std::string(error.what()) + ")");
+    throw Error(ErrorCode::not_found,
+                "there is no NVIDIA driver, or a container was started without its management library, which cannot be "
+                "loaded (" +
+                    std::string(error.what()) + ")");
   }
 }
 

@@ -106,6 +106,8 @@ struct NvmlLibrary {
   int (*peer_status)(nvml::Device, nvml::Device, int, int*) = nullptr;
   int (*utilization)(nvml::Device, nvml::Utilization*) = nullptr;
   int (*mig_mode)(nvml::Device, unsigned int*, unsigned int*) = nullptr;
+  int (*most_instances)(nvml::Device, unsigned int*) = nullptr;
+  int (*instance)(nvml::Device, unsigned int, nvml::Device*) = nullptr;
   int (*event_set_create)(nvml::EventSet*) = nullptr;
   int (*event_set_free)(nvml::EventSet) = nullptr;
   int (*supported_events)(nvml::Device, unsigned long long*) = nullptr;

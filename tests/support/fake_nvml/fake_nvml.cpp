@@ -8,6 +8,9 @@
 //    "events": "/path",            a file of events, see below
 //    "devices": [{"name": "NVIDIA H200", "memory": {"total": 150754820096, "used": 0}, ...}]}
 //
+// "instances": ["MIG-...", "", "MIG-..."] are those of a device that is split, by number; there is none where the text
+// is empty.
+//
 // What a device does not say is "not supported". With "lost": true, or when the file exists that "lost_when" names,
 // every answer of it is "GPU is lost". The file of events gets one line for each, {"device": 1, "xid": 79} or
 // {"device": 1, "type": 2}, and is read while somebody waits for events; lines that were there when the set was made
@@ -38,6 +41,7 @@ constexpr int kSuccess = 0;
 constexpr int kUninitialized = 1;
 constexpr int kInvalidArgument = 2;
 constexpr int kNotSupported = 3;
+constexpr int kNotFound = 6;
 constexpr int kTimeout = 10;
 constexpr int kGpuIsLost = 15;
 constexpr int kUnknown = 999;
@@ -98,7 +102,9 @@ json facts_of_the_file(const char* path) {
   return read.is_object() ? read : json{{"init", kUnknown}};
 }
 
-// Handles count from 1, so that none is null.
+// Handles of devices count from 1, so that none is null; those of a device's instances have it times this before them.
+constexpr std::intptr_t kInstances = 1000;
+
 Handle handle_of(int index) {
   return reinterpret_cast<Handle>(static_cast<std::intptr_t>(index) + 1);
 }
@@ -245,7 +251,11 @@ FAKE_NVML int nvmlDeviceGetName(Handle device, char* text, unsigned int size) {
 }
 
 FAKE_NVML int nvmlDeviceGetUUID(Handle device, char* text, unsigned int size) {
-  return answer_text(device, "uuid", text, size);
+  const auto number = reinterpret_cast<std::intptr_t>(device);
+  if (number < kInstances) return answer_text(device, "uuid", text, size);
+  return answer(reinterpret_cast<Handle>(number / kInstances), "instances", [&](const json& instances) {
+    copy(instances.at(static_cast<std::size_t>(number % kInstances)).get<std::string>(), text, size);
+  });
 }
 
 FAKE_NVML int nvmlDeviceGetMemoryInfo(Handle device, Memory* memory) {
@@ -348,6 +358,23 @@ FAKE_NVML int nvmlDeviceGetUtilizationRates(Handle device, Utilization* utilizat
 FAKE_NVML int nvmlDeviceGetMigMode(Handle device, unsigned int* current, unsigned int* pending) {
   *pending = 0;
   return answer_number(device, "mig_mode", current);
+}
+
+FAKE_NVML int nvmlDeviceGetMaxMigDeviceCount(Handle device, unsigned int* count) {
+  *count = 0;
+  const int code =
+      answer(device, "instances", [count](const json& uuids) { *count = static_cast<unsigned int>(uuids.size()); });
+  return code == kNotSupported ? kSuccess : code;
+}
+
+FAKE_NVML int nvmlDeviceGetMigDeviceHandleByIndex(Handle device, unsigned int number, Handle* instance) {
+  bool is_there = false;
+  const int code =
+      answer(device, "instances", [&](const json& uuids) { is_there = number < uuids.size() && uuids[number] != ""; });
+  if (code != kSuccess) return code;
+  if (!is_there) return kNotFound;
+  *instance = reinterpret_cast<Handle>(reinterpret_cast<std::intptr_t>(device) * kInstances + number);
+  return kSuccess;
 }
 
 FAKE_NVML int nvmlEventSetCreate(EventSet** set) {

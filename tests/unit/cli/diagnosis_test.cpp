@@ -47,6 +47,17 @@ MachineFacts a_machine() {
   facts.cudnn = a_library("cuDNN", {9, 19, 0});
   facts.nccl = a_library("NCCL", {2, 28, 9});
   facts.was_back_end_tried = true;
+  facts.back_end_devices = {"NVIDIA H200", "NVIDIA H200"};
+  return facts;
+}
+
+// A container with the driver's CUDA, and without its management library.
+MachineFacts a_machine_without_nvml() {
+  MachineFacts facts = a_machine();
+  facts.gpus.reset();
+  facts.has_driver = false;
+  facts.cuda_order.clear();
+  facts.why_no_gpus = "libnvidia-ml.so.1: no such file";
   return facts;
 }
 
@@ -101,6 +112,44 @@ TEST(Diagnosis, RefusesADriverThatDoesNotAnswer) {
   EXPECT_THAT(the_only_finding(diagnosis), HasSubstr("error: the NVIDIA driver does not answer"));
 }
 
+TEST(Diagnosis, TrainsOnWhatCudaShowsWithoutNvml) {
+  MachineFacts facts = a_machine_without_nvml();
+  facts.nvidia_cards = 2;
+
+  const Diagnosis diagnosis = diagnose(facts);
+
+  EXPECT_TRUE(diagnosis.can_train);
+  EXPECT_EQ(diagnosis.plan, "trains on cuda:0, cuda:1 with NCCL 2.28.9");
+  EXPECT_THAT(the_only_finding(diagnosis), HasSubstr("warning: CUDA has devices whose health nobody watches"));
+  EXPECT_THAT(the_only_finding(diagnosis), HasSubstr("libnvidia-ml.so.1: no such file"));
+  EXPECT_THAT(the_only_finding(diagnosis), HasSubstr("NVIDIA_DRIVER_CAPABILITIES=compute,utility"));
+}
+
+TEST(Diagnosis, TrainsOnWhatCudaShowsWhereNvmlDoesNotAnswer) {
+  MachineFacts facts = a_machine_without_nvml();
+  facts.has_driver = true;
+  facts.back_end_devices.pop_back();
+
+  const Diagnosis diagnosis = diagnose(facts);
+
+  EXPECT_TRUE(diagnosis.can_train);
+  EXPECT_EQ(diagnosis.plan, "trains on cuda:0");
+}
+
+TEST(Diagnosis, SaysWhatKeepsTheBackEndFromTheCardsOfAMachineWithoutNvml) {
+  MachineFacts facts = a_machine_without_nvml();
+  facts.nvidia_cards = 2;
+  facts.back_end_problem = "the back end does not load";
+  facts.back_end_devices.clear();
+
+  const Diagnosis diagnosis = diagnose(facts);
+
+  EXPECT_FALSE(diagnosis.can_train);
+  ASSERT_EQ(diagnosis.findings.size(), 2U);
+  EXPECT_THAT(diagnosis.findings[0].what, HasSubstr("2 NVIDIA cards of this machine cannot be used"));
+  EXPECT_EQ(diagnosis.findings[1].what, "the back end does not load");
+}
+
 TEST(Diagnosis, TrainsOnCpusWhereTheDriverHasNoDevice) {
   MachineFacts facts = a_machine();
   facts.gpus->devices.clear();
@@ -130,6 +179,7 @@ TEST(Diagnosis, RefusesLibrariesThatAreMissingOrTooOld) {
   facts.cublas = {.name = "cuBLASLt", .problem = "libcublasLt.so.13: no such file"};
   facts.cudnn.version = Version{8, 9, 7};
   facts.back_end_problem = "the back end does not load";
+  facts.back_end_devices.clear();
 
   const Diagnosis diagnosis = diagnose(facts);
 
@@ -137,9 +187,22 @@ TEST(Diagnosis, RefusesLibrariesThatAreMissingOrTooOld) {
   std::vector<std::string> said;
   for (const Finding& finding : diagnosis.findings) said.push_back(finding.what);
   EXPECT_THAT(said,
-              ElementsAre("cuDNN 8.9.7 (/lib/cuDNN) is too old; 9.0.0 is needed",
+              ElementsAre("cuDNN 8.9.7 (/lib/cuDNN) is too old; 9.8.0 is needed",
                           "cuBLASLt was not found: libcublasLt.so.13: no such file", "the back end does not load"));
   EXPECT_THAT(diagnosis.findings.front().remedy, HasSubstr("HOLDFAST_LIBRARY_PATH"));
+}
+
+TEST(Diagnosis, RefusesNoMachineWhoseBackEndLoads) {
+  MachineFacts facts = a_machine();
+  facts.cublas = {.name = "cuBLASLt", .problem = "libcublasLt.so.13: no such file"};
+  const Diagnosis unknown = diagnose(facts);
+  facts = a_machine();
+  facts.cudnn.version = Version{9, 7, 1};
+  const Diagnosis old = diagnose(facts);
+
+  EXPECT_TRUE(unknown.can_train && old.can_train);
+  EXPECT_THAT(the_only_finding(unknown), HasSubstr("note: the version of cuBLASLt is not known"));
+  EXPECT_THAT(the_only_finding(old), HasSubstr("warning: cuDNN 9.7.1 (/lib/cuDNN) is too old; 9.8.0 is needed"));
 }
 
 TEST(Diagnosis, TrainsOnOneDeviceWithoutNccl) {
@@ -161,6 +224,7 @@ TEST(Diagnosis, AsksForNoNcclWhereThereIsOneDevice) {
   facts.gpus->devices.pop_back();
   facts.gpus->peers.clear();
   facts.cuda_order = {0};
+  facts.back_end_devices.pop_back();
   facts.nccl = {.name = "NCCL", .problem = "libnccl.so.2: no such file"};
   facts.shared_memory_bytes.reset();
 
@@ -242,6 +306,7 @@ TEST(Diagnosis, GoesOnWithoutADeviceThatIsLostOrTooOldForIt) {
   MachineFacts facts = a_machine();
   facts.gpus->devices[0].problem = "GPU is lost";
   facts.cuda_order = {1};
+  facts.back_end_devices.pop_back();
   const Diagnosis lost = diagnose(facts);
   facts = a_machine();
   facts.gpus->devices[0].major = 7;
@@ -257,11 +322,49 @@ TEST(Diagnosis, GoesOnWithoutADeviceThatIsLostOrTooOldForIt) {
 TEST(Diagnosis, RefusesWhereNoDeviceIsLeft) {
   MachineFacts facts = a_machine();
   facts.cuda_order.clear();
+  facts.back_end_devices.clear();
 
   const Diagnosis diagnosis = diagnose(facts);
 
   EXPECT_FALSE(diagnosis.can_train);
   EXPECT_THAT(the_only_finding(diagnosis), HasSubstr("CUDA_VISIBLE_DEVICES"));
+}
+
+TEST(Diagnosis, TrainsOnTheInstanceThatIsNamed) {
+  MachineFacts facts = a_machine();
+  facts.gpus->devices[0].is_split = true;
+  facts.gpus->devices[1].is_split = true;
+  facts.cuda_order = {1};
+  facts.is_instance_named = true;
+  facts.back_end_devices = {"NVIDIA H200 MIG 1g.18gb"};
+
+  const Diagnosis diagnosis = diagnose(facts);
+
+  EXPECT_TRUE(diagnosis.can_train);
+  EXPECT_EQ(diagnosis.plan, "trains on cuda:0");
+  EXPECT_THAT(the_only_finding(diagnosis), HasSubstr("note: cuda:0 is an instance (MIG), and has a part of GPU 1"));
+}
+
+TEST(Diagnosis, TrainsOnWhatCudaShowsBesideTheDriversDevices) {
+  MachineFacts facts = a_machine();
+  facts.cuda_order.clear();
+  facts.back_end_devices.pop_back();
+
+  const Diagnosis diagnosis = diagnose(facts);
+
+  EXPECT_TRUE(diagnosis.can_train);
+  EXPECT_EQ(diagnosis.plan, "trains on cuda:0");
+  EXPECT_THAT(the_only_finding(diagnosis), HasSubstr("warning: cuda:0 (NVIDIA H200) is none that the driver tells of"));
+}
+
+TEST(Diagnosis, TrainsOnNoMoreThanCudaShows) {
+  MachineFacts facts = a_machine();
+  facts.back_end_devices.pop_back();
+
+  const Diagnosis diagnosis = diagnose(facts);
+
+  EXPECT_EQ(diagnosis.plan, "trains on cuda:0");
+  EXPECT_THAT(the_only_finding(diagnosis), HasSubstr("warning: CUDA shows 1 of the 2 devices to be expected"));
 }
 
 TEST(Diagnosis, WarnsOfDevicesThatAreSplitAndOfNumbersThatMayBeOthers) {

@@ -1,9 +1,13 @@
 #include "machine_facts.h"
 
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "support/fake_gpus.h"
+#include "support/temporary_folder.h"
 
 namespace holdfast::cli {
 namespace {
@@ -47,8 +51,36 @@ TEST(MachineFacts, SayWhyThereAreNoGpus) {
 
   EXPECT_FALSE(facts.gpus);
   EXPECT_FALSE(facts.has_driver);
-  EXPECT_FALSE(facts.was_back_end_tried);
+  EXPECT_EQ(facts.was_back_end_tried, ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL) != nullptr);
   EXPECT_THAT(facts.why_no_gpus, HasSubstr("/nowhere/libnvidia-ml.so.1"));
+}
+
+TEST(MachineFacts, AskCudaItselfWhereTheDriverCameWithoutItsManagementLibrary) {
+  const TemporaryFolder folder;
+  // Any library will do.
+  std::filesystem::create_symlink(HOLDFAST_BINARY_DIR "/libfake_nvml.so", folder / "libcuda.so.1");
+  const Variable libraries("HOLDFAST_LIBRARY_PATH", folder.path());
+  const Variable nvml("HOLDFAST_NVML", "/nowhere/libnvidia-ml.so.1");
+  const Variable back_end("HOLDFAST_CUDA_LIBRARY", "/nowhere/libholdfast_cuda.so");
+
+  const MachineFacts facts = look_at_machine();
+
+  EXPECT_FALSE(facts.gpus);
+  EXPECT_TRUE(facts.was_back_end_tried);
+  EXPECT_THAT(facts.back_end_problem, HasSubstr("/nowhere/libholdfast_cuda.so"));
+}
+
+TEST(MachineFacts, KnowThatAnInstanceIsNamed) {
+  nlohmann::json split = gpus(1);
+  split["devices"][0].update({{"mig_mode", 1}, {"instances", {"MIG-0a"}}});
+  const FakeGpus fake(split);
+  const Variable visible("CUDA_VISIBLE_DEVICES", "MIG-0a");
+  const Variable back_end("HOLDFAST_CUDA_LIBRARY", "/nowhere/libholdfast_cuda.so");
+
+  const MachineFacts facts = look_at_machine();
+
+  EXPECT_TRUE(facts.is_instance_named);
+  EXPECT_THAT(facts.cuda_order, ElementsAre(0));
 }
 
 TEST(MachineFacts, TellADriverThatDoesNotWorkFromNone) {

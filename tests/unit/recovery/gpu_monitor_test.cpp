@@ -216,6 +216,29 @@ TEST(GpuMonitor, CountsCudaDevicesAsCudaDoes) {
   EXPECT_THAT(cuda_order(devices, nullptr), ElementsAre(0, 2));
 }
 
+TEST(GpuMonitor, KnowsTheDeviceOfAnInstance) {
+  nlohmann::json facts = gpus(3);
+  facts["devices"][1].update({{"mig_mode", 1}, {"instances", {"MIG-1a", "", "MIG-1c"}}});
+  facts["devices"][2].update({{"mig_mode", 1}, {"instances", {"MIG-2a"}}});
+  const FakeGpus fake(facts);
+
+  const std::vector<GpuFacts> devices = survey().devices;
+
+  EXPECT_THAT(devices.at(0).instances, IsEmpty());
+  EXPECT_THAT(devices.at(1).instances, ElementsAre("MIG-1a", "MIG-1c"));
+  EXPECT_THAT(cuda_order(devices, "MIG-1c"), ElementsAre(1));
+  EXPECT_THAT(cuda_order(devices, "MIG-2"), ElementsAre(2));
+  EXPECT_THAT(cuda_order(devices, "MIG-1b"), IsEmpty());
+}
+
+TEST(GpuMonitor, KnowsTheDeviceOfAnInstanceByTheNameThatOldDriversGaveIt) {
+  const std::vector<GpuFacts> devices = three_devices();
+
+  EXPECT_THAT(cuda_order(devices, "MIG-GPU-bb/3/0"), ElementsAre(2));
+  EXPECT_THAT(cuda_order(devices, "MIG-GPU-bb"), IsEmpty());
+  EXPECT_THAT(cuda_order(devices, "MIG-GPU-cc/3/0"), IsEmpty());
+}
+
 TEST(GpuMonitor, KnowsWhenCudaMayCountOtherwise) {
   std::vector<GpuFacts> devices = three_devices();
   EXPECT_TRUE(is_cuda_order_known(devices, nullptr));

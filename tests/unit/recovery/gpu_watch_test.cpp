@@ -86,6 +86,20 @@ TEST_F(GpuWatchTest, CountsAsCudaDoes) {
   EXPECT_THAT(said_, ElementsAre("xid 43 of 0"));
 }
 
+TEST_F(GpuWatchTest, WatchesTheDeviceOfTheInstanceThatCudaShows) {
+  const Variable visible("CUDA_VISIBLE_DEVICES", "MIG-1a");
+  nlohmann::json facts = gpus(2);
+  facts["devices"][1].update({{"mig_mode", 1}, {"instances", {"MIG-1a"}}});
+  const FakeGpus fake(facts);
+  const GpuWatch watch(io_, {0}, handlers());
+  ASSERT_TRUE(comes_true([this] { return begins_ == 1; }));
+
+  fake.happen({{"device", 1}, {"xid", 79}});
+
+  ASSERT_TRUE(hears(1));
+  EXPECT_THAT(said_, ElementsAre("xid 79 of 0"));
+}
+
 TEST_F(GpuWatchTest, GoesOnWithTheOthersWhenADeviceIsLost) {
   const FakeGpus fake(gpus(2));
   const GpuWatch watch(io_, {0, 1}, handlers());

@@ -27,7 +27,8 @@ struct GpuFacts {
   std::optional<double> power_watts{};
   std::optional<double> power_limit_watts{};
   std::optional<int> utilization_percent{};
-  std::optional<bool> is_split{};  // into instances (MIG)
+  std::optional<bool> is_split{};        // into instances (MIG)
+  std::vector<std::string> instances{};  // "MIG-...": UUIDs of those that this process may see
 
   // Why its clocks are lower than they could be, but for having nothing to do.
   std::optional<std::vector<std::string>> slowdowns{};
@@ -61,17 +62,18 @@ struct GpuSurvey {
   std::vector<PeerAccess> peers{};    // each pair once
 };
 
-// Throws Error{not_found} where there is no NVIDIA driver, Error{unavailable} where there is one that does not work,
-// Error{deadline_exceeded} when it has not answered by then; the thread that asked stays behind in the driver in that
-// case.
+// Throws Error{not_found} where there is no NVIDIA driver, or a container has it without this library,
+// Error{unavailable} where there is one that does not work, Error{deadline_exceeded} when it has not answered by then;
+// the thread that asked stays behind in the driver in that case.
 //
 // HOLDFAST_NVML in the environment names another library than libnvidia-ml.so.1.
 GpuSurvey survey_gpus(Deadline deadline);
 
 // What CUDA's numbers stand for: element n is the index of cuda:n. `visible` is the value of CUDA_VISIBLE_DEVICES, null
-// where it is not set: numbers or the beginnings of UUIDs, and all behind one that is unknown are hidden. CUDA numbers
-// devices by their place on the PCI bus, as the driver does, where they are all alike or CUDA_DEVICE_ORDER is
-// PCI_BUS_ID.
+// where it is not set: numbers or the beginnings of UUIDs, and all behind one that is unknown are hidden. An instance
+// (MIG) stands for the device that it is a part of. CUDA numbers devices by their place on the PCI bus, as the driver
+// does, where they are all alike or CUDA_DEVICE_ORDER is PCI_BUS_ID. Not known here: drivers show a process one
+// instance at most, and no whole device beside it.
 std::vector<int> cuda_order(const std::vector<GpuFacts>& devices, const char* visible);
 // False where devices of different kinds are numbered by their speed, so that cuda_order() may be wrong.
 bool is_cuda_order_known(const std::vector<GpuFacts>& devices, const char* device_order);

@@ -1,5 +1,6 @@
 """A program that makes steps when it is told to: its FIFOs, its turns, its end."""
 
+import contextlib
 import json
 import os
 import select
@@ -15,11 +16,13 @@ class Failed(Exception):
 class Contender:
     """`command` with `--turns PREFIX`, run for as long as the context lasts, in a folder that goes with it."""
 
-    def __init__(self, folder, log, command, patience):
+    # Each of: the end by itself, when it is told to, and when it is killed.
+    END_SECONDS = 5
+
+    def __init__(self, folder, log, command):
         self.folder = folder
         self.log_path = log
         self.command = [str(word) for word in command] + ["--turns", str(folder / "turns")]
-        self.patience = patience  # seconds
         self.turns = 0
 
     def __enter__(self):
@@ -28,6 +31,7 @@ class Contender:
         # Open for both at this end: then opening waits for nobody, and the other end sees when this one is gone.
         self.ask, self.told = (self.make_fifo(name) for name in ("turns.ask", "turns.told"))
         self.rest = b""
+        self.log_path.parent.mkdir(parents=True, exist_ok=True)
         self.log = open(self.log_path, "wb")
         try:
             self.process = subprocess.Popen(
@@ -43,25 +47,29 @@ class Contender:
         os.mkfifo(path)
         return os.open(path, os.O_RDWR | os.O_CLOEXEC)
 
-    def turn(self, warm, steps, way=""):
-        """What is told of so many steps, of which the warm ones before do not count."""
+    def turn(self, warm, steps, patience, way=""):
+        """What is told, within `patience` seconds, of so many steps after the warm ones, which do not count."""
         self.turns += 1
         os.write(self.ask, f"{self.turns} {warm} {steps} {way}\n".encode())
-        until = time.monotonic() + self.patience
+        until = time.monotonic() + patience
         while True:
-            told = json.loads(self.next_line(until, warm + steps))
+            line = self.next_line(until)
+            if line is None:
+                raise Failed(f"{self.command[0]} took more than {patience:.0f} s for {warm + steps} steps")
+            told = json.loads(line)
             # One that came too late answers an earlier turn.
             if told.pop("turn") == self.turns:
                 return told
 
-    def next_line(self, until, steps):
+    def next_line(self, until):
+        """What it tells next; None where it does not by then."""
         while b"\n" not in self.rest:
             if select.select([self.told], [], [], 0.2)[0]:
                 self.rest += os.read(self.told, 1 << 16)
             elif self.process.poll() is not None:
                 raise Failed(f"{self.command[0]} ended with code {self.process.returncode}: {self.last_words()}")
             elif time.monotonic() > until:
-                raise Failed(f"{self.command[0]} took more than {self.patience:.0f} s for {steps} steps")
+                return None
         line, _, self.rest = self.rest.partition(b"\n")
         return line
 
@@ -69,17 +77,35 @@ class Contender:
         lines = self.log_path.read_text(errors="replace").strip().splitlines()
         return lines[-1] if lines else "it printed nothing"
 
+    def stop_asking(self):
+        """Has it end by itself: nothing else ends the wait for a next turn."""
+        if self.ask is not None:
+            os.close(self.ask)
+            self.ask = None
+
     def close(self):
-        for descriptor in (self.ask, self.told):
-            os.close(descriptor)
+        self.stop_asking()
+        os.close(self.told)
         self.log.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def __exit__(self, *failure):
-        self.process.terminate()
-        try:
-            self.process.wait(15)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+        self.stop_asking()
+        for end in (self.process.terminate, self.process.kill):
+            try:
+                self.process.wait(self.END_SECONDS)
+                break
+            except subprocess.TimeoutExpired:
+                end()
+        self.process.wait()
         self.close()
+
+
+@contextlib.contextmanager
+def all_of(contenders):
+    """Runs contenders by name. All are told to end before the first is waited for."""
+    with contextlib.ExitStack() as stack:
+        for contender in contenders.values():
+            stack.enter_context(contender)
+        stack.callback(lambda: [contender.stop_asking() for contender in contenders.values()])
+        yield contenders

@@ -1,5 +1,5 @@
-"""What was measured, as lines of text, each beside what is aimed at. Times are medians over rounds; ratios are medians of
-the rounds' ratios, since what disturbs a machine comes and goes."""
+"""What was measured, as lines of text, each beside what is aimed at. Times are medians over rounds; ratios are medians
+of the rounds' ratios, since what disturbs a machine comes and goes. What was cut off is told as far as it got."""
 
 import statistics
 
@@ -80,7 +80,8 @@ def of_training(measured, data, ways, limits):
     seconds = measured["step_seconds"]
     name = f"holdfast/{data}"
     if name not in seconds:
-        yield f"{title}: not measured: {measured['failures'].get(name, 'no turn')}"
+        yield f"{title}: not measured: {measured['failures'].get(name, 'no round was finished')}"
+        yield from of_first_round(title, measured, data, ways)
         return
     ours = seconds[name]
     text = f"{title}: Holdfast {statistics.median(ours) * 1e3:.3f} ms a step"
@@ -95,6 +96,16 @@ def of_training(measured, data, ways, limits):
             f"{ratio(theirs, ours):.2f} times as many steps; {judged(ratio(theirs, ours), aim)}"
         )
     yield from shares(title, measured, data, statistics.median(ours), limits)
+
+
+def of_first_round(title, measured, data, ways):
+    """Of the short one that does not count, for where there is no other."""
+    seconds = measured.get("first_round_step_seconds", {})
+    best = best_way(seconds, data, ways)
+    there = [("Holdfast", f"holdfast/{data}"), (f"PyTorch at best ({best})", f"{best}/{data}")]
+    parts = [f"{who} {seconds[name][0] * 1e3:.3f} ms a step" for who, name in there if name in seconds]
+    if parts:
+        yield f"{title}: in the short round before: {', '.join(parts)}"
 
 
 def shares(title, measured, data, step_seconds, limits):
@@ -115,6 +126,9 @@ def shares(title, measured, data, step_seconds, limits):
 
 def of_passes(measured):
     ours, raw = measured["holdfast"], measured["runtime"]
+    if not ours:
+        yield "passes over the state: not measured: no round was finished"
+        return
     adam = [one["adam_gb_s"] for one in ours]
     copies = [one["copy_gb_s"] for one in raw] or [one["copy_gb_s"] for one in ours]
     whose = "of the runtime's copies" if raw else "of Holdfast's own copies"
@@ -150,6 +164,9 @@ def stalls(turn, every):
 
 
 def of_snapshot(measured):
+    if not measured["turns"] or not measured["passes"]:
+        yield "the stall of a snapshot: not measured: no round was finished"
+        return
     waits = [stall for turn in measured["turns"] for stall in stalls(turn, measured["every"])]
     copy = statistics.median(one["state_copy_seconds"] for one in measured["passes"])
     stall = statistics.median(waits)

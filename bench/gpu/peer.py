@@ -3,15 +3,16 @@
     peer.py --model mlp|lenet5 --turns PREFIX [--device cuda] [--precision tf32] [--batch 2048] [--divisor 1]
 
 Each line "NUMBER WARM STEPS WAY" in the FIFO PREFIX.ask has that way make so many steps; one line of JSON in
-PREFIX.told answers: {"turn", "steps", "seconds", "loss"} of the steps that count, or {"turn", "error"}. A way is MAKE/DATA: eager, compiled, graph
-or compiled-graph, with data on the "device" or in the "host"'s pinned memory, or "adam", its update alone. All have
-fused Adam. It ends when nobody asks any more.
+PREFIX.told answers: {"turn", "steps", "seconds", "loss"} of the steps that count, or {"turn", "error"}; the whole of an
+error goes to standard error. A way is MAKE/DATA: eager, compiled, graph or compiled-graph, with data on the "device" or
+in the "host"'s pinned memory, or "adam", its update alone. All have fused Adam. It ends when nobody asks any more.
 """
 
 import argparse
 import contextlib
 import json
 import time
+import traceback
 
 import torch
 from torch import nn
@@ -138,7 +139,8 @@ class Training:
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
             loss = self.compute(*inputs)
-        return graph, loss
+        # Without what it was computed from: that belongs to the graph.
+        return graph, loss.detach()
 
     def compute_at(self, place):
         if not self.graphs:
@@ -222,6 +224,27 @@ def answer(case, ways, warm, steps, way):
     return {"steps": int(steps), "seconds": seconds, "loss": contender.final_loss()}
 
 
+def answer_or_error(case, ways, failures, warm, steps, way):
+    """A way that this PyTorch does not have is no reason to leave the others out. How a way is made is tried once: with
+    other data it would take as long, and fail alike."""
+    make = way.partition("/")[0]
+    if make not in failures:
+        try:
+            return answer(case, ways, warm, steps, way)
+        except Exception as failure:
+            traceback.print_exc()
+            failures[make] = sentence_of(failure)
+            # What it holds of the device's memory others may need.
+            ways.pop(make, None)
+    return {"error": failures[make]}
+
+
+def sentence_of(failure):
+    """The first line says what was done, and the last, of compilers, what was wrong with it."""
+    lines = [line.strip() for line in f"{type(failure).__name__}: {failure}".splitlines() if line.strip()]
+    return lines[0] if len(lines) == 1 else f"{lines[0]} ... {lines[-1]}"
+
+
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", choices=("mlp", "lenet5"), required=True)
@@ -239,14 +262,11 @@ def main():
     torch.backends.cudnn.allow_tf32 = arguments.precision == "tf32"
     torch.backends.cudnn.benchmark = True
     case = Case(arguments)
-    ways = {}
+    ways, failures = {}, {}
     with open(arguments.turns + ".ask") as ask, open(arguments.turns + ".told", "w") as told:
         for line in ask:
             number, *turn = line.split()
-            try:
-                told_of = answer(case, ways, *turn)
-            except Exception as failure:  # a way that this PyTorch does not have is no reason to leave the others out
-                told_of = {"error": f"{type(failure).__name__}: {failure}".splitlines()[0]}
+            told_of = answer_or_error(case, ways, failures, *turn)
             print(json.dumps({"turn": int(number), **told_of}), file=told, flush=True)
 
 

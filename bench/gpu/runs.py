@@ -1,15 +1,19 @@
 """Holdfast beside PyTorch on one GPU, in turns within one run, and each figure beside what is aimed at.
 
-    runs.py limits|passes|snapshot|mlp-tf32|mlp-bf16|lenet5 --bin DIR --out DIR [--python PYTHON] [--rounds 5] [--trial]
+    runs.py limits|passes|snapshot|mlp-tf32|mlp-bf16|lenet5 --bin DIR --out DIR [--python PYTHON] [--rounds 5]
+            [--seconds 600] [--limits FILE] [--trial]
 
-limits first: the others state their shares of what it measured, DIR/limits.json. Each writes DIR/CASE.json and prints
-lines that begin with "figure: ". --trial takes little models, to see that all of it works. No GPU is needed for that
-with --peer-device cpu and --device cpu, or with another computer than a GPU behind HOLDFAST_CUDA_LIBRARY.
+limits first: the others state their shares of what it measured and left in FILE (DIR/limits.json). Each adds its
+numbers to DIR/figures.json, prints lines that begin with "figure: ", and leaves what contenders print in the work
+folder's logs/. It makes fewer rounds, but two, where more do not fit into --seconds; what is cut off is kept and told
+as far as it got. --trial takes little models, to see that all of it works. No GPU is needed for that with --peer-device
+cpu and --device cpu, or with another computer than a GPU behind HOLDFAST_CUDA_LIBRARY.
 
 Exit code: 0 measured, whatever came out; 1 something could not be measured, which is said; 77 there is no GPU.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import signal
@@ -18,18 +22,29 @@ import sys
 from pathlib import Path
 
 import figures
-from contender import Contender, Failed
+from budget import Budget
+from contender import Contender, Failed, all_of
 
 HERE = Path(__file__).resolve().parent
-WAYS = ("eager", "compiled", "graph", "compiled-graph")
+# Compilers last: what they take so long for must not be missing where they are too slow.
+WAYS = ("eager", "graph", "compiled", "compiled-graph")
 NO_GPU = 77
 TRIAL_DIVISOR = 100
+# Fewer say little.
+LEAST_ROUNDS = 2
+# Of --seconds, for contenders that end.
+END_SECONDS = 8
+
+
+def patience(arguments, share=1):
+    """Seconds that one answer may take: of what is left of all of them, a share."""
+    return min(arguments.patience, share * arguments.budget.left())
 
 
 def run_program(arguments, name, *options):
     """What a program says on standard output, as JSON. Ends this one where there is no GPU."""
     done = subprocess.run(
-        [str(arguments.bin / name), *options], stdout=subprocess.PIPE, timeout=arguments.patience, check=False
+        [str(arguments.bin / name), *options], stdout=subprocess.PIPE, timeout=patience(arguments), check=False
     )
     if done.returncode == NO_GPU:
         sys.exit(NO_GPU)
@@ -39,13 +54,18 @@ def run_program(arguments, name, *options):
 
 
 def read_limits(arguments):
-    """What `limits` measured; nothing where it was not run."""
-    path = arguments.out / "limits.json"
-    return json.loads(path.read_text()) if path.is_file() else {}
+    """What `limits` measured, be it in an earlier start; nothing where it was not run."""
+    return json.loads(arguments.limits.read_text()) if arguments.limits.is_file() else {}
 
 
 def keep(arguments, name, measured):
-    (arguments.out / f"{name}.json").write_text(json.dumps(measured, indent=1) + "\n")
+    """All cases are in one file: not every machine gives many of them back."""
+    path = arguments.out / "figures.json"
+    kept = json.loads(path.read_text()) if path.is_file() else {}
+    # Whoever is cut off here must not take the other cases' numbers along.
+    beside = path.with_suffix(".new")
+    beside.write_text(json.dumps({**kept, name: measured}, indent=1) + "\n")
+    beside.replace(path)
 
 
 def tell(lines):
@@ -53,8 +73,21 @@ def tell(lines):
         print(f"figure: {line}", flush=True)
 
 
+@contextlib.contextmanager
+def reported(arguments, name, measured, lines):
+    """Keeps and tells what `measured` says when the body ends, however it does. Goes inside of what runs contenders:
+    they may take long to end, and this program may be killed then."""
+    try:
+        yield
+    finally:
+        result = measured()
+        keep(arguments, name, result)
+        tell(lines(result))
+
+
 def measure_limits(arguments):
     measured = run_program(arguments, "gpu_limits", *(["--small"] if arguments.trial else []))
+    arguments.limits.write_text(json.dumps(measured, indent=1) + "\n")
     keep(arguments, "limits", measured)
     tell(figures.of_limits(measured))
     return True
@@ -68,37 +101,63 @@ def floats_of_passes(arguments):
 def measure_passes(arguments):
     """Adam and copies of the state alone, beside the runtime's own copies, in turns."""
     options = floats_of_passes(arguments)
-    ours, raw, peer = [], [], []
-    with peer_of(arguments, "mlp", "f32") as torch_side:
-        for _ in range(arguments.rounds):
-            ours.append(run_program(arguments, "gpu_passes", *options))
+    measured = {"holdfast": [], "runtime": [], "pytorch_adam_seconds": []}
+    # Its update needs no samples.
+    peers = peer_of(arguments, "mlp", "f32", batch=1)
+    with all_of(peers), reported(arguments, "passes", lambda: measured, figures.of_passes):
+        # Started and warm, so that it disturbs nobody.
+        adam = adam_of(arguments, peers)
+        for _ in arguments.budget.rounds(arguments.rounds, LEAST_ROUNDS):
+            measured["holdfast"].append(run_program(arguments, "gpu_passes", *options))
             if arguments.peer_device == "cuda":
-                raw.append(run_program(arguments, "gpu_limits", "--copies-only", *options))
-            told = torch_side.turn(5, 50, "adam") if torch_side else None
-            if told and "error" not in told:
-                peer.append(told["seconds"] / told["steps"])
-    measured = {"holdfast": ours, "runtime": raw, "pytorch_adam_seconds": peer}
-    keep(arguments, "passes", measured)
-    tell(figures.of_passes(measured))
-    return bool(raw) and bool(peer)
+                measured["runtime"].append(run_program(arguments, "gpu_limits", "--copies-only", *options))
+            if adam:
+                measured["pytorch_adam_seconds"].append(adam())
+    are_all_there = bool(measured["runtime"]) and bool(measured["pytorch_adam_seconds"])
+    return are_enough(arguments, len(measured["holdfast"])) and are_all_there
+
+
+def adam_of(arguments, peers):
+    """What has PyTorch's update run, and says its seconds; None where there is none, and why is said."""
+
+    def seconds():
+        told = peers["pytorch"].turn(5, 50, patience(arguments, 0.5), "adam")
+        if "error" in told:
+            raise Failed(told["error"])
+        return told["seconds"] / told["steps"]
+
+    if not peers:
+        return None
+    try:
+        seconds()
+        return seconds
+    except Failed as failure:
+        print(f"PyTorch's Adam is left out: {failure}", flush=True)
+        return None
 
 
 def measure_snapshot(arguments):
     """What training waits for when the state is copied into the watchdog's memory."""
     # So rarely that the one before has arrived: it travels, and is digested, while training goes on.
-    every = 10 if arguments.trial else 200
+    every = 10 if arguments.trial else 300
     steps = [figures.SNAPSHOT_WARM, 3 * every]
-    model = {"model": "mlp", "precision": "f32", "data": "host", "batch": batch_of(arguments, "mlp")}
-    turns, copies = [], []
-    with holdfast(arguments, "snapshot", **model, snapshot_every=every) as ours:
+    # The quicker products: the state is the same, and many steps fit into the time.
+    model = {"model": "mlp", "precision": "tf32", "data": "host", "batch": batch_of(arguments, "mlp")}
+    measured = {"every": every, "turns": [], "passes": []}
+    ours = holdfast(arguments, "snapshot", **model, snapshot_every=every)
+    with ours, reported(arguments, "snapshot", lambda: measured, figures.of_snapshot):
         # The first one finds its memory, which is done once.
-        ours.turn(*steps)
-        for _ in range(arguments.rounds):
-            turns.append(ours.turn(*steps))
-            copies.append(run_program(arguments, "gpu_passes", *floats_of_passes(arguments)))
-    measured = {"every": every, "turns": turns, "passes": copies}
-    keep(arguments, "snapshot", measured)
-    tell(figures.of_snapshot(measured))
+        ours.turn(*steps, patience(arguments))
+        for _ in arguments.budget.rounds(arguments.rounds, LEAST_ROUNDS):
+            measured["turns"].append(ours.turn(*steps, patience(arguments)))
+            measured["passes"].append(run_program(arguments, "gpu_passes", *floats_of_passes(arguments)))
+    return are_enough(arguments, len(measured["passes"]))
+
+
+def are_enough(arguments, rounds):
+    if rounds < min(LEAST_ROUNDS, arguments.rounds):
+        print(f"{arguments.case}: there was time for {rounds} rounds; {LEAST_ROUNDS} are the least", flush=True)
+        return False
     return True
 
 
@@ -115,93 +174,102 @@ def holdfast(arguments, name, *, model, precision, data, batch, snapshot_every=0
     command = [arguments.bin / "gpu_training", "--model", model, "--precision", precision, "--data", data]
     command += ["--batch", batch, "--device", arguments.device, "--run-dir", folder / "run"]
     command += ["--divisor", TRIAL_DIVISOR if arguments.trial else 1, "--snapshot-every", snapshot_every]
-    return Contender(folder, arguments.out / f"{name}.log", command, arguments.patience)
+    return Contender(folder, arguments.work / "logs" / f"{name}.log", command)
 
 
-class Nobody:
-    """Where a peer is not there."""
-
-    def __enter__(self):
-        return None
-
-    def __exit__(self, *failure):
-        pass
-
-
-def peer_of(arguments, model, precision):
-    look = [arguments.python, "-c", "import torch; print(torch.__version__)"]
-    found = subprocess.run(look, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=120, check=False)
+def peer_of(arguments, model, precision, batch):
+    """The peer by its name; nobody where it is not there."""
+    # Not imported: that takes as long as a round.
+    look = [arguments.python, "-c", "from importlib import metadata; print(metadata.version('torch'))"]
+    found = subprocess.run(look, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=60, check=False)
     if found.returncode != 0:
         print(f"{arguments.python} has no PyTorch: nothing to compare with", flush=True)
-        return Nobody()
+        return {}
     print(f"PyTorch {found.stdout.decode().strip()}", flush=True)
     command = [arguments.python, HERE / "peer.py", "--model", model, "--precision", precision]
-    command += ["--batch", batch_of(arguments, model), "--device", arguments.peer_device]
+    command += ["--batch", batch, "--device", arguments.peer_device]
     command += ["--divisor", TRIAL_DIVISOR if arguments.trial else 1]
     folder = arguments.work / f"peer-{os.getpid()}"
-    return Contender(folder, arguments.out / f"peer-{arguments.case}.log", command, arguments.patience)
+    return {"pytorch": Contender(folder, arguments.work / "logs" / f"peer-{arguments.case}.log", command)}
 
 
 class Comparison:
     """Contenders by name that make steps in turns; who fails is left out from then on, and why is kept."""
 
-    def __init__(self, turn_seconds):
+    def __init__(self, turn_seconds, patience):
         self.turn_seconds = turn_seconds
+        self.patience = patience  # says how long an answer may take, of what is left a share
         self.step_seconds = {}  # by contender: of each round
         self.losses = {}
         self.failures = {}
 
     def turn(self, name, ask):
-        """`ask(warm, steps)` has a turn of its own: first a short one, which tells how many steps a long one has."""
+        """`ask(warm, steps, patience)` has a turn of its own: first a short one, which tells how many steps a long one
+        has. Who was measured before and is broken off by the end of the time has not failed."""
+        before = self.step_seconds.get(name)
         if name in self.failures:
             return
-        before = self.step_seconds.get(name)
+        if self.patience() == 0:
+            if not before:
+                self.failures[name] = "no time was left"
+            return
         warm, steps = (2, 5) if before is None else (5, max(5, min(5000, int(self.turn_seconds / before[-1]))))
         try:
-            told = ask(warm, steps)
+            # Who takes long to be made, as compilers do, leaves time for rounds of the others.
+            told = ask(warm, steps, self.patience(0.5 if before is None else 1))
         except Failed as failure:
             told = {"error": str(failure)}
-        if "error" in told:
+        if "error" not in told:
+            self.step_seconds.setdefault(name, []).append(told["seconds"] / told["steps"])
+            self.losses.setdefault(name, []).append(told["loss"])
+            print(f"{name}: {told['seconds'] / told['steps'] * 1e3:.3f} ms a step, loss {told['loss']:.4f}", flush=True)
+        elif not before or self.patience() > 0:
             self.failures[name] = told["error"]
             self.step_seconds.pop(name, None)
             print(f"{name} is left out: {told['error']}", flush=True)
-            return
-        print(f"{name}: {told['seconds'] / told['steps'] * 1e3:.3f} ms a step, loss {told['loss']:.4f}", flush=True)
-        self.step_seconds.setdefault(name, []).append(told["seconds"] / told["steps"])
-        self.losses.setdefault(name, []).append(told["loss"])
 
-    def without_first_round(self):
-        return {name: seconds[1:] for name, seconds in self.step_seconds.items() if len(seconds) > 1}
+    def measured(self):
+        counted = {name: seconds[1:] for name, seconds in self.step_seconds.items() if len(seconds) > 1}
+        first = {name: seconds[:1] for name, seconds in self.step_seconds.items()}
+        return {
+            "step_seconds": counted,
+            "first_round_step_seconds": first,
+            "losses": self.losses,
+            "failures": self.failures,
+        }
 
 
 def compare_training(arguments, case, model, precision, places):
-    comparison = Comparison(0.05 if arguments.trial else arguments.turn_seconds)
+    comparison = Comparison(
+        0.05 if arguments.trial else arguments.turn_seconds, lambda share=1: patience(arguments, share)
+    )
     options = {"model": model, "precision": precision, "batch": batch_of(arguments, model)}
-    running = {}
-    try:
-        peer = peer_of(arguments, model, precision)
-        if not isinstance(peer, Nobody):
-            running["pytorch"] = peer.__enter__()
+    limits = read_limits(arguments)
+    contenders = peer_of(arguments, **options)
+    contenders |= {data: holdfast(arguments, f"{case}-{data}", data=data, **options) for data in places}
+
+    def measured():
+        divisor = TRIAL_DIVISOR if arguments.trial else 1
+        return {**options, "divisor": divisor, "limits": limits, **comparison.measured()}
+
+    def lines(result):
+        return (line for data in places for line in figures.of_training(result, data, arguments.ways, limits))
+
+    def make_round():
         for data in places:
-            running[data] = holdfast(arguments, f"{case}-{data}", data=data, **options).__enter__()
-        # The first round says how long a step takes.
-        for _ in range(arguments.rounds + 1):
-            for data in places:
-                comparison.turn(f"holdfast/{data}", running[data].turn)
-                for way in arguments.ways if "pytorch" in running else ():
-                    ask = lambda warm, steps, name=f"{way}/{data}": running["pytorch"].turn(warm, steps, name)  # noqa: E731
-                    comparison.turn(f"{way}/{data}", ask)
-    finally:
-        for contender in running.values():
-            contender.__exit__(None, None, None)
-    seconds = comparison.without_first_round()
-    measured = {"model": model, "precision": precision, "batch": options["batch"], "step_seconds": seconds}
-    measured |= {"losses": comparison.losses, "failures": comparison.failures}
-    measured["divisor"] = TRIAL_DIVISOR if arguments.trial else 1
-    keep(arguments, case, measured)
-    tell(line for data in places for line in figures.of_training(measured, data, arguments.ways, read_limits(arguments)))
-    is_ours_there = all(f"holdfast/{data}" in seconds for data in places)
-    return is_ours_there and all(figures.best_way(seconds, data, arguments.ways) for data in places)
+            comparison.turn(f"holdfast/{data}", contenders[data].turn)
+            for way in arguments.ways if "pytorch" in contenders else ():
+                name = f"{way}/{data}"
+                comparison.turn(name, lambda *turn, name=name: contenders["pytorch"].turn(*turn, name))
+
+    with all_of(contenders), reported(arguments, case, measured, lines):
+        # Says how long a step takes, and does not count.
+        make_round()
+        for _ in arguments.budget.rounds(arguments.rounds, LEAST_ROUNDS):
+            make_round()
+    seconds = comparison.measured()["step_seconds"]
+    rounds = min(len(seconds.get(f"holdfast/{data}", [])) for data in places)
+    return are_enough(arguments, rounds) and all(figures.best_way(seconds, data, arguments.ways) for data in places)
 
 
 CASES = {
@@ -218,15 +286,17 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("case", choices=CASES)
     parser.add_argument("--bin", type=Path, required=True, help="folder of gpu_training and its like")
-    parser.add_argument("--out", type=Path, required=True, help="for figures and logs")
-    parser.add_argument("--work", type=Path, help="for what runs need and leave (default: OUT/runs)")
+    parser.add_argument("--out", type=Path, required=True, help="for figures.json")
+    parser.add_argument("--work", type=Path, help="for what runs need and leave, logs among it (default: OUT/runs)")
+    parser.add_argument("--limits", type=Path, help="what limits measured (default: OUT/limits.json)")
     parser.add_argument("--python", default=sys.executable, help="the interpreter that has PyTorch")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda")
     parser.add_argument("--peer-device", choices=("cpu", "cuda"), help="of PyTorch and its like (default: the same)")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=600, help="for all of it (default: 600)")
     parser.add_argument("--ways", type=lambda text: text.split(","), default=WAYS, help="of PyTorch's, with commas")
     parser.add_argument("--turn-seconds", type=float, default=0.5, help="how long a turn of training takes")
-    parser.add_argument("--patience", type=float, default=100, help="seconds that one answer may take")
+    parser.add_argument("--patience", type=float, default=100, help="seconds that one answer may take at most")
     parser.add_argument("--trial", action="store_true", help="little models, short turns")
     return parser.parse_args()
 
@@ -237,6 +307,8 @@ def main():
     arguments.bin, arguments.out = arguments.bin.absolute(), arguments.out.absolute()
     arguments.peer_device = arguments.peer_device or arguments.device
     arguments.work = (arguments.work or arguments.out / "runs").absolute()
+    arguments.limits = (arguments.limits or arguments.out / "limits.json").absolute()
+    arguments.budget = Budget(arguments.seconds - END_SECONDS)
     arguments.out.mkdir(parents=True, exist_ok=True)
     try:
         return 0 if CASES[arguments.case](arguments) else 1

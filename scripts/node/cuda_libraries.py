@@ -1,4 +1,4 @@
-"""cuDNN, NCCL and cuBLASLt as pip packages bring them: headers, and libraries with a version in their name."""
+"""cuDNN, NCCL, cuBLASLt and CUPTI as pip packages bring them: headers, and libraries with a version in their name."""
 
 import json
 import re
@@ -51,6 +51,16 @@ PACKAGES = (
         ("CUBLAS_VER_MAJOR", "CUBLAS_VER_MINOR", "CUBLAS_VER_PATCH"),
         "HOLDFAST_CUBLAS_INCLUDE",
         "HOLDFAST_CUBLASLT_LIBRARY",
+    ),
+    Package(
+        "CUPTI",
+        ("cu13", "cuda_cupti"),
+        "cupti.h",
+        "libcupti.so",
+        "cupti_version.h",
+        ("CUPTI_API_VERSION",),
+        "HOLDFAST_CUPTI_INCLUDE",
+        "HOLDFAST_CUPTI_LIBRARY",
     ),
 )
 

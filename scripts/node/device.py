@@ -29,7 +29,7 @@ def driver():
             ["nvidia-smi", "--query-gpu=driver_version,name,memory.total", "--format=csv,noheader"],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=30,
             check=True,
         )
     except (OSError, subprocess.SubprocessError):

@@ -10,11 +10,13 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from node import cuda_libraries, device, manifest, prefix, steps
+from node import cuda_libraries, device, machine, manifest, prefix, steps
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 NO_GPU = 77
 NOT_BUILT = 2
+# Of the minutes: what is cut off may take 17 s to end, and the table is still to be written.
+END_SECONDS = 20
 
 
 def parser(name, text):
@@ -26,7 +28,7 @@ def parser(name, text):
     made.add_argument(
         "--python", default=sys.executable, help="the interpreter whose packages may hold cuDNN, NCCL and PyTorch"
     )
-    made.add_argument("--minutes", type=float, default=9, help="for all of it, the build too (default: 9)")
+    made.add_argument("--minutes", type=float, default=9, help="for all of it, build and end too (default: 9)")
     made.add_argument("--only", default="", metavar="REGEX", help="only what has a name like this")
     made.add_argument(
         "--build-only", action="store_true", help="build and stop; needs no GPU where --architecture is given"
@@ -42,6 +44,8 @@ class Session:
     clock: steps.Clock
     out: Path
     architecture: str
+    machine: str = ""  # in a line
+    device: str = ""  # the first GPU's name
 
     @property
     def bin(self):
@@ -53,20 +57,26 @@ class Session:
 
 
 def begin(name, arguments):
-    """Looks for GPUs; ends the program where there is none and one is needed."""
+    """Starts the clock and looks for GPUs; ends the program where there is none and one is needed."""
+    clock = steps.Clock(arguments.minutes * 60 - END_SECONDS)
     steps.end_with_what_runs()
     arguments.build = arguments.build.absolute()
     out = Path(os.environ.get("OUT") or arguments.build / "logs").absolute()
     out.mkdir(parents=True, exist_ok=True)
+    described = machine.described()
+    steps.say(f"{name}: {described}")
     found, reason = device.devices()
     for index, one in enumerate(found):
         steps.say(f"{name}: cuda:{index} is {one['name']}, sm_{one['architecture']}")
     if not found and not (arguments.build_only and arguments.architecture):
         steps.fail(name, f"no GPU here: {reason}", NO_GPU)
-    if device.driver():
-        steps.say(f"{name}: nvidia-smi says {device.driver()}")
+    # Once: each time starts the driver, which takes seconds where nobody else uses it.
+    driver = device.driver()
+    if driver:
+        steps.say(f"{name}: nvidia-smi says {driver}")
     architecture = arguments.architecture or ";".join(sorted({f"{one['architecture']}-real" for one in found}))
-    return Session(name, arguments, steps.Clock(arguments.minutes * 60), out, architecture)
+    first = found[0]["name"] if found else ""
+    return Session(name, arguments, clock, out, architecture, "; ".join(filter(None, [described, driver])), first)
 
 
 def extend_path(python):
@@ -118,13 +128,9 @@ def build(session, targets, benchmarks=False):
         told = must(session, "configure", configure, 120, log)
         for line in re.findall(r".*Holdfast: .*", told):
             steps.say(f"{session.name}: {line.strip()}")
-        must(
-            session,
-            "build",
-            ["cmake", "--build", str(session.arguments.build), "--parallel", str(os.cpu_count()), "--target", *targets],
-            session.clock.left(),
-            log,
-        )
+        folder, jobs = str(session.arguments.build), str(machine.cores())
+        compile_all = ["cmake", "--build", folder, "--parallel", jobs, "--target", *targets]
+        must(session, "build", compile_all, session.clock.left(), log)
 
 
 def must(session, step, command, limit, log):
@@ -164,6 +170,10 @@ def take_test_data(bundle):
         os.environ.setdefault("HOLDFAST_TEST_DATA", str(data))
 
 
+# Stands in a command's words for the seconds that it may take.
+SECONDS_LEFT = "{seconds}"
+
+
 @dataclass
 class Command:
     name: str
@@ -172,7 +182,8 @@ class Command:
 
 
 def commands(path, places):
-    """The commands of a file with lines `NAME | SECONDS | COMMAND`, in which {bin} and the like are `places`."""
+    """The commands of a file with lines `NAME | SECONDS | COMMAND`, in which {bin} and the like are `places`, and
+    {seconds} is what `run_listed` gives it."""
     if not path.is_file():
         return []
     listed = []
@@ -182,7 +193,8 @@ def commands(path, places):
         parts = [part.strip() for part in line.split("|", 2)]
         if len(parts) != 3 or not re.fullmatch(r"\d+", parts[1]):
             raise ValueError(f"{path}:{number} is not NAME | SECONDS | COMMAND")
-        listed.append(Command(parts[0], float(parts[1]), [word.format(**places) for word in shlex.split(parts[2])]))
+        words = [word.format(**places, seconds=SECONDS_LEFT) for word in shlex.split(parts[2])]
+        listed.append(Command(parts[0], float(parts[1]), words))
     return listed
 
 
@@ -198,8 +210,9 @@ def run_listed(session, listed, log, environment=None):
             rows.append(steps.Row(command.name, steps.NOT_RUN, 0, "no time was left"))
             continue
         steps.say(f"{session.name}: {command.name}")
-        log.write(f"\n== {command.name}: {shlex.join(command.words)}\n".encode())
-        code, told, seconds = steps.run(command.words, limit, log, environment, ROOT)
+        words = [word.replace(SECONDS_LEFT, f"{limit:.0f}") for word in command.words]
+        log.write(f"\n== {command.name}: {shlex.join(words)}\n".encode())
+        code, told, seconds = steps.run(words, limit, log, environment, ROOT)
         rows.append(row(command.name, code, told, seconds))
         if rows[-1].result != steps.PASSED:
             # The log may be out of reach of whoever looks at the screen.
@@ -231,8 +244,8 @@ def last_words(told):
 
 
 def finish(session, rows, more=""):
-    """Prints and keeps the table; returns the exit code."""
-    text = steps.table(rows) + (f"\n\n{more}" if more else "")
+    """Prints and keeps the table, the machine above it; returns the exit code."""
+    text = "\n\n".join(filter(None, [session.machine, steps.table(rows), more]))
     (session.out / f"{session.name}.txt").write_text(text + "\n")
     steps.say(f"\n{text}\n\n{session.name}: logs are in {session.out}")
     return steps.exit_code(rows)

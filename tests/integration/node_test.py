@@ -17,7 +17,9 @@ from unittest import mock
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from node import cuda_libraries, debian, device, elf, manifest, prefix, session, steps  # noqa: E402
+from node import cuda_libraries, debian, device, elf, machine, manifest, prefix, session, steps  # noqa: E402
+
+Clock = steps.Clock
 
 
 class InFolder(unittest.TestCase):
@@ -248,6 +250,26 @@ class CudaFromPip(InFolder):
     def test_headers_without_a_library_are_not_enough(self):
         self.assertIsNone(cuda_libraries.find(cuda_libraries.PACKAGES[1], [self.site_packages()]))
 
+    def test_cupti_is_found_where_either_cuda_brings_it(self):
+        for folder in ("cu13", "cuda_cupti"):
+            with self.subTest(folder), tempfile.TemporaryDirectory(dir=self.folder) as site:
+                place = Path(site) / "nvidia" / folder
+                for name, text in (
+                    ("include/cupti.h", ""),
+                    ("include/cupti_version.h", "#define CUPTI_API_VERSION 130001\n"),
+                    ("lib/libcupti.so.13", ""),
+                ):
+                    (place / name).parent.mkdir(parents=True, exist_ok=True)
+                    (place / name).write_text(text)
+                (cupti,) = [package for package in cuda_libraries.PACKAGES if package.name == "CUPTI"]
+
+                found = cuda_libraries.find(cupti, [Path(site)])
+
+                self.assertEqual(found.version, "130001")
+                self.assertIn(
+                    f'set(HOLDFAST_CUPTI_LIBRARY "{place}/lib/libcupti.so.13"', cuda_libraries.initial_cache([found])
+                )
+
     def test_the_command_looks_at_the_packages_of_the_interpreter_it_is_given(self):
         python = self.file(
             "python", f'#!/bin/sh\nPYTHONPATH="{self.site_packages()}" exec {sys.executable} "$@"\n'.encode()
@@ -319,6 +341,35 @@ class Steps(InFolder):
         self.assertEqual(rows[0].result, steps.NOT_RUN)
         self.assertEqual(steps.exit_code(rows), 1)
 
+    def test_a_command_is_told_how_long_it_may_take(self):
+        running = session.Session("gpu-bench", None, steps.Clock(600), self.folder, "90")
+        command = session.Command("a", 7, ["sh", "-c", "exit $0", session.SECONDS_LEFT])
+
+        with running.log("bench.log") as log, mock.patch.object(steps, "say"):
+            (row,) = session.run_listed(running, [command], log)
+
+        self.assertIn("code 7", row.detail)
+
+    def test_the_clock_runs_while_the_gpus_are_looked_for_and_leaves_time_for_the_end(self):
+        now = [0.0]
+        arguments = session.parser("gpu-bench", "").parse_args(["--build", str(self.folder), "--minutes", "1"])
+
+        def look():
+            now[0] += 5
+            return [{"name": "H", "architecture": "90"}], ""
+
+        with mock.patch.object(device, "devices", look), mock.patch.object(
+            device, "driver", return_value="580"
+        ) as asked:
+            clock = mock.patch.object(steps, "Clock", lambda seconds: Clock(seconds, now=lambda: now[0]))
+            with clock, mock.patch.object(steps, "say"):
+                begun = session.begin("gpu-bench", arguments)
+
+        self.assertEqual(begun.clock.left(), 60 - session.END_SECONDS - 5)
+        self.assertEqual(begun.device, "H")
+        self.assertRegex(begun.machine, r"^Linux .*; 580$")
+        asked.assert_called_once()
+
     def test_only_a_table_of_passed_rows_is_a_success(self):
         passed = steps.Row("a", steps.PASSED)
         self.assertEqual(steps.exit_code([passed]), 0)
@@ -347,6 +398,11 @@ class Rows(unittest.TestCase):
         self.assertEqual((row.result, row.detail), (steps.CUT_OFF, "[ RUN      ] A.Hangs"))
 
 
+class Machine(unittest.TestCase):
+    def test_says_its_kernel_its_cores_and_its_memory(self):
+        self.assertRegex(machine.described(), r"^Linux \S+, [1-9]\d* cores, \d+\.\d GiB of memory$")
+
+
 class Tools(unittest.TestCase):
     def test_those_that_are_missing_are_named(self):
         with mock.patch("shutil.which", side_effect=lambda tool: None if tool == "ninja" else tool):
@@ -363,9 +419,15 @@ class Commands(InFolder):
             session.commands(self.file("commands.txt", b"a | soon | x\n"), {})
 
     def test_those_of_this_repository_can_be_read(self):
-        places = {"bin": "b", "work": "w", "out": "o", "python": "p"}
+        places = {"bin": "b", "work": "w", "out": "o", "python": "p", "limits": "l"}
         self.assertTrue(session.commands(ROOT / "tests/gpu/commands.txt", places))
-        session.commands(ROOT / "bench/gpu/commands.txt", places)
+        self.assertTrue(session.commands(ROOT / "bench/gpu/commands.txt", places))
+
+    def test_benchmarks_fit_into_nine_minutes_beside_a_build(self):
+        places = {"bin": "b", "work": "w", "out": "o", "python": "p", "limits": "l"}
+        listed = session.commands(ROOT / "bench/gpu/commands.txt", places)
+        # Of a build with what comes before it: 100 s, and 15 until a driver and CMake have answered.
+        self.assertLessEqual(sum(command.seconds for command in listed), 9 * 60 - session.END_SECONDS - 115)
 
 
 class Device(InFolder):
@@ -405,41 +467,108 @@ int cuDeviceGetAttribute(int* value, int attribute, int device) {
         self.assertIn("ended with code -6", reason)
 
 
-class WithGpu(InFolder):
-    """The whole of gpu-test, with a driver that knows a device and with tools that do as if they built."""
-
-    TESTS = ("gpu_good", "gpu_bad", "gpu_slow")
+class Pretended(InFolder):
+    """A driver that knows a device, and tools that do as if they built."""
 
     def setUp(self):
         super().setUp()
         source = self.file("driver.c", Device.DRIVER)
         subprocess.run(["gcc", "-shared", "-fPIC", "-o", self.folder / "libcuda.so.1", source], check=True, timeout=60)
-        for name, ends in zip(self.TESTS, ("exit 0", "echo broken; exit 1", "echo begun; sleep 600")):
-            self.program(name, ends)
-        listed = [
-            {"name": name, "command": [str(self.folder / name)], "properties": [{"name": "TIMEOUT", "value": limit}]}
-            for name, limit in zip(self.TESTS, (60, 60, 1))
-        ]
         self.program(
             "cmake", 'echo "$@" >>' + str(self.folder / "cmake.log") + "; echo '-- Holdfast: CUDA back end: yes'"
         )
-        self.program("ctest", f"echo '{json.dumps({'tests': listed})}'")
-        self.program("compute-sanitizer", 'while [ "${1#-}" != "$1" ]; do shift 2; done; exec "$@"')
-        for tool in ("ninja", "nvcc"):
+        for tool in ("ctest", "ninja", "nvcc"):
             self.program(tool, "exit 0")
 
     def program(self, name, body):
         self.file(name, f"#!/bin/sh\n{body}\n".encode()).chmod(0o755)
 
-    def gpu_test(self, *options):
+    def script(self, name, *options):
         environment = {
             **os.environ,
             "LD_LIBRARY_PATH": str(self.folder),
             "PATH": f"{self.folder}:{os.environ['PATH']}",
             "OUT": str(self.folder / "out"),
         }
-        command = [ROOT / "scripts/gpu-test", "--build", self.folder / "build", *options]
+        command = [ROOT / "scripts" / name, "--build", self.folder / "build", *options]
         return subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment, check=False)
+
+
+class GpuBench(Pretended):
+    """The whole of gpu-bench, with programs that measure nothing."""
+
+    LIMITS = '{"device": "first", "copy_gb_s": 3000, "host_to_device_gb_s": 50, "device_to_host_gb_s": 50}'
+    TRAINING = """
+import json, sys
+prefix = sys.argv[sys.argv.index("--turns") + 1]
+with open(prefix + ".ask") as ask, open(prefix + ".told", "w") as told:
+    for line in ask:
+        number, warm, steps = map(int, line.split())
+        print(json.dumps({"turn": number, "steps": steps, "seconds": steps * 0.1, "loss": 0}), file=told, flush=True)
+"""
+
+    def setUp(self):
+        super().setUp()
+        self.program("build/bin/gpu_limits", f"echo '{self.LIMITS}'")
+        self.file("training.py", self.TRAINING.encode())
+        self.program("build/bin/gpu_training", f'exec {sys.executable} {self.folder}/training.py "$@"')
+        # Without packages: nobody to compare with.
+        self.program("python", f'exec {sys.executable} -S "$@"')
+
+    def gpu_bench(self, *options):
+        return self.script("gpu-bench", "--python", self.folder / "python", *options)
+
+    def test_what_it_leaves_are_few_files_and_a_table_below_the_machine(self):
+        ended = self.gpu_bench("--only", "limits|LeNet")
+
+        left = sorted(path.name for path in (self.folder / "out").iterdir())
+        self.assertEqual(
+            left,
+            ["bench.log", "build.log", "figures.json", "gpu-bench.txt", "logs.tar.gz"],
+            ended.stdout + ended.stderr,
+        )
+        self.assertEqual(list(json.loads((self.folder / "out/figures.json").read_text())), ["limits", "lenet5"])
+        with tarfile.open(self.folder / "out/logs.tar.gz") as packed:
+            self.assertIn("logs/lenet5-device.log", packed.getnames())
+        table = (self.folder / "out/gpu-bench.txt").read_text()
+        self.assertRegex(table, r"\ALinux ")
+        self.assertRegex(table, r"limits of the GPU +passed")
+        self.assertRegex(table, r"lenet5 tf32, data on the device: Holdfast 100\.000 ms a step; no peer was measured")
+
+    def test_what_the_gpu_allows_is_known_to_later_starts(self):
+        self.gpu_bench("--only", "limits")
+
+        ended = self.gpu_bench("--only", "LeNet")
+
+        self.assertIn("% of the copy bandwidth", ended.stdout)
+        self.assertEqual(list(json.loads((self.folder / "out/figures.json").read_text())), ["lenet5"])
+
+    def test_what_another_gpu_allows_is_not(self):
+        self.file("build/limits-another.json", self.LIMITS.encode())
+
+        ended = self.gpu_bench("--only", "LeNet")
+
+        self.assertNotIn("% of the copy bandwidth", ended.stdout)
+
+
+class WithGpu(Pretended):
+    """The whole of gpu-test, with a driver that knows a device and with tools that do as if they built."""
+
+    TESTS = ("gpu_good", "gpu_bad", "gpu_slow")
+
+    def setUp(self):
+        super().setUp()
+        for name, ends in zip(self.TESTS, ("exit 0", "echo broken; exit 1", "echo begun; sleep 600")):
+            self.program(name, ends)
+        listed = [
+            {"name": name, "command": [str(self.folder / name)], "properties": [{"name": "TIMEOUT", "value": limit}]}
+            for name, limit in zip(self.TESTS, (60, 60, 1))
+        ]
+        self.program("ctest", f"echo '{json.dumps({'tests': listed})}'")
+        self.program("compute-sanitizer", 'while [ "${1#-}" != "$1" ]; do shift 2; done; exec "$@"')
+
+    def gpu_test(self, *options):
+        return self.script("gpu-test", *options)
 
     def test_builds_for_the_devices_that_are_there(self):
         ended = self.gpu_test("--only", "gpu_good")
@@ -473,6 +602,28 @@ class WithGpu(InFolder):
         self.assertRegex(ended.stdout, r"gpu_good memcheck +passed")
         self.assertRegex(ended.stdout, r"gpu_good racecheck +passed")
         self.assertRegex(ended.stdout, r"gpu_bad racecheck +FAILED")
+
+    def test_memory_that_does_not_suffice_is_no_finding_of_the_sanitizer(self):
+        self.program("compute-sanitizer", 'echo "$@"')
+
+        ended = self.gpu_test("--sanitize", "memcheck,racecheck", "--only", "good")
+
+        self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
+        log = (self.folder / "out/sanitize.log").read_text()
+        self.assertRegex(log, r"(?m)^--tool memcheck .*--report-api-errors no")
+        self.assertNotRegex(log, r"(?m)^--tool racecheck .*--report-api-errors")
+
+    def test_programs_are_told_of_the_toolkits_cupti(self):
+        library = self.file("cuda/extras/CUPTI/lib64/libcupti.so.13")
+        nvcc = self.file("cuda/bin/nvcc", b"#!/bin/sh\n")
+        nvcc.chmod(0o755)
+        (self.folder / "nvcc").unlink()
+        (self.folder / "nvcc").symlink_to(nvcc)
+        self.program("gpu_good", f'test "$HOLDFAST_CUPTI" -ef {library}')
+
+        ended = self.gpu_test("--only", "gpu_good")
+
+        self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
 
     def test_what_cannot_be_built_shows_why_with_a_code_of_its_own(self):
         self.program("cmake", "echo 'Could NOT find HDF5'; exit 1")

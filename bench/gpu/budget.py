@@ -1,0 +1,23 @@
+"""The seconds that a benchmark may take, and the rounds that fit into them."""
+
+import time
+
+
+class Budget:
+    def __init__(self, seconds, now=time.monotonic):
+        self.now = now
+        self.until = now() + seconds
+
+    def left(self):
+        return max(0.0, self.until - self.now())
+
+    def rounds(self, wanted, least=2):
+        """Counts up to `wanted`; no further than `least` where another round would not fit, and no further at all where
+        nothing is left."""
+        longest = 0
+        for number in range(wanted):
+            if self.left() < longest and number >= least or self.left() == 0:
+                return
+            begun = self.now()
+            yield number
+            longest = max(longest, self.now() - begun)

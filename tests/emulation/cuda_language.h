@@ -18,7 +18,7 @@
 #define __global__
 #define __device__
 #define __shared__ static
-#define __launch_bounds__(threads)
+#define __launch_bounds__(...)
 #define __grid_constant__
 #define threadIdx holdfast::emulation::thread_index
 #define blockIdx holdfast::emulation::block_index

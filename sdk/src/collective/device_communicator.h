@@ -4,6 +4,7 @@
 // communicator: barriers, small exchanges, the tails of the blocks, and the news that a generation has ended.
 
 #include <chrono>
+#include <functional>
 #include <memory>
 
 #include "collective/communicator.h"
@@ -18,6 +19,8 @@ struct DeviceCommunicatorShape {
   std::size_t gradient_floats = 0;
   std::size_t tail_floats = 0;
   bool in_the_librarys_order = false;  // Reduction::fastest
+  // Called when ranks part because of a failure, before the device lets go of what they did together.
+  std::function<void()> leaving = [] {};
   std::chrono::milliseconds connect_timeout = std::chrono::minutes(1);
 };
 

@@ -89,6 +89,27 @@ TEST_F(DeviceArrays, HaveTheDigestOfTheHostWhenLeavesLieInSeveral) {
   expect_host_digest(std::vector<std::size_t>(700, 31), 0);
 }
 
+// Words of 64 bits of the whole are no such words of an array that begins at an odd float of it.
+TEST_F(DeviceArrays, HaveTheDigestOfTheHostWhereverTheyBeginInTheWhole) {
+  for (const std::size_t shift : {1, 2, 3}) {
+    for (const std::size_t padding : {0, 1}) {
+      const std::size_t length = 2 * kLeafFloats + shift;
+      expect_host_digest({length, length, length}, padding);
+    }
+  }
+}
+
+// A leaf is read in blocks of 256 floats, of 16 stripes each.
+TEST_F(DeviceArrays, HaveTheDigestOfTheHostWhereverALeafIsCut) {
+  for (const std::size_t cut : {1, 15, 16, 17, 255, 256, 257, 400, 512}) {
+    for (const std::size_t rest : {0, 1, 16, 59, 61, 255, 256, 300}) {
+      expect_host_digest({cut, kLeafFloats - cut + rest}, 0);
+      expect_host_digest({kLeafFloats - cut, cut + rest}, 1);
+    }
+  }
+  expect_host_digest({250, 3, 1, 1, 5, 270, 1, 700}, 0);
+}
+
 TEST_F(DeviceArrays, HaveTheDigestOfNothingWhenThereIsNothing) {
   EXPECT_EQ(memory().digest_of({}).hex(), digest({}).hex());
   const std::vector<std::span<const float>> empty(3);

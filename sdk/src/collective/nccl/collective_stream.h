@@ -52,6 +52,9 @@ class CollectiveStream {
   virtual bool has_passed_mark() = 0;
   // Once the mark is passed: whether all sums since begin_sums() are finite.
   virtual bool were_finite() const = 0;
+
+  // What is queued may never end: nobody in this process waits for the device any more.
+  virtual void give_up() noexcept = 0;
 };
 
 }  // namespace holdfast

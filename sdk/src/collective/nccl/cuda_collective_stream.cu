@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "collective/nccl/cuda_collective_stream.h"
 #include "collective/nccl/ordered_sum_program.h"
 #include "compute/cuda/cuda_error.h"
+#include "compute/cuda/small_copies.h"
 
 namespace holdfast {
 namespace {
@@ -11,14 +13,24 @@ namespace {
 using compute::check_cuda;
 
 constexpr int kThreads = 256;
-constexpr int kBlocksPerProcessor = 8;
+constexpr int kMostBlocksPerProcessor = 8;
 constexpr int kWide = 4;  // floats that a thread loads at once: 16 bytes
 constexpr int kDeepest = 16;
 
+// So many have room in a multiprocessor's registers, by what the stack of a thread takes. A grid has no more: some of
+// its blocks would begin when the others end, and leave most of the device idle.
+constexpr int blocks_per_processor(int depth, int width) {
+  const int stack_floats = depth * width;
+  if (stack_floats <= 8) return kMostBlocksPerProcessor;
+  if (stack_floats <= 16) return 6;
+  return stack_floats <= 32 ? 4 : 2;
+}
+
 // Reads each leaf once and writes each sum once. Several threads may set *found, all to the same.
 template <int kDepth, int kWidth>
-__global__ void add_in_order_kernel(const __grid_constant__ OrderedSumProgram program, std::size_t packs, float* sum,
-                                    unsigned* found) {
+__global__ void __launch_bounds__(kThreads, blocks_per_processor(kDepth, kWidth))
+    add_in_order_kernel(const __grid_constant__ OrderedSumProgram program, std::size_t packs, float* sum,
+                        unsigned* found) {
   const std::size_t stride = static_cast<std::size_t>(gridDim.x) * blockDim.x;
   bool is_finite = true;
   for (std::size_t i = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < packs; i += stride) {
@@ -34,14 +46,15 @@ struct Launch {
   std::size_t packs = 0;
   float* sum = nullptr;
   unsigned* found = nullptr;
-  int most_blocks = 1;
+  int most_blocks = 1;  // where kMostBlocksPerProcessor have room
   cudaStream_t stream = nullptr;
 };
 
 template <int kDepth, int kWidth>
 void launch_as(const OrderedSumProgram& program, const Launch& launch) {
   const std::size_t wanted = (launch.packs + kThreads - 1) / kThreads;
-  const auto blocks = static_cast<unsigned>(std::min(wanted, static_cast<std::size_t>(launch.most_blocks)));
+  const int most = launch.most_blocks / kMostBlocksPerProcessor * blocks_per_processor(kDepth, kWidth);
+  const auto blocks = static_cast<unsigned>(std::min(wanted, static_cast<std::size_t>(most)));
   add_in_order_kernel<kDepth, kWidth>
       <<<blocks, kThreads, 0, launch.stream>>>(program, launch.packs, launch.sum, launch.found);
 }
@@ -54,6 +67,8 @@ void launch(const OrderedSumProgram& program, const Launch& launch) {
     launch_as<2, kWidth>(program, launch);
   } else if (program.depth <= 4) {
     launch_as<4, kWidth>(program, launch);
+  } else if (program.depth <= 8) {
+    launch_as<8, kWidth>(program, launch);
   } else {
     launch_as<kDeepest, kWidth>(program, launch);
   }
@@ -76,7 +91,8 @@ OrderedSumProgram behind(OrderedSumProgram program, std::size_t leaves, std::siz
 
 }  // namespace
 
-CudaCollectiveStream::CudaCollectiveStream(int device, cudaStream_t training) : device_(device), training_(training) {
+CudaCollectiveStream::CudaCollectiveStream(int device, cudaStream_t training, compute::GivenUp given_up)
+    : device_(device), training_(training), given_up_(std::move(given_up)) {
   try {
     create();
   } catch (...) {
@@ -104,7 +120,7 @@ void CudaCollectiveStream::create() {
   *found_on_host_ = 0;
   int processors = 0;
   check_cuda(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device_), "cudaDeviceGetAttribute");
-  most_blocks_ = processors * kBlocksPerProcessor;
+  most_blocks_ = processors * kMostBlocksPerProcessor;
   char place[32] = {};
   check_cuda(cudaDeviceGetPCIBusId(place, sizeof place, device_), "cudaDeviceGetPCIBusId");
   identity_ = place;
@@ -113,6 +129,7 @@ void CudaCollectiveStream::create() {
 
 // Results are ignored: a device that is lost gives nothing back, and the process that lost it ends.
 void CudaCollectiveStream::destroy() noexcept {
+  if (given_up_.is_set()) return;
   cudaSetDevice(device_);
   if (found_on_host_ != nullptr) cudaFreeHost(found_on_host_);
   if (found_ != nullptr) cudaFree(found_);
@@ -161,8 +178,7 @@ void CudaCollectiveStream::add_in_order(const OrderedSum& sum) {
 }
 
 void CudaCollectiveStream::mark() {
-  check_cuda(cudaMemcpyAsync(found_on_host_, found_, sizeof *found_, cudaMemcpyDeviceToHost, stream_),
-             "cudaMemcpyAsync of 4 bytes from " + device());
+  compute::copy_small_to_host(found_, found_on_host_, sizeof *found_, stream_);
   check_cuda(cudaEventRecord(mark_, stream_), "cudaEventRecord of collectives on " + device());
 }
 

@@ -10,13 +10,14 @@
 #include <vector>
 
 #include "collective/nccl/collective_stream.h"
+#include "compute/cuda/given_up.h"
 
 namespace holdfast {
 
 class CudaCollectiveStream final : public CollectiveStream {
  public:
-  // `training` is the stream that training computes in; it must outlive this one.
-  CudaCollectiveStream(int device, cudaStream_t training);
+  // `training` is the stream that training computes in; it must outlive this one. `given_up` is the device's.
+  CudaCollectiveStream(int device, cudaStream_t training, compute::GivenUp given_up = {});
   ~CudaCollectiveStream() override;
 
   CudaCollectiveStream(const CudaCollectiveStream&) = delete;
@@ -34,6 +35,7 @@ class CudaCollectiveStream final : public CollectiveStream {
   void mark() override;
   bool has_passed_mark() override;
   bool were_finite() const override { return *found_on_host_ == 0; }
+  void give_up() noexcept override { given_up_.set(); }
 
  private:
   void create();
@@ -41,6 +43,7 @@ class CudaCollectiveStream final : public CollectiveStream {
 
   const int device_;
   const cudaStream_t training_;
+  const compute::GivenUp given_up_;
   std::string identity_;
   cudaStream_t stream_ = nullptr;
   cudaEvent_t training_done_ = nullptr;

@@ -18,7 +18,7 @@ namespace {
 std::shared_ptr<CudaCollectiveStream> make_stream(CudaMemorySpace& memory) {
   CudaContext& context = memory.context();
   const CudaContext::Turn turn = context.take_turn();
-  return std::make_shared<CudaCollectiveStream>(context.device_index(), context.stream());
+  return std::make_shared<CudaCollectiveStream>(context.device_index(), context.stream(), context.given_up());
 }
 
 class LoadedLibrary final : public CudaLibrary {

@@ -13,15 +13,15 @@
 namespace holdfast {
 namespace {
 
-NcclExchangeShape exchange_shape(const Communicator& host, const DeviceCommunicatorShape& shape,
-                                 const NcclBounds& bounds) {
+NcclExchangeShape exchange_shape(const Communicator& host, const DeviceCommunicatorShape& shape, NcclBounds bounds) {
+  bounds.leaving = shape.leaving;
   return {.rank = host.rank(),
           .size = host.size(),
           .deal = shape.deal,
           .slots = shape.slots,
           .float_count = shape.gradient_floats,
           .in_the_librarys_order = shape.in_the_librarys_order,
-          .bounds = bounds};
+          .bounds = std::move(bounds)};
 }
 
 // The part of the range that lies in [begin, end), counted from begin.

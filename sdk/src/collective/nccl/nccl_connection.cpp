@@ -212,6 +212,7 @@ void NcclConnection::end_generation(const std::string& what) {
 }
 
 void NcclConnection::require_aborted(const std::string& why) {
+  bounds_.leaving();
   if (abort()) return;
   const std::string how = library_->survives_abort()
                               ? "NCCL did not let go within " + std::to_string(bounds_.abort.count()) + " ms"
@@ -236,6 +237,7 @@ bool NcclConnection::abort() noexcept {
 // Freeing memory, or the stream, would wait for kernels that may never end.
 void NcclConnection::give_up() {
   comm_ = nullptr;
+  stream_->give_up();
   using Kept = std::pair<std::shared_ptr<void>, std::shared_ptr<CollectiveStream>>;
   library_->give_up(std::make_shared<Kept>(kept_, stream_));
 }

@@ -30,6 +30,8 @@
 namespace holdfast {
 
 struct NcclBounds {
+  // Called before an abort that follows a failure.
+  std::function<void()> leaving = [] {};
   // Until an abort must have come back, and the stream be empty.
   std::chrono::milliseconds abort = std::chrono::seconds(10);
   // Until the watchdog has ended a generation in which NCCL noticed a failure first.

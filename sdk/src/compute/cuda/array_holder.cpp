@@ -67,7 +67,7 @@ std::unique_ptr<HeldArrays> ArrayHolder::hold(std::span<const std::span<const fl
 void ArrayHolder::await_last() {
   if (copying_.valid()) copying_.wait();
   copying_ = {};
-  if (is_digest_queued_) wait_for(digested_.get(), context_.deadline(), "a digest of " + context_.device());
+  if (is_digest_queued_) context_.wait_for(digested_.get(), context_.deadline(), "a digest of " + context_.device());
   is_digest_queued_ = false;
 }
 
@@ -136,7 +136,7 @@ void ArrayHolder::begin_use() {
   check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags for copies");
   stream_.reset(stream);
   ring_ = std::make_unique<StagingRing>(context_, stream);
-  digester_ = std::make_unique<CudaDigester>();
+  digester_ = std::make_unique<CudaDigester>(context_.given_up());
 }
 
 void ArrayHolder::queue(const Layout& layout, std::span<const std::span<const float>> places) {
@@ -155,7 +155,8 @@ void ArrayHolder::queue(const Layout& layout, std::span<const std::span<const fl
 
 Digest ArrayHolder::Held::digest() {
   if (!digest_) {
-    wait_for(holder_.digested_.get(), holder_.context_.deadline(), "a digest of " + holder_.context_.device());
+    holder_.context_.wait_for(holder_.digested_.get(), holder_.context_.deadline(),
+                              "a digest of " + holder_.context_.device());
     digest_ = holder_.digester_->result();
   }
   return *digest_;
@@ -200,7 +201,7 @@ void ArrayHolder::Held::copy(const std::vector<Target>& targets, Deadline deadli
     const CudaContext::Turn turn = holder_.context_.take_turn();
     check_cuda(cudaEventRecord(holder_.copied_.get(), stream), "cudaEventRecord behind copies");
   }
-  wait_for(holder_.copied_.get(), deadline, "a copy of the state from " + holder_.context_.device());
+  holder_.context_.wait_for(holder_.copied_.get(), deadline, "a copy of the state from " + holder_.context_.device());
   digest();
 }
 

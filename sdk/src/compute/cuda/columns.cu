@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compute/cuda/column_sums.cuh"
+#include "compute/cuda/cuda_elements.cuh"
 
 namespace holdfast::compute {
 
@@ -18,13 +19,23 @@ std::size_t column_sums_bytes(const MatrixExtent& extent, int sums_per_column) {
 
 namespace {
 
-__global__ void add_bias(MatrixExtent extent, const float* bias, float* matrix) {
-  const std::int64_t column = std::int64_t{blockIdx.x} * kTileColumns + threadIdx.x;
-  if (column >= extent.columns) return;
-  const float added = bias[column];
-  std::int64_t row = std::int64_t{blockIdx.y} * kTileRows + threadIdx.y;
-  for (; row < extent.rows; row += std::int64_t{gridDim.y} * kTileRows) matrix[row * extent.columns + column] += added;
-}
+struct AddBiasPass {
+  const float* bias;
+  std::size_t columns;
+  float* matrix;
+
+  // A vector may begin anywhere in a row, and reach into the next ones.
+  template <int kCount>
+  __device__ void run(std::size_t index) const {
+    FloatVector<kCount> values = load<kCount>(matrix, index);
+    std::size_t column = index % columns;
+    for (int i = 0; i < kCount; ++i) {
+      values.at[i] += bias[column];
+      column = column + 1 == columns ? 0 : column + 1;
+    }
+    store(matrix, index, values);
+  }
+};
 
 struct Element {
   const float* matrix;
@@ -44,11 +55,9 @@ struct Store {
 
 void add_to_columns(cudaStream_t stream, const std::string& operation, const MatrixExtent& extent, const float* bias,
                     float* matrix) {
-  constexpr unsigned kMaximumRowBlocks = 4096;
-  const dim3 grid(block_count(extent.columns, kTileColumns),
-                  std::min(block_count(extent.rows, kTileRows), kMaximumRowBlocks));
-  add_bias<<<grid, dim3(kTileColumns, kTileRows), 0, stream>>>(extent, bias, matrix);
-  check_launch(operation);
+  const auto columns = static_cast<std::size_t>(extent.columns);
+  run_pass(operation.c_str(), AddBiasPass{bias, columns, matrix}, static_cast<std::size_t>(extent.rows) * columns,
+           {matrix}, stream);
 }
 
 void sum_columns(cudaStream_t stream, const std::string& operation, const MatrixExtent& extent, const float* matrix,

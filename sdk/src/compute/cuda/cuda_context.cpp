@@ -13,7 +13,7 @@ OwnedEvent make_event() {
   return OwnedEvent(event);
 }
 
-void wait_for(cudaEvent_t event, Deadline deadline, const std::string& what) {
+static void poll(cudaEvent_t event, Deadline deadline, const std::string& what) {
   // Most waits are short: a sleep would cost more than they last.
   constexpr int kSpins = 2000;
   constexpr std::chrono::microseconds kNap{50};
@@ -69,6 +69,12 @@ CudaContext::CudaContext(int device) : device_(device) {
   cublas_.reset(cublas);
 }
 
+CudaContext::~CudaContext() {
+  if (!given_up_.is_set()) return;
+  static_cast<void>(cublas_.release());
+  static_cast<void>(cudnn_.release());
+}
+
 CudaContext::Turn::Turn(CudaContext& context) : lock_(context.mutex_) {
   check_cuda(cudaSetDevice(context.device_), "cudaSetDevice");
 }
@@ -101,6 +107,7 @@ std::byte* CudaContext::allocate_now(std::size_t bytes) const {
 // cudaFree() waits for the device, however long that takes: the bounded wait comes first. Where it fails, the process
 // is about to be replaced, and its memory with it.
 void CudaContext::release(std::byte* memory) noexcept {
+  if (given_up_.is_set()) return;
   try {
     wait();
     const Turn turn = take_turn();
@@ -122,6 +129,19 @@ void CudaContext::wait() {
     limit = deadline();
   }
   wait_for(done_.get(), limit, "the work of " + device());
+}
+
+void CudaContext::wait_for(cudaEvent_t event, Deadline deadline, const std::string& what) {
+  if (given_up_.is_set()) {
+    throw Error(ErrorCode::device_failed, device() + " was given up, since something hangs on it, so that " + what +
+                                              " is not waited for; this process must be replaced");
+  }
+  try {
+    poll(event, deadline, what);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::deadline_exceeded) given_up_.set();
+    throw;
+  }
 }
 
 void CudaContext::set_time_limit(std::chrono::milliseconds limit) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "compute/cuda/cuda_error.h"
+#include "compute/cuda/given_up.h"
 #include "holdfast/base/deadline.h"
 
 namespace holdfast::compute {
@@ -30,14 +31,11 @@ using OwnedEvent = std::unique_ptr<CUevent_st, ReleaseCuda>;
 // Without timing, for waits only. Of the calling thread's device.
 OwnedEvent make_event();
 
-// Returns once all work before the event's last record is done. Throws Error{deadline_exceeded} naming `what` at the
-// deadline, and what went wrong on the device as check_cuda() does.
-void wait_for(cudaEvent_t event, Deadline deadline, const std::string& what);
-
 class CudaContext {
  public:
   // Throws Error{unavailable} for a device that is not there or that Holdfast has no kernels for.
   explicit CudaContext(int device);
+  ~CudaContext();
   CudaContext(const CudaContext&) = delete;
   CudaContext& operator=(const CudaContext&) = delete;
 
@@ -67,8 +65,13 @@ class CudaContext {
 
   // Until everything is done that was queued before, as wait_for() does, within the time limit.
   void wait();
+  // Returns once all work before the event's last record is done. Throws Error{deadline_exceeded} naming `what` at the
+  // deadline, behind which the device is given up: Error{device_failed}, at once, whoever waits then. What went wrong
+  // on the device is thrown as check_cuda() does.
+  void wait_for(cudaEvent_t event, Deadline deadline, const std::string& what);
   void set_time_limit(std::chrono::milliseconds limit);
   Deadline deadline();
+  const GivenUp& given_up() const { return given_up_; }
 
   // In a turn only:
 
@@ -88,6 +91,7 @@ class CudaContext {
   void release(std::byte* memory) noexcept;
 
   const int device_;
+  const GivenUp given_up_;
   std::string device_model_;
   int multiprocessors_ = 0;
   int compute_capability_ = 0;

@@ -11,13 +11,86 @@ namespace {
 constexpr std::uint32_t kLeafBytes = DigestBuilder::kLeafBytes;
 // Few leaves a block, so that few leaves are still spread over the whole device.
 constexpr int kThreads = 64;
+// Told that so few are to fit, ptxas gives a thread the registers for the words of a whole block of a leaf, which are
+// then under way at once; else it keeps to fewer registers, and spills (CUDA 13.0, sm_90: 90 instead of 80).
+constexpr int kLeastBlocksPerProcessor = 4;
 constexpr std::size_t kLeastCapacity = 256;
 
-// A leaf within one array.
-struct ArrayWords {
-  const std::uint64_t* words;
+// Those that one thread takes of a block: one word of each stripe.
+struct BlockWords {
+  std::uint64_t of_stripe[xxh3::kStripesOfBlock];
+};
 
-  __device__ std::uint64_t read64(std::uint32_t offset) const { return words[offset / sizeof(std::uint64_t)]; }
+struct Leaf {
+  std::uint64_t begin;  // of the whole, in bytes
+  std::uint32_t bytes;  // at least 4
+};
+
+// Words of a leaf, of which whole blocks are read with as little looking for as can be.
+class LeafWords {
+ public:
+  __device__ LeafWords(const Piece* pieces, std::uint32_t piece_count, const Leaf& leaf)
+      : pieces_(pieces), leaf_(leaf), index_(piece_of(pieces, piece_count, leaf.begin)), piece_(pieces[index_]) {}
+
+  __device__ PieceWords any() const { return {pieces_, index_, leaf_.begin}; }
+  __device__ std::uint64_t read64(std::uint32_t offset) const { return any().read64(offset); }
+
+  // The word at `offset` in the block's first stripe, and those at its place in all others; zeros for what is behind
+  // the leaf's end. No block is before that of the last call.
+  __device__ BlockWords read_block(std::uint32_t block, std::uint32_t offset) const {
+    const std::uint64_t begin = leaf_.begin + block;
+    while (begin >= piece_.end) piece_ = pieces_[++index_];
+    // Nor does the block reach beyond the leaf then: a leaf that is cut short ends with the last piece.
+    const bool is_in_piece = begin + kBlockBytes <= piece_.end;
+    if (!is_in_piece) return find_block(offset);
+    const std::uint32_t* const words = piece_.words + (begin - piece_.begin + offset - block) / sizeof *words;
+    // An array begins at any float.
+    const bool is_aligned = reinterpret_cast<std::uintptr_t>(words) % sizeof(std::uint64_t) == 0;
+    return is_aligned ? read_aligned(words) : read_halves(words);
+  }
+
+ private:
+  static constexpr std::uint32_t kBlockBytes = xxh3::kStripesOfBlock * xxh3::kStripeBytes;
+  static constexpr std::uint32_t kWordsOfStripe = xxh3::kStripeBytes / sizeof(std::uint32_t);
+
+  __device__ static BlockWords read_aligned(const std::uint32_t* words) {
+    BlockWords read;
+#pragma unroll
+    for (std::uint32_t stripe = 0; stripe < xxh3::kStripesOfBlock; ++stripe) {
+      read.of_stripe[stripe] = *reinterpret_cast<const std::uint64_t*>(words + stripe * kWordsOfStripe);
+    }
+    return read;
+  }
+
+  __device__ static BlockWords read_halves(const std::uint32_t* words) {
+    BlockWords read;
+#pragma unroll
+    for (std::uint32_t stripe = 0; stripe < xxh3::kStripesOfBlock; ++stripe) {
+      const std::uint32_t* const halves = words + stripe * kWordsOfStripe;
+      read.of_stripe[stripe] = halves[0] | static_cast<std::uint64_t>(halves[1]) << 32;
+    }
+    return read;
+  }
+
+  __device__ BlockWords find_block(std::uint32_t offset) const {
+    const PieceWords words = any();
+    // Not unrolled: it is seldom gone through, and would be most of the kernel.
+    std::uint64_t found[xxh3::kStripesOfBlock] = {};
+#pragma unroll 1
+    for (std::uint32_t stripe = 0; stripe < xxh3::kStripesOfBlock; ++stripe) {
+      const std::uint32_t at = offset + stripe * xxh3::kStripeBytes;
+      if (at + sizeof(std::uint64_t) <= leaf_.bytes) found[stripe] = words.read64(at);
+    }
+    BlockWords read;
+#pragma unroll
+    for (std::uint32_t stripe = 0; stripe < xxh3::kStripesOfBlock; ++stripe) read.of_stripe[stripe] = found[stripe];
+    return read;
+  }
+
+  const Piece* const pieces_;
+  const Leaf leaf_;
+  mutable std::uint32_t index_;
+  mutable Piece piece_;  // pieces_[index_]
 };
 
 // One of eight neighbouring threads, with one accumulator of a leaf each. All eight make the same calls.
@@ -32,19 +105,21 @@ class LaneOfGroup {
     }
   }
 
-  template <class Words>
-  __device__ void add(const Words& words, std::uint32_t offset, std::uint32_t stripe_of_block) {
-    add_with(words, offset, secrets_[stripe_of_block]);
+  // With a block's first stripe all of its words are asked for: one after the other, each would take its time.
+  __device__ void add(const LeafWords& words, std::uint32_t offset, std::uint32_t stripe_of_block) {
+    if (stripe_of_block == 0) block_ = words.read_block(offset, offset + 8 * lane_);
+    add_word(block_.of_stripe[stripe_of_block], secrets_[stripe_of_block]);
   }
-  template <class Words>
-  __device__ void add_last(const Words& words, std::uint32_t offset) {
-    add_with(words, offset, xxh3::secret_at(xxh3::kLastStripeSecret + 8 * lane_));
+  __device__ void add_last(const LeafWords& words, std::uint32_t offset) {
+    add_word(words.read64(offset + 8 * lane_), xxh3::secret_at(xxh3::kLastStripeSecret + 8 * lane_));
   }
   __device__ void scramble() {
+    take_from_neighbour();
     accumulator_ = xxh3::scrambled(accumulator_, xxh3::secret_at(xxh3::kScrambleSecret + 8 * lane_));
   }
   // The same in all eight.
-  __device__ Hash128 finish(std::uint32_t bytes) const {
+  __device__ Hash128 finish(std::uint32_t bytes) {
+    take_from_neighbour();
     std::uint64_t accumulators[xxh3::kLanes];
 #pragma unroll
     for (std::uint32_t lane = 0; lane < xxh3::kLanes; ++lane) {
@@ -54,40 +129,33 @@ class LaneOfGroup {
   }
 
  private:
-  template <class Words>
-  __device__ void add_with(const Words& words, std::uint32_t offset, std::uint64_t secret) {
-    const std::uint64_t bytes = words.read64(offset + 8 * lane_);
-    accumulator_ += xxh3::lane_product(bytes, secret) + __shfl_xor_sync(group_, bytes, 1, xxh3::kLanes);
+  __device__ void add_word(std::uint64_t word, std::uint64_t secret) {
+    accumulator_ += xxh3::lane_product(word, secret);
+    given_ += word;
+  }
+  // Between two scramblings the order of additions is free, so the words of all stripes are handed over at once.
+  __device__ void take_from_neighbour() {
+    accumulator_ += __shfl_xor_sync(group_, given_, 1, xxh3::kLanes);
+    given_ = 0;
   }
 
   std::uint32_t lane_;
   unsigned group_;
   std::uint64_t accumulator_;
+  std::uint64_t given_ = 0;  // sum of the words that count for the neighbour, too
   std::uint64_t secrets_[xxh3::kStripesOfBlock];
+  BlockWords block_;
 };
 
-struct Leaf {
-  std::uint64_t begin;  // of the whole, in bytes
-  std::uint32_t bytes;  // at least 4
-};
-
-// Where arrays are not aligned for words of 64 bits, or where a leaf is in several, each word is looked for.
 __device__ Hash128 hash_leaf(const Piece* pieces, std::uint32_t piece_count, const Leaf& leaf) {
-  const std::uint32_t first = piece_of(pieces, piece_count, leaf.begin);
-  const PieceWords any_words(pieces, first, leaf.begin);
-  if (leaf.bytes <= xxh3::kLargestShort) return xxh3::short_hash(any_words, leaf.bytes);
+  const LeafWords words(pieces, piece_count, leaf);
+  if (leaf.bytes <= xxh3::kLargestShort) return xxh3::short_hash(words.any(), leaf.bytes);
   LaneOfGroup lane;
-  const Piece piece = pieces[first];
-  const std::uint32_t* const words = piece.words + (leaf.begin - piece.begin) / sizeof(std::uint32_t);
-  const bool is_aligned = reinterpret_cast<std::uintptr_t>(words) % sizeof(std::uint64_t) == 0 && leaf.bytes % 8 == 0;
-  if (leaf.begin + leaf.bytes <= piece.end && is_aligned) {
-    return xxh3::long_hash(lane, ArrayWords{reinterpret_cast<const std::uint64_t*>(words)}, leaf.bytes);
-  }
-  return xxh3::long_hash(lane, any_words, leaf.bytes);
+  return xxh3::long_hash(lane, words, leaf.bytes);
 }
 
 // Eight threads a leaf.
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kLeastBlocksPerProcessor)
     digest_kernel(const Piece* pieces, std::uint32_t piece_count, std::uint64_t bytes, Hash128* leaves) {
   const std::uint64_t index = (static_cast<std::uint64_t>(blockIdx.x) * kThreads + threadIdx.x) / xxh3::kLanes;
   const std::uint64_t begin = index * kLeafBytes;
@@ -130,6 +198,7 @@ void allocate(Element*& host, Element*& device, std::size_t count) {
 }  // namespace
 
 CudaDigester::~CudaDigester() {
+  if (given_up_.is_set()) return;
   // What fails here failed before: a device that is lost gives nothing back.
   for (const Memory& memory : memories_) {
     cudaFreeHost(memory.host_pieces);

@@ -10,10 +10,12 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "compute/arithmetic/piece_words.h"
 #include "compute/arithmetic/xxh3.h"
+#include "compute/cuda/given_up.h"
 #include "holdfast/base/digest.h"
 
 namespace holdfast::compute {
@@ -22,7 +24,8 @@ namespace holdfast::compute {
 // it outgrew, until the end: giving that back would wait for all that the device has to do.
 class CudaDigester {
  public:
-  CudaDigester() = default;
+  // `given_up` is the device's.
+  explicit CudaDigester(GivenUp given_up = {}) : given_up_(std::move(given_up)) {}
   ~CudaDigester();
   CudaDigester(const CudaDigester&) = delete;
   CudaDigester& operator=(const CudaDigester&) = delete;
@@ -45,6 +48,7 @@ class CudaDigester {
 
   void reserve(std::size_t pieces, std::size_t leaves);
 
+  const GivenUp given_up_;
   std::vector<Memory> memories_;  // the last is in use
   std::uint64_t bytes_ = 0;       // of the last queue()
 };

@@ -41,8 +41,17 @@ static ErrorCode code_of(cudaError_t status) {
     case cudaErrorLaunchOutOfResources:
     case cudaErrorNotSupported:
       return ErrorCode::unsupported;
-    default:
+    // A new process would meet them again.
+    case cudaErrorInsufficientDriver:
+    case cudaErrorNoDevice:
+    case cudaErrorInvalidDevice:
+    case cudaErrorNoKernelImageForDevice:
+    case cudaErrorSystemDriverMismatch:
+    case cudaErrorCompatNotSupportedOnDevice:
       return ErrorCode::unavailable;
+    // Among them a device that is held by a process which is about to end, and services that are about to start.
+    default:
+      return ErrorCode::device_failed;
   }
 }
 

@@ -17,10 +17,10 @@ namespace holdfast::compute {
 // address, uncorrectable memory, a lost device): nothing but a new process helps.
 bool ends_use_of_device(cudaError_t status);
 
-// Throws Error unless `status` is cudaSuccess: out_of_memory; unsupported for a call that can never work; device_failed
-// for what ends this process's use of the device; unavailable for all else, a missing driver among it. `call` names the
-// function, and shapes and device where that helps. The runtime's own record of the failure is cleared, so that no
-// later check takes it for its own.
+// Throws Error unless `status` is cudaSuccess: out_of_memory; unsupported for a call that can never work; unavailable
+// for what a new process would meet again, a missing driver for one; device_failed for all else, and for what ends this
+// process's use of the device. `call` names the function, and shapes and device where that helps. The runtime's own
+// record of the failure is cleared, so that no later check takes it for its own.
 void check_cuda(cudaError_t status, const std::string& call);
 
 // The same, with the libraries' own names for what went wrong.

@@ -126,7 +126,7 @@ bool CudaMemorySpace::is_finite(std::span<const float> array) {
 Digest CudaMemorySpace::digest_of(std::span<const std::span<const float>> arrays) {
   {
     const CudaContext::Turn turn = context_.take_turn();
-    if (!digester_) digester_.emplace();
+    if (!digester_) digester_.emplace(context_.given_up());
     digester_->queue(arrays, context_.stream());
   }
   context_.wait();
@@ -153,13 +153,13 @@ void CudaMemorySpace::pin(std::span<std::byte> memory) {
     log(LogLevel::warning,
         in_bytes(memory.size()) + " of the host's memory cannot be registered with " + device() + " (" +
             cudaGetErrorString(status) +
-            "), so that copies from and to there are slower; a limit on locked memory (ulimit -l) is "
-            "the usual cause");
+            "), so that copies from and to there are slower; it may be mapped read-only, share a page with what is "
+            "registered already, or be more than the memory limit of the process's control group lets be pinned");
   }
 }
 
 void CudaMemorySpace::unpin(std::span<std::byte> memory) {
-  if (!pinned_.remove(memory)) return;
+  if (!pinned_.remove(memory) || context_.given_up().is_set()) return;
   const CudaContext::Turn turn = context_.take_turn();
   check_cuda(cudaHostUnregister(memory.data()), "cudaHostUnregister of " + in_bytes(memory.size()));
 }

@@ -42,7 +42,9 @@ CudaRowFeed::CudaRowFeed(CudaContext& context, std::span<const float> from, std:
 
 CudaRowFeed::~CudaRowFeed() {
   try {
-    for (const Place& place : places_) wait_for(place.filled.get(), context_.deadline(), "samples on their way");
+    for (const Place& place : places_) {
+      context_.wait_for(place.filled.get(), context_.deadline(), "samples on their way");
+    }
   } catch (const Error&) {
     // The device is lost, and this process about to be replaced.
   }
@@ -99,8 +101,8 @@ void CudaRowFeed::gather(std::span<const std::int64_t> rows, Place& place) {
   }
   ring_->send(numbers, place.row_numbers.get());
   const CudaContext::Turn turn = context_.take_turn();
-  gather_rows(from_on_device_, row_floats_, reinterpret_cast<const std::int64_t*>(place.row_numbers.get()), rows.size(),
-              place.data(), stream_.get());
+  gather_host_rows(from_on_device_, row_floats_, reinterpret_cast<const std::int64_t*>(place.row_numbers.get()),
+                   rows.size(), place.data(), stream_.get());
 }
 
 std::span<const float> CudaRowFeed::take() {

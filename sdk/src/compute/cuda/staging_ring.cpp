@@ -4,8 +4,14 @@
 #include <cstring>
 
 #include "compute/cuda/device_sentences.h"
+#include "compute/cuda/small_copies.h"
 
 namespace holdfast::compute {
+
+StagingRing::~StagingRing() {
+  if (!context_.given_up().is_set()) return;
+  for (Piece& piece : pieces_) static_cast<void>(piece.memory.release());
+}
 
 StagingRing::Piece& StagingRing::piece(std::size_t number) {
   Piece& piece = pieces_[number % kPieces];
@@ -21,13 +27,19 @@ StagingRing::Piece& StagingRing::piece(std::size_t number) {
 
 void StagingRing::queue(Piece& piece, std::byte* to, const std::byte* from, std::size_t bytes, cudaMemcpyKind kind) {
   const CudaContext::Turn turn = context_.take_turn();
-  check_cuda(cudaMemcpyAsync(to, from, bytes, kind, stream_), "cudaMemcpyAsync through pinned memory");
+  // What a step ends with would wait for a snapshot that is on its way to the host. Nothing as large goes the other way
+  // while training waits for a few bytes.
+  if (kind == cudaMemcpyDeviceToHost && bytes <= kMostSmallBytes) {
+    copy_small_to_host(from, to, bytes, stream_);
+  } else {
+    check_cuda(cudaMemcpyAsync(to, from, bytes, kind, stream_), "cudaMemcpyAsync through pinned memory");
+  }
   check_cuda(cudaEventRecord(piece.copied.get(), stream_), "cudaEventRecord behind a copy");
 }
 
 void StagingRing::wait_for_piece(const Piece& piece, std::optional<Deadline> deadline) {
-  wait_for(piece.copied.get(), deadline.value_or(context_.deadline()),
-           "a copy between the host and " + context_.device());
+  context_.wait_for(piece.copied.get(), deadline.value_or(context_.deadline()),
+                    "a copy between the host and " + context_.device());
 }
 
 void StagingRing::send(std::span<const std::byte> from, std::byte* to) {

@@ -17,6 +17,7 @@ class StagingRing {
  public:
   // `stream` is one of the context's device, in whose order the copies are.
   StagingRing(CudaContext& context, cudaStream_t stream) : context_(context), stream_(stream) {}
+  ~StagingRing();
 
   // On return `from` may change, and the copy is queued. Each piece is waited for as long as the context allows.
   void send(std::span<const std::byte> from, std::byte* to);

@@ -17,8 +17,8 @@ class NcclFaults : public testing::Test {
   NcclFaults() { fake_nccl_obey(""); }
 
   // A copy for each test: the library reads its environment once, and counts as long as it is loaded.
-  std::shared_ptr<NcclLibrary> load(const std::string& rules) {
-    ::setenv("HOLDFAST_NCCL_REAL", FAKE_NCCL_PATH, 1);
+  std::shared_ptr<NcclLibrary> load(const std::string& rules, const std::string& real = FAKE_NCCL_PATH) {
+    ::setenv("HOLDFAST_NCCL_REAL", real.c_str(), 1);
     ::setenv("HOLDFAST_NCCL_FAULTS", rules.c_str(), 1);
     const std::string copy = folder_ / "libholdfast_nccl_faults.so";
     std::filesystem::copy_file(NCCL_FAULTS_PATH, copy);
@@ -37,6 +37,18 @@ TEST_F(NcclFaults, ForwardsWhatIsToGoWell) {
   EXPECT_EQ(library->describe(nccl::Result::invalid_usage, nullptr), "invalid usage (5)");
   EXPECT_EQ(library->get_unique_id(&id), nccl::Result::success);
   EXPECT_EQ(fake_nccl_calls("ncclGetUniqueId", -1), 1);
+}
+
+// Where NCCL came with a Python package, the program found it and this library did not.
+TEST_F(NcclFaults, FindsTheRealLibraryWhereHoldfastDoes) {
+  const TemporaryFolder folder;
+  std::filesystem::copy_file(FAKE_NCCL_PATH, folder / "libfake_nccl_elsewhere.so");
+  ASSERT_EQ(::setenv("HOLDFAST_LIBRARY_PATH", folder.path().c_str(), 1), 0);
+
+  const auto library = load("", "libfake_nccl_elsewhere.so");
+
+  EXPECT_EQ(::unsetenv("HOLDFAST_LIBRARY_PATH"), 0);
+  EXPECT_GE(library->version(), nccl::kOldestVersion);
 }
 
 TEST_F(NcclFaults, FailsTheCallThatIsNamed) {

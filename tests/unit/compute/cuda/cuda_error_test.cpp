@@ -47,6 +47,21 @@ TEST(CudaError, TellsWhatEndsTheUseOfTheDevice) {
   }
 }
 
+// The watchdog starts no new process for what is unavailable.
+TEST(CudaError, TellsWhatANewProcessWouldMeetAgain) {
+  for (const cudaError_t lasting : {cudaErrorInsufficientDriver, cudaErrorNoDevice, cudaErrorNoKernelImageForDevice}) {
+    const auto error = thrown_by([&] { check_cuda(lasting, "call"); });
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->code(), ErrorCode::unavailable) << cudaGetErrorName(lasting);
+  }
+  for (const cudaError_t passing : {cudaErrorDevicesUnavailable, cudaErrorInitializationError, cudaErrorSystemNotReady,
+                                    cudaErrorInvalidResourceHandle, cudaErrorTimeout}) {
+    const auto error = thrown_by([&] { check_cuda(passing, "call"); });
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->code(), ErrorCode::device_failed) << cudaGetErrorName(passing);
+  }
+}
+
 TEST(CudaError, TellsMemoryFromTheRest) {
   const auto of_cuda = thrown_by([] { check_cuda(cudaErrorMemoryAllocation, "call"); });
   const auto of_cublas = thrown_by([] { check_cublas(CUBLAS_STATUS_ALLOC_FAILED, "call"); });

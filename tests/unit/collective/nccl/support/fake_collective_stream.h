@@ -74,9 +74,11 @@ class FakeCollectiveStream final : public CollectiveStream {
     return passed_ == marks_;
   }
   bool were_finite() const override { return were_finite_; }
+  void give_up() noexcept override { was_given_up_ = true; }
 
   // Every look at the device fails from here on.
   void lose() { is_lost_ = true; }
+  bool was_given_up() const { return was_given_up_; }
   int followed() const { return followed_; }
 
  private:
@@ -90,6 +92,7 @@ class FakeCollectiveStream final : public CollectiveStream {
   std::mutex marks_mutex_;
   std::map<std::size_t, std::shared_future<void>> training_marks_;  // guarded by marks_mutex_
   std::atomic<bool> is_lost_ = false;
+  std::atomic<bool> was_given_up_ = false;
   std::atomic<bool> were_finite_ = true;
   std::atomic<int> passed_ = 0;
   std::atomic<int> marks_ = 0;

@@ -168,6 +168,7 @@ TEST_F(HeldOnADevice, ArraysOfADeviceThatHangsAreWaitedForByADeadline) {
     EXPECT_EQ(error.code(), ErrorCode::deadline_exceeded);
     EXPECT_THAT(error.what(), testing::HasSubstr("cuda:0"));
   }
+  EXPECT_TRUE(space_->context().given_up().is_set());
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ class CudaMemory : public testing::Test {
     return content;
   }
 
-  const std::shared_ptr<CudaMemorySpace> space_ = CudaMemorySpace::of_device(0);
+  std::shared_ptr<CudaMemorySpace> space_ = CudaMemorySpace::of_device(0);
   std::vector<std::shared_ptr<float[]>> arrays_;
 };
 
@@ -164,17 +164,35 @@ TEST_F(CudaMemory, ThrowsAtTheDeadlineWhereTheDeviceHangs) {
   space_->set_time_limit(milliseconds(20));
   pretended_cuda::device().hangs = true;
 
+  try {
+    content_of(a);
+    FAIL() << "waited for a device that hangs";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::deadline_exceeded);
+    EXPECT_THAT(error.what(), testing::HasSubstr("cuda:0"));
+    EXPECT_THAT(error.what(), testing::HasSubstr("did not end within its time limit"));
+  }
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess) << "not being ready is no failure";
+}
+
+// Whatever there is would wait for it again, each as long as the time limit says.
+TEST_F(CudaMemory, WaitsOnceForADeviceThatHangs) {
+  const std::span<float> a = array(3);
+  space_->wait();
+  space_->set_time_limit(milliseconds(20));
+  pretended_cuda::device().hangs = true;
+  EXPECT_THROW(content_of(a), Error);
+  space_->set_time_limit(std::chrono::hours(24));
+
   for (const auto& action : std::vector<std::function<void()>>{[&] { space_->wait(); }, [&] { content_of(a); }}) {
     try {
       action();
       ADD_FAILURE() << "waited for a device that hangs";
     } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::deadline_exceeded);
-      EXPECT_THAT(error.what(), testing::HasSubstr("cuda:0"));
-      EXPECT_THAT(error.what(), testing::HasSubstr("did not end within its time limit"));
+      EXPECT_EQ(error.code(), ErrorCode::device_failed);
+      EXPECT_THAT(error.what(), testing::HasSubstr("was given up"));
     }
   }
-  EXPECT_EQ(cudaGetLastError(), cudaSuccess) << "not being ready is no failure";
 }
 
 TEST_F(CudaMemory, ThrowsWhatWentWrongOnTheDeviceBefore) {
@@ -201,12 +219,32 @@ TEST_F(CudaMemory, GivesMemoryBackOnceWhatUsesItIsDone) {
   EXPECT_FALSE(pretended_cuda::device().freed_too_early);
 }
 
+// Whatever gives memory back waits for it without a deadline.
 TEST_F(CudaMemory, LeavesMemoryToTheEndOfAProcessWhoseDeviceHangs) {
-  array(1000);
+  const std::span<float> a = array(1000);
+  content_of(a);
+  space_->digest_of(std::vector<std::span<const float>>{a});
+  std::vector<std::byte> registered(4096);
+  space_->pin(registered);
   const std::size_t used = pretended_cuda::device().used_bytes;
   space_->set_time_limit(milliseconds(20));
+  space_->fill_zero(a);
   pretended_cuda::device().hangs = true;
 
+  arrays_.clear();
+  space_->unpin(registered);
+  space_.reset();
+
+  EXPECT_EQ(pretended_cuda::device().used_bytes, used);
+  EXPECT_FALSE(pretended_cuda::device().would_wait_for_ever);
+}
+
+// Training's stream may be empty, and a collective's not.
+TEST_F(CudaMemory, IsLeftToTheEndOfAProcessWhereSomebodyElseGaveTheDeviceUp) {
+  array(1000);
+  const std::size_t used = pretended_cuda::device().used_bytes;
+
+  space_->context().given_up().set();
   arrays_.clear();
 
   EXPECT_EQ(pretended_cuda::device().used_bytes, used);

@@ -17,6 +17,18 @@
 
 #include "compute/cuda/cuda_arrays.h"
 #include "compute/cuda/cuda_digester.h"
+#include "compute/cuda/small_copies.h"
+
+namespace holdfast::pretended_cuda {
+
+// What a stream does in one go.
+struct Action {
+  std::function<void()> act;
+  cudaMemcpyKind engine = cudaMemcpyDeviceToDevice;  // that copies; from device to device none does
+  std::uint64_t copy = 0;                            // of all that were ever asked for
+};
+
+}  // namespace holdfast::pretended_cuda
 
 struct CUgraph_st {
   std::vector<std::function<void()>> actions;
@@ -27,7 +39,7 @@ struct CUgraphExec_st {
 };
 struct CUstream_st {
   std::unique_ptr<CUgraph_st> captured;  // null: actions are queued
-  std::deque<std::function<void()>> queue;
+  std::deque<holdfast::pretended_cuda::Action> queue;
   std::uint64_t queued = 0;  // so far
   std::uint64_t done = 0;    // of them
 };
@@ -49,6 +61,7 @@ struct State {
   std::map<const std::byte*, std::size_t> pinned;
   std::map<const std::byte*, std::size_t> registered;
   cudaError_t last_error = cudaSuccess;
+  std::uint64_t copies = 0;  // that engines were ever asked for
 };
 
 State& state() {
@@ -64,25 +77,49 @@ cudaError_t remember(cudaError_t status) {
 using Lock = std::lock_guard<std::recursive_mutex>;
 
 // Sticky: everything fails behind the first failure.
-cudaError_t queued(cudaStream_t stream, std::function<void()> action) {
+cudaError_t queued(cudaStream_t stream, std::function<void()> act, cudaMemcpyKind engine = cudaMemcpyDeviceToDevice) {
   const Lock lock(state().mutex);
   if (state().device.failure != cudaSuccess) return remember(state().device.failure);
   if (stream->captured) {
-    stream->captured->actions.push_back(std::move(action));
+    stream->captured->actions.push_back(std::move(act));
     return cudaSuccess;
   }
-  stream->queue.push_back(std::move(action));
+  stream->queue.push_back({std::move(act), engine, ++state().copies});
   ++stream->queued;
   return cudaSuccess;
 }
 
 void run(cudaStream_t stream, std::uint64_t until) {
   while (stream->done < until) {
-    const std::function<void()> next = std::move(stream->queue.front());
+    const Action next = std::move(stream->queue.front());
     stream->queue.pop_front();
     ++stream->done;
-    next();
+    next.act();
   }
+}
+
+bool stands(cudaStream_t stream) {
+  return state().device.hangs || (state().device.only_first_stream_runs && stream != state().streams.front());
+}
+
+bool is_anything_stuck() {
+  return std::any_of(state().streams.begin(), state().streams.end(),
+                     [](cudaStream_t stream) { return stands(stream) && !stream->queue.empty(); });
+}
+
+bool is_behind(const Action& action, const Action& earlier) {
+  return action.engine != cudaMemcpyDeviceToDevice && action.engine == earlier.engine && earlier.copy < action.copy;
+}
+
+// A copy before the `position` of the stream does, of its engine.
+bool waits_for_an_engine(cudaStream_t stream, std::uint64_t position) {
+  const auto count = static_cast<std::ptrdiff_t>(position - stream->done);
+  return std::any_of(stream->queue.begin(), stream->queue.begin() + count, [&](const Action& action) {
+    return std::any_of(state().streams.begin(), state().streams.end(), [&](cudaStream_t other) {
+      return stands(other) && std::any_of(other->queue.begin(), other->queue.end(),
+                                          [&](const Action& earlier) { return is_behind(action, earlier); });
+    });
+  });
 }
 
 bool lies_in(const std::map<const std::byte*, std::size_t>& ranges, const void* address) {
@@ -126,13 +163,16 @@ void reset() {
 }  // namespace holdfast::pretended_cuda
 
 using holdfast::pretended_cuda::device;
+using holdfast::pretended_cuda::is_anything_stuck;
 using holdfast::pretended_cuda::lies_in;
 using holdfast::pretended_cuda::Lock;
 using holdfast::pretended_cuda::queued;
 using holdfast::pretended_cuda::remember;
 using holdfast::pretended_cuda::run;
 using holdfast::pretended_cuda::spoil_captures;
+using holdfast::pretended_cuda::stands;
 using holdfast::pretended_cuda::state;
+using holdfast::pretended_cuda::waits_for_an_engine;
 
 extern "C" {
 
@@ -192,8 +232,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   const Lock lock(state().mutex);
   if (device().failure != cudaSuccess) return remember(device().failure);
   if (event->stream == nullptr || event->stream->done >= event->position) return cudaSuccess;
-  const bool stands = device().only_first_stream_runs && event->stream != state().streams.front();
-  if (device().hangs || stands) return remember(cudaErrorNotReady);
+  if (stands(event->stream) || waits_for_an_engine(event->stream, event->position)) return remember(cudaErrorNotReady);
   run(event->stream, event->position);
   return cudaSuccess;
 }
@@ -211,6 +250,7 @@ cudaError_t cudaMalloc(void** memory, size_t bytes) {
 
 cudaError_t cudaFree(void* memory) {
   const Lock lock(state().mutex);
+  device().would_wait_for_ever |= is_anything_stuck();
   device().freed_too_early |= std::any_of(state().streams.begin(), state().streams.end(),
                                           [](cudaStream_t stream) { return !stream->queue.empty(); });
   device().used_bytes -= state().allocated[memory];
@@ -276,7 +316,8 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
   } else {
     ++device().inner_copies;
   }
-  return queued(stream, [=] { std::memcpy(to, from, bytes); });
+  return queued(
+      stream, [=] { std::memcpy(to, from, bytes); }, kind);
 }
 
 cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t stream) {
@@ -292,6 +333,7 @@ cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned) {
 
 cudaError_t cudaFreeHost(void* memory) {
   const Lock lock(state().mutex);
+  device().would_wait_for_ever |= is_anything_stuck();
   state().pinned.erase(static_cast<const std::byte*>(memory));
   std::free(memory);
   return cudaSuccess;
@@ -311,6 +353,7 @@ cudaError_t cudaHostGetDevicePointer(void** on_device, void* on_host, unsigned) 
 
 cudaError_t cudaHostUnregister(void* memory) {
   const Lock lock(state().mutex);
+  device().would_wait_for_ever |= is_anything_stuck();
   state().registered.erase(static_cast<const std::byte*>(memory));
   return cudaSuccess;
 }
@@ -383,6 +426,11 @@ void add_arrays(const float* summand, float* sum, std::size_t floats, cudaStream
   }));
 }
 
+void gather_host_rows(const float* from, std::size_t row_floats, const std::int64_t* rows, std::size_t row_count,
+                      float* to, cudaStream_t stream) {
+  gather_rows(from, row_floats, rows, row_count, to, stream);
+}
+
 void gather_rows(const float* from, std::size_t row_floats, const std::int64_t* rows, std::size_t row_count, float* to,
                  cudaStream_t stream) {
   static_cast<void>(queued(stream, [=] {
@@ -398,6 +446,14 @@ void flag_not_finite(const float* values, std::size_t floats, std::uint32_t* fla
       if (!std::isfinite(values[i])) *flag = 1;
     }
   }));
+}
+
+void copy_small_to_host(const void* from, void* to, std::size_t bytes, cudaStream_t stream) {
+  const Lock lock(state().mutex);
+  // Of other memory, a device may know other addresses than the host.
+  HOLDFAST_ASSERT(bytes <= kMostSmallBytes && lies_in(state().pinned, to));
+  ++device().small_copies;
+  static_cast<void>(queued(stream, [=] { std::memcpy(to, from, bytes); }));
 }
 
 CudaDigester::~CudaDigester() {

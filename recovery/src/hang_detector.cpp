@@ -153,6 +153,8 @@ HangDetector::Duration HangDetector::limit_of(const Pulse& pulse) const {
       return granted(limits_.callbacks);
     case Phase::finishing:
       return granted(limits_.finishing);
+    case Phase::regrouping:
+      return granted(limits_.regrouping);
     case Phase::computing:
     case Phase::waiting_for_peers:
     case Phase::updating:

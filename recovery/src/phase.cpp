@@ -20,6 +20,8 @@ std::string_view to_string(Phase phase) {
       return "evaluating";
     case Phase::finishing:
       return "finishing";
+    case Phase::regrouping:
+      return "regrouping";
   }
   return "unknown";
 }

@@ -370,9 +370,12 @@ std::vector<SharedMemory> Worker::take_snapshot_memories() {
 
 void Worker::enter(Phase phase, std::int64_t step) {
   connection_->enter(phase, step);
-  // Whoever joins a generation is starting or waits for peers.
-  if (phase == Phase::starting || phase == Phase::waiting_for_peers) return;
+  // Whoever joins a generation is starting, regrouping or waits for peers.
+  if (phase == Phase::starting || phase == Phase::regrouping || phase == Phase::waiting_for_peers) return;
   connection_->page.standing.store(Standing::in_steps, std::memory_order_relaxed);
+}
+void Worker::regroup() {
+  enter(Phase::regrouping, connection_->page.step);
 }
 void Worker::beat() {
   if (!connection_->is_silent()) connection_->page.beat();

@@ -25,6 +25,7 @@ struct ThreadRun {
   FileSystem* file_system = &posix_file_system();
   std::string device = "cpu";
   std::int64_t memory_snapshot_every = 0;
+  std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
   std::chrono::milliseconds collective_timeout = std::chrono::seconds(60);
 };
 
@@ -47,6 +48,7 @@ inline void train_on_threads(const ThreadRun& run, const std::function<void(Repl
     place->file_system = run.file_system;
     place->device = run.device;
     place->memory_snapshot_every = run.memory_snapshot_every;
+    place->now = run.now;
     place->connect = [&group](const MemoryCommunicatorShape& shape) { return group.connect(shape); };
     Replica replica(std::move(place));
     train(replica);

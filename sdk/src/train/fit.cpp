@@ -171,11 +171,18 @@ void Trainer::Session::continue_fit(std::size_t call, FitContext& context, const
   }
 }
 
+// Behind the next step. What the last one took beside training is known first.
+bool Trainer::Session::is_memory_snapshot_due() {
+  const bool is_writing = memory_keeper_.is_busy();
+  if (!is_writing) {
+    if (const auto times = memory_keeper_.take_finished()) memory_schedule_.written(times->begin, times->end);
+  }
+  return place_->rank == 0 && memory_schedule_.is_due(state_.step + 1, place_->now(), is_writing);
+}
+
 StepRunner::Outcome Trainer::Session::compute_step(const Batch& batch, const Dataset& data, const FitOptions& options) {
   const bool is_disputed = dispute_ && dispute_->step == state_.step + 1;
-  const bool is_due =
-      place_->rank == 0 &&
-      memory_schedule_.is_due(state_.step + 1, MemorySnapshotSchedule::Clock::now(), memory_keeper_.is_busy());
+  const bool is_due = is_memory_snapshot_due();
   const auto load = [&](ShardRange shards) {
     return LoadedShards(data, place_->seed, place_->shards, shards.begin, shards.end, batch.epoch, batch.index);
   };
@@ -301,16 +308,18 @@ bool Trainer::Session::submit_requested_savepoint(int number,
 }
 
 void Trainer::Session::keep_in_memory(const FitOptions& options) {
-  if (const auto times = memory_keeper_.take_finished()) memory_schedule_.written(times->begin, times->end);
   if (!std::exchange(is_comparison_requested_, false) || place_->run_directory.empty()) return;
   if (!trainable_.memory().is_host()) return keep_devices_state(options);
-  const auto begin = MemorySnapshotSchedule::Clock::now();
+  const auto begin = place_->now();
   agree();
   if (place_->rank != 0) return;
   supervision_.enter(TrainingPhase::saving, state_.step);
   runner_->reach_with_state(FaultPoint::snapshot, state_.step);
   collect_callback_states(options);
   const StateImage image = image_of(state_, trainable_);
+  const auto prepared_from = place_->now();
+  supervision_.prepare_in_memory(image.size_bytes());
+  const auto preparation = place_->now() - prepared_from;
   std::optional<Digest> copied;  // empty where there is no such memory
   const auto write = [&](std::size_t at, std::span<std::byte> piece) { image.copy(at, piece); };
   supervision_.keep_in_memory(state_.step, image.size_bytes(), write, [&](std::span<const std::byte> copy) {
@@ -318,7 +327,7 @@ void Trainer::Session::keep_in_memory(const FitOptions& options) {
     return *copied == agreed_;
   });
   if (copied) require_unchanged(*copied);
-  memory_schedule_.taken(begin, MemorySnapshotSchedule::Clock::now());
+  memory_schedule_.taken(begin + preparation, place_->now());
 }
 
 // What the replicas compare is what is on its way to the host: what happens to the state meanwhile is a matter of the
@@ -327,19 +336,19 @@ void Trainer::Session::keep_devices_state(const FitOptions& options) {
   if (place_->rank != 0) return agree();
   supervision_.enter(TrainingPhase::saving, state_.step);
   memory_keeper_.finish();
-  const auto begin = MemorySnapshotSchedule::Clock::now();
+  const auto begin = place_->now();
   runner_->reach_with_state(FaultPoint::snapshot, state_.step);
   collect_callback_states(options);
   StateImage image = image_of(state_, trainable_);
   const std::shared_ptr<HeldArrays> held = hold(image.arrays);
   if (place_->size > 1 || dispute_) agree(held->digest());
-  memory_keeper_.keep({.step = state_.step,
-                       .header = image.header,
-                       .arrays = image.arrays,
-                       .must_be_finite = must_be_finite(),
-                       .held = held},
-                      trainable_.memory());
-  memory_schedule_.taken(begin, MemorySnapshotSchedule::Clock::now());
+  const auto preparation = memory_keeper_.keep({.step = state_.step,
+                                                .header = image.header,
+                                                .arrays = image.arrays,
+                                                .must_be_finite = must_be_finite(),
+                                                .held = held},
+                                               trainable_.memory());
+  memory_schedule_.taken(begin + preparation, place_->now());
 }
 
 void Trainer::Session::act_and_tell(const FitOptions& options, const std::function<void()>& act) {

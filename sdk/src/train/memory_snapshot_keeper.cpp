@@ -52,18 +52,20 @@ MemorySnapshotKeeper::~MemorySnapshotKeeper() {
   unpin();
 }
 
-void MemorySnapshotKeeper::keep(State state, MemorySpace& memory) {
+MemorySnapshotKeeper::Clock::duration MemorySnapshotKeeper::keep(State state, MemorySpace& memory) {
   finish();
+  const Clock::time_point begin = now_();
   const std::optional<OutlivingMemory> target = supervision_.begin_in_memory(state.step, image_bytes(state));
-  if (!target) return;
+  if (!target) return {};
   pin(*target, memory);
+  const Clock::duration preparation = now_() - begin;
   const std::size_t header_bytes = state.header.size();
   std::memcpy(target->bytes.data(), state.header.data(), header_bytes);
   const std::vector<std::span<float>> places = places_of(state, target->bytes);
   state.held->begin_copy(places);
   work_ = std::async(std::launch::async,
                      [held = std::move(state.held), target = *target, step = state.step, header_bytes,
-                      finite = finite_ones(places, state.must_be_finite), begin = Clock::now()]() mutable {
+                      finite = finite_ones(places, state.must_be_finite), now = now_, begin = now_()]() mutable {
                        held->finish_copy();
                        const Digest expected = held->digest();
                        // Its place on the device is free for another one.
@@ -74,8 +76,9 @@ void MemorySnapshotKeeper::keep(State state, MemorySpace& memory) {
                          return arrived == expected && are_finite(finite, step);
                        });
                        require_arrived(step, expected, arrived);
-                       return Times{begin, Clock::now()};
+                       return Times{begin, now()};
                      });
+  return preparation;
 }
 
 // Copies to memory that the device knows of go straight there. It costs as much as some copies, once.

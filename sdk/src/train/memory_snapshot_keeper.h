@@ -6,10 +6,12 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <future>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "holdfast/core/memory_space.h"
 #include "train/place.h"
@@ -21,7 +23,10 @@ class MemorySnapshotKeeper {
  public:
   using Clock = std::chrono::steady_clock;
 
-  explicit MemorySnapshotKeeper(Supervision& supervision) : supervision_(supervision) {}
+  using Now = std::function<Clock::time_point()>;  // any thread
+
+  explicit MemorySnapshotKeeper(Supervision& supervision, Now now = Clock::now)
+      : supervision_(supervision), now_(std::move(now)) {}
   // Waits for the last one, whatever becomes of it.
   ~MemorySnapshotKeeper();
   MemorySnapshotKeeper(const MemorySnapshotKeeper&) = delete;
@@ -35,8 +40,9 @@ class MemorySnapshotKeeper {
     std::shared_ptr<HeldArrays> held;            // of these
   };
   // Begins with a state, before anything changes its arrays, which lie in `memory`. Does nothing where there is no
-  // memory that outlives the process.
-  void keep(State state, MemorySpace& memory);
+  // memory that outlives the process. Returns how much of its time went into finding that memory and telling the device
+  // of it, which later states find done.
+  Clock::duration keep(State state, MemorySpace& memory);
 
   bool is_busy() const;
   struct Times {
@@ -55,6 +61,7 @@ class MemorySnapshotKeeper {
   void unpin() noexcept;
 
   Supervision& supervision_;
+  const Now now_;
   // What the device knows of, until unpin().
   std::shared_ptr<void> pinned_mapping_;
   std::span<std::byte> pinned_;

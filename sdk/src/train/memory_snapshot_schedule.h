@@ -24,6 +24,7 @@ class MemorySnapshotSchedule {
     if (every_ > 0) return step % every_ == 0;
     return now >= next_ && !is_writing;
   }
+  // Without what is done once and for all: the next one would come kIntervalsPerSnapshot times as much later.
   void taken(Clock::time_point begin, Clock::time_point end) { next_ = end + kIntervalsPerSnapshot * (end - begin); }
   // Beside the training.
   void written(Clock::time_point begin, Clock::time_point end) {

@@ -55,6 +55,8 @@ class Supervision {
   virtual ~Supervision() = default;
   // Doubles as a sign of life.
   virtual void enter(TrainingPhase phase, std::int64_t step) = 0;
+  // The same for the way out of a generation and into the next, which takes a device longer than a step may.
+  virtual void regroup() = 0;
   // Where an injected fault strikes; `step` is -1 where there is none.
   virtual void reach(FaultPoint point, std::int64_t step) = 0;
   // Where one may change numbers: `floats` is called only when that is due, and gives those of the target.
@@ -80,6 +82,8 @@ class Supervision {
   using Write = std::function<void(std::size_t begin, std::span<std::byte> piece)>;
   using Accepts = std::function<bool(std::span<const std::byte> copied)>;
   virtual void keep_in_memory(std::int64_t step, std::size_t bytes, const Write& write, const Accepts& accepts) = 0;
+  // What keeping states of so many bytes needs once, and would else do the first time. It takes as long as several.
+  virtual void prepare_in_memory(std::size_t bytes) = 0;
   // The same for a state that somebody else copies there meanwhile: one at a time.
   virtual std::optional<OutlivingMemory> begin_in_memory(std::int64_t step, std::size_t bytes) = 0;
   // Calls `read` with the newest state that any process kept so and that is whole; false where there is none.
@@ -92,6 +96,7 @@ class Supervision {
 class NoSupervision : public Supervision {
  public:
   void enter(TrainingPhase, std::int64_t) override {}
+  void regroup() override {}
   void reach(FaultPoint, std::int64_t) override {}
   void corrupt(FaultPoint, std::int64_t, const FloatsOf&) override {}
   bool may_corrupt(FaultPoint, std::int64_t) override { return false; }
@@ -104,6 +109,7 @@ class NoSupervision : public Supervision {
   void report_no_savepoint(int, const std::string&) override {}
   void count_samples(std::int64_t) override {}
   void keep_in_memory(std::int64_t, std::size_t, const Write&, const Accepts&) override {}
+  void prepare_in_memory(std::size_t) override {}
   std::optional<OutlivingMemory> begin_in_memory(std::int64_t, std::size_t) override { return std::nullopt; }
   bool read_from_memory(const std::function<void(std::span<const std::byte>)>&) override { return false; }
   void report_event(const std::string&, const std::string&) override {}
@@ -140,6 +146,8 @@ struct Replica::Place {
   std::vector<std::string> savepoint_copies;
   bool accept_other_arithmetic = false;
   std::int64_t memory_snapshot_every = 0;  // steps; 0: as often as costs next to nothing
+  // What tells how much these cost. Any thread.
+  std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
   std::chrono::milliseconds collective_timeout = std::chrono::minutes(5);
   std::function<std::vector<RestartRecord>()> restarts = [] { return std::vector<RestartRecord>(); };
 

@@ -27,7 +27,7 @@ Trainer::Session::Session(Replica& replica, std::unique_ptr<Trainable> owned, Tr
       trainable_(trainable),
       supervision_(*place_->supervision),
       memory_schedule_(claim(*place_).memory_snapshot_every),
-      memory_keeper_(supervision_),
+      memory_keeper_(supervision_, place_->now),
       savepoint_journal_(supervision_),
       writer_(*place_->file_system, [this](const SavepointEvent& event) { savepoint_journal_.note(event); }) {
   supervision_.enter(TrainingPhase::starting, 0);
@@ -54,6 +54,7 @@ void Trainer::Session::prepare_workers() {
                       .threads_per_shard = place_->threads_per_shard,
                       .device = place_->device,
                       .precision = place_->precision});
+  trainable_.memory().set_time_limit(place_->collective_timeout);
   prepared_workers_ = workers;
 }
 

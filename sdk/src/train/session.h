@@ -147,6 +147,7 @@ class Trainer::Session {
   Logs evaluation_pass(const Dataset& data);
   std::string callback_key(const Callback& callback) const;
   void collect_callback_states(const FitOptions& options);
+  bool is_memory_snapshot_due();
   void keep_in_memory(const FitOptions& options);
   void keep_devices_state(const FitOptions& options);
   void save_pending(FitContext& context, const FitOptions& options);

@@ -27,6 +27,7 @@ void Trainer::Session::enter_generation() {
   is_savepoint_requested_ = false;
   for (;;) {
     try {
+      if (runner_ && !trainable_.memory().is_host()) supervision_.regroup();
       runner_.reset();
       supervision_.reach(FaultPoint::rendezvous, -1);
       place_->enter_generation(has_state_ ? state_.step : -1);

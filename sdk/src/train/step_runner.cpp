@@ -74,6 +74,7 @@ StepRunner::StepRunner(Replica::Place& place, Trainable& trainable)
          .gradient_floats = gradient_floats_,
          .tail_floats = shape.tail_floats,
          .in_the_librarys_order = place.reduction == Reduction::fastest,
+         .leaving = [supervision = place.supervision] { supervision->regroup(); },
          .connect_timeout = std::chrono::duration_cast<std::chrono::milliseconds>(place.collective_timeout)});
   }
   accumulator_ = std::make_unique<ShardAccumulator>(ShardTree(place.shards), local_, communicator_->slots(), memory());

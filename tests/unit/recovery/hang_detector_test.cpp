@@ -109,8 +109,9 @@ TEST_F(HangDetectorTest, DoesNotTimeTheFirstStepOfAProcess) {
 
 TEST_F(HangDetectorTest, GrantsWhatThePhaseNeeds) {
   train(20);
-  for (const auto& [phase, limit] : {std::pair(Phase::starting, 120s), std::pair(Phase::evaluating, 30s),
-                                     std::pair(Phase::saving, 30s), std::pair(Phase::callbacks, 30s)}) {
+  for (const auto& [phase, limit] :
+       {std::pair(Phase::starting, 120s), std::pair(Phase::evaluating, 30s), std::pair(Phase::saving, 30s),
+        std::pair(Phase::callbacks, 30s), std::pair(Phase::regrouping, 60s)}) {
     Pulse pulse = at(phase);
     pulse.progress += static_cast<std::uint64_t>(phase);
     EXPECT_FALSE(look_for(limit - 100ms, {pulse}).has_value()) << to_string(phase);
@@ -293,7 +294,8 @@ TEST_F(HangDetectorTest, TrustsItsLimitsAgainSomeTimeAfterALateLook) {
 TEST_F(PatientHangDetectorTest, GrantsEveryPhaseButTheStartWhatTheUserDoes) {
   train(20);
 
-  for (const Phase phase : {Phase::computing, Phase::evaluating, Phase::saving, Phase::callbacks, Phase::finishing}) {
+  for (const Phase phase :
+       {Phase::computing, Phase::evaluating, Phase::saving, Phase::callbacks, Phase::finishing, Phase::regrouping}) {
     SCOPED_TRACE(to_string(phase));
     Pulse pulse = at(phase);
     pulse.progress += static_cast<std::uint64_t>(phase);

@@ -46,6 +46,59 @@ MemorySnapshotKeeper::State state_of(std::int64_t step, const std::shared_ptr<He
           .held = held};
 }
 
+using TimePoint = MemorySnapshotKeeper::Clock::time_point;
+
+// Finding its memory takes a minute, and so does telling the device of it; sending the state there takes a second.
+class SlowAtFirst final : public NoSupervision, public HeldArrays {
+ public:
+  explicit SlowAtFirst(TimePoint& time) : time_(time) {}
+
+  std::optional<OutlivingMemory> begin_in_memory(std::int64_t, std::size_t bytes) override {
+    if (memory_ == nullptr) time_ += std::chrono::minutes(1);
+    if (memory_ == nullptr) memory_ = std::make_shared<std::vector<float>>(bytes / sizeof(float));
+    const std::span<std::byte> all = std::as_writable_bytes(std::span(*memory_));
+    return OutlivingMemory{
+        .bytes = all, .all = all, .mapping = memory_, .keep = [all](const auto& accepts) { return accepts(all); }};
+  }
+
+  Digest digest() override { return DigestBuilder().finish(); }
+  void begin_copy(std::span<const std::span<float>>) override { time_ += std::chrono::seconds(1); }
+  void finish_copy() override {}
+
+ private:
+  TimePoint& time_;
+  std::shared_ptr<std::vector<float>> memory_;
+};
+
+class SlowToPin final : public MemorySpace {
+ public:
+  explicit SlowToPin(TimePoint& time) : time_(time) {}
+
+  std::string device() const override { return "cuda:0"; }
+  std::shared_ptr<float[]> allocate(std::size_t floats) override { return host_memory().allocate(floats); }
+  void copy_to_host(std::span<const float> from, std::span<float> to) override { copy(from, to); }
+  void copy_from_host(std::span<const float> from, std::span<float> to) override { copy(from, to); }
+  void copy(std::span<const float> from, std::span<float> to) override { host_memory().copy(from, to); }
+  void gather(std::span<const float> from, std::span<const std::int64_t> rows, std::span<float> to) override {
+    host_memory().gather(from, rows, to);
+  }
+  void add(std::span<const float> summand, std::span<float> sum) override { host_memory().add(summand, sum); }
+  bool is_finite(std::span<const float> array) override { return host_memory().is_finite(array); }
+  void fill_zero(std::span<float> array) override { host_memory().fill_zero(array); }
+  Digest digest_of(std::span<const std::span<const float>> arrays) override { return host_memory().digest_of(arrays); }
+  std::unique_ptr<HeldArrays> hold(std::span<const std::span<const float>> arrays) override {
+    return host_memory().hold(arrays);
+  }
+  std::unique_ptr<RowFeed> feed(std::span<const float>, std::size_t) override { return nullptr; }
+  void wait() override {}
+  void set_time_limit(std::chrono::milliseconds) override {}
+  void pin(std::span<std::byte>) override { time_ += std::chrono::minutes(1); }
+  void unpin(std::span<std::byte>) override {}
+
+ private:
+  TimePoint& time_;
+};
+
 class MemorySnapshotKeeperTest : public testing::Test {
  protected:
   KeptHere supervision_;
@@ -72,6 +125,21 @@ TEST_F(MemorySnapshotKeeperTest, TellsOnceHowLongItTook) {
   EXPECT_LE(times->begin, times->end);
   EXPECT_FALSE(keeper_.is_busy());
   EXPECT_FALSE(keeper_.take_finished());
+}
+
+TEST(MemorySnapshotKeeper, TellsApartWhatOnlyTheFirstOneTakes) {
+  TimePoint time;
+  const auto slow = std::make_shared<SlowAtFirst>(time);
+  SlowToPin memory(time);
+  MemorySnapshotKeeper keeper(*slow, [&] { return time; });
+  const MemorySnapshotKeeper::State state = {.step = 1, .header = "header..", .arrays = {}, .held = slow};
+
+  EXPECT_EQ(keeper.keep(state, memory), std::chrono::minutes(2));
+  keeper.finish();
+  EXPECT_EQ(keeper.keep(state, memory), std::chrono::minutes(0));
+  keeper.finish();
+
+  EXPECT_EQ(time, TimePoint() + std::chrono::minutes(2) + std::chrono::seconds(2));
 }
 
 TEST_F(MemorySnapshotKeeperTest, DoesNotLetCountWhatIsNotFiniteThoughItShouldBe) {

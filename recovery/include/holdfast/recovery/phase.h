@@ -6,9 +6,20 @@
 
 namespace holdfast::recovery {
 
-enum class Phase { starting, computing, waiting_for_peers, updating, saving, callbacks, evaluating, finishing };
+// `regrouping`: on its way from a generation into the next, where a device has to let go first.
+enum class Phase {
+  starting,
+  computing,
+  waiting_for_peers,
+  updating,
+  saving,
+  callbacks,
+  evaluating,
+  finishing,
+  regrouping
+};
 
-inline constexpr int kPhaseCount = 8;
+inline constexpr int kPhaseCount = 9;
 
 // The enumerator's name, as written above.
 std::string_view to_string(Phase phase);

@@ -103,8 +103,11 @@ class Worker {
   std::vector<SharedMemory> take_snapshot_memories();
 
   // Both tell that there is progress; cheap enough for every layer of a network. Any thread. A process that dies before
-  // it has entered another phase than `starting` and `waiting_for_peers` in its generation did not die of a step.
+  // it has entered another phase than `starting`, `regrouping` and `waiting_for_peers` in its generation did not die of
+  // a step.
   void enter(Phase phase, std::int64_t step);
+  // Enters `regrouping` at the step that it was in.
+  void regroup();
   void beat();
   // This process has trained on so many more samples: for those who look at the run. Any thread.
   void count_samples(std::int64_t samples);

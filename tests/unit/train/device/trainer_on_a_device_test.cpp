@@ -4,14 +4,18 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "holdfast/base/deadline.h"
 #include "holdfast/base/log.h"
 #include "holdfast/holdfast.h"
 #include "support/program.h"
@@ -71,6 +75,72 @@ class States final : public NoSupervision {
   std::mutex mutex_;
   std::map<std::int64_t, Image> images_;  // guarded by mutex_
 };
+
+// Each step takes a second of a time that nothing else moves, but what keeping a state takes: once, and each time.
+class SlowStates final : public NoSupervision {
+ public:
+  using Seconds = std::chrono::duration<int>;
+  SlowStates(Seconds once, Seconds each_time) : once_(once), each_time_(each_time) {}
+
+  std::chrono::steady_clock::time_point now() const {
+    return std::chrono::steady_clock::time_point(Seconds(seconds_.load()));
+  }
+  // The steps whose states were kept, once training is over.
+  const std::vector<std::int64_t>& steps() const { return steps_; }
+
+  void enter(TrainingPhase phase, std::int64_t) override {
+    if (phase != TrainingPhase::computing) return;
+    // Time that passes meanwhile would be taken for what it takes.
+    const Deadline deadline = Deadline::after(std::chrono::seconds(30));
+    while (is_travelling_ && !deadline.has_passed()) std::this_thread::yield();
+    take(Seconds(1));
+  }
+  void prepare_in_memory(std::size_t bytes) override {
+    if (memory_.size() == bytes / sizeof(float) + 1) return;
+    memory_.resize(bytes / sizeof(float) + 1);
+    if (steps_.empty()) take(once_);
+  }
+  void keep_in_memory(std::int64_t step, std::size_t bytes, const Write&, const Accepts&) override {
+    prepare_in_memory(bytes);
+    take(each_time_);
+    steps_.push_back(step);
+  }
+  std::optional<OutlivingMemory> begin_in_memory(std::int64_t step, std::size_t bytes) override {
+    prepare_in_memory(bytes);
+    steps_.push_back(step);
+    is_travelling_ = true;
+    const std::span<std::byte> all = std::as_writable_bytes(std::span(memory_)).first(bytes);
+    const auto keep = [this, all](const Accepts& accepts) {
+      take(each_time_);
+      const bool is_accepted = accepts(all);
+      is_travelling_ = false;
+      return is_accepted;
+    };
+    return OutlivingMemory{.bytes = all, .all = all, .mapping = nullptr, .keep = keep};
+  }
+
+ private:
+  void take(Seconds time) { seconds_ += time.count(); }
+
+  const Seconds once_;
+  const Seconds each_time_;
+  std::atomic<int> seconds_ = 0;
+  std::atomic<bool> is_travelling_ = false;
+  std::vector<float> memory_;
+  std::vector<std::int64_t> steps_;
+};
+
+std::vector<std::int64_t> steps_kept(const std::string& device, SlowStates::Seconds once,
+                                     SlowStates::Seconds each_time) {
+  const TemporaryFolder folder;
+  const auto states = std::make_shared<SlowStates>(once, each_time);
+  const ThreadRun run = {
+      .replicas = 1, .run_directory = folder.path(), .supervision = states, .device = device, .now = [states] {
+        return states->now();
+      }};
+  outcomes_of(run, [](Replica& replica) { return train_small(replica, {}, 10); });
+  return states->steps();
+}
 
 std::vector<char> content_of(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -157,6 +227,15 @@ TEST_F(TrainerOnADevice, KeepsTheStatesOfTheCpuInMemory) {
 
   EXPECT_EQ(expected.size(), 4U);
   EXPECT_TRUE(states_of("cuda:0") == expected);
+}
+
+// It would leave a run without protection for hours.
+TEST_F(TrainerOnADevice, DoesNotPutOffTheSecondStateInMemoryForWhatOnlyTheFirstOneTakes) {
+  for (const std::string device : {"cpu", "cuda:0"}) {
+    EXPECT_GT(steps_kept(device, std::chrono::minutes(10), std::chrono::seconds(0)).size(), 2U) << device;
+    EXPECT_EQ(steps_kept(device, std::chrono::minutes(0), std::chrono::minutes(10)), std::vector<std::int64_t>{1})
+        << device << ": what each of them takes counts";
+  }
 }
 
 TEST_F(TrainerOnADevice, SavesTheFilesOfTheCpu) {

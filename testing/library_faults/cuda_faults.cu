@@ -4,8 +4,9 @@
 //   CUDA_INJECTION64_PATH=.../libholdfast_cuda_faults.so
 //   HOLDFAST_CUDA_FAULTS=function=cudaMalloc,rank=1,call=12,fault=fail,result=2 ./train
 //
-// Functions have the names of the runtime ("cudaMemcpyAsync") or of the driver ("cuLaunchKernel"); * is all of both. A
-// call that fails has been made all the same: what it allocates is lost. Rules are described in fault_rules.h; where
+// Functions have the names of the runtime ("cudaMemcpyAsync"; "cudaLaunchKernel" is <<<>>>, too) or of the driver
+// ("cuLaunchKernel"); * is all of both. A call that fails has been made all the same: what it allocates is lost. One of
+// the runtime is the thread's last error, too: <<<>>> has no other result. Rules are described in fault_rules.h; where
 // they cannot be read, or CUPTI is not there, a line on standard error says so and nothing fails. CUPTI is libcupti.so
 // of this CUDA, or what HOLDFAST_CUPTI names.
 
@@ -16,7 +17,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <exception>
 #include <memory>
 #include <stdexcept>
@@ -29,6 +29,7 @@ namespace {
 
 using holdfast::resilience::LibraryFault;
 using holdfast::resilience::LibraryFaults;
+using holdfast::resilience::plain_name;
 
 constexpr int kUnknownError = 999;  // of the runtime and of the driver
 
@@ -36,9 +37,12 @@ __global__ void trap_kernel() {
   __trap();
 }
 
+// Zero, which the compiler cannot know. No memory of the heap: while a stream is recorded, none may be allocated.
+__device__ volatile int is_over;
+
 // Ends with its process.
-__global__ void spin_kernel(volatile int* never) {
-  while (*never == 0) {
+__global__ void spin_kernel() {
+  while (is_over == 0) {
   }
 }
 
@@ -50,36 +54,68 @@ std::string variable(const char* name, const char* otherwise) {
 // Never destroyed: calls may be made until the very end.
 struct Injection {
   LibraryFaults faults{variable("HOLDFAST_CUDA_FAULTS", "")};
-  int rank = std::atoi(variable("RANK", "-1").c_str());
+  int rank = holdfast::resilience::started_rank();
 };
 Injection* injection = nullptr;
 
 // What the injection itself calls is not meant.
 thread_local bool is_inside = false;
 
-// The runtime calls "cudaMemcpyAsync_ptsz" where a program has a default stream for each thread.
-std::string plain_name(const char* function) {
-  std::string name = function == nullptr ? "" : function;
-  for (const char* suffix : {"_ptsz", "_ptds"}) {
-    const std::size_t length = std::strlen(suffix);
-    if (name.size() > length && name.compare(name.size() - length, length, suffix) == 0) {
-      name.resize(name.size() - length);
-    }
+// What the thread's cudaGetLastError() is to tell of a call that failed.
+thread_local int last_error = 0;
+
+template <class Parameters>
+cudaStream_t stream_in(const void* parameters) {
+  const auto& given = *static_cast<const Parameters*>(parameters);
+  if constexpr (requires { given.config->stream; }) {
+    return given.config->stream;
+  } else if constexpr (requires { given.config->hStream; }) {
+    return given.config->hStream;
+  } else if constexpr (requires { given.hStream; }) {
+    return given.hStream;
+  } else {
+    return given.stream;
   }
-  return name;
 }
 
-// The stream of a launch; the default one for all other calls.
-cudaStream_t stream_of(CUpti_CallbackDomain domain, CUpti_CallbackId id, const CUpti_CallbackData& call) {
-  const bool is_launch = domain == CUPTI_CB_DOMAIN_RUNTIME_API && id == CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000;
-  return is_launch ? static_cast<const cudaLaunchKernel_v7000_params*>(call.functionParams)->stream : nullptr;
+struct StreamPlace {
+  const char* function;
+  cudaStream_t (*stream_in)(const void* parameters);
+};
+
+// Parameters of "_ptsz" have the same places; those of __cudaLaunchKernel() are those of cudaLaunchKernel() but for the
+// kind of pointer that comes first.
+constexpr StreamPlace kStreamPlaces[] = {
+    {"cudaLaunchKernel", stream_in<cudaLaunchKernel_v7000_params>},
+    {"cudaLaunchKernelExC", stream_in<cudaLaunchKernelExC_v11060_params>},
+    {"cudaGraphLaunch", stream_in<cudaGraphLaunch_v10000_params>},
+    {"cudaMemcpyAsync", stream_in<cudaMemcpyAsync_v3020_params>},
+    {"cudaMemsetAsync", stream_in<cudaMemsetAsync_v3020_params>},
+    {"cudaEventRecord", stream_in<cudaEventRecord_v3020_params>},
+    {"cudaStreamWaitEvent", stream_in<cudaStreamWaitEvent_v3020_params>},
+    {"cuLaunchKernel", stream_in<cuLaunchKernel_params>},
+    {"cuLaunchKernelEx", stream_in<cuLaunchKernelEx_params>},
+    {"cuGraphLaunch", stream_in<cuGraphLaunch_params>},
+};
+
+// The default one for all other calls.
+cudaStream_t stream_of(const std::string& function, const CUpti_CallbackData& call) {
+  for (const StreamPlace& place : kStreamPlaces) {
+    if (function == place.function) return place.stream_in(call.functionParams);
+  }
+  return nullptr;
 }
 
-void spin(cudaStream_t stream) {
-  int* never = nullptr;
-  if (cudaMalloc(reinterpret_cast<void**>(&never), sizeof *never) != cudaSuccess) return;
-  static_cast<void>(cudaMemsetAsync(never, 0, sizeof *never, stream));
-  spin_kernel<<<1, 1, 0, stream>>>(never);
+// A kernel is loaded when it is first started, which a thread that records a stream must be allowed.
+void start(void (*kernel)(), cudaStream_t stream) {
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+  static_cast<void>(cudaThreadExchangeStreamCaptureMode(&mode));
+  kernel<<<1, 1, 0, stream>>>();
+  const cudaError_t status = cudaGetLastError();
+  static_cast<void>(cudaThreadExchangeStreamCaptureMode(&mode));
+  if (status == cudaSuccess) return;
+  std::fprintf(stderr, "libholdfast_cuda_faults.so: the kernel of a fault could not be started: %s\n",
+               cudaGetErrorString(status));
 }
 
 void begin(const LibraryFault& fault, cudaStream_t stream) {
@@ -90,10 +126,10 @@ void begin(const LibraryFault& fault, cudaStream_t stream) {
       std::this_thread::sleep_for(fault.delay);
       break;
     case LibraryFault::Kind::trap:
-      trap_kernel<<<1, 1, 0, stream>>>();
+      start(trap_kernel, stream);
       break;
     case LibraryFault::Kind::spin:
-      spin(stream);
+      start(spin_kernel, stream);
       break;
     case LibraryFault::Kind::fail:
     case LibraryFault::Kind::report:
@@ -101,26 +137,35 @@ void begin(const LibraryFault& fault, cudaStream_t stream) {
   }
 }
 
-// Between its two callbacks a call carries the result that it is to have, plus one.
-void on_call(CUpti_CallbackDomain domain, CUpti_CallbackId id, const CUpti_CallbackData& call) {
-  if (call.callbackSite == CUPTI_API_EXIT) {
-    const std::uint64_t wanted = *call.correlationData;
-    if (wanted != 0) *static_cast<int*>(call.functionReturnValue) = static_cast<int>(wanted - 1);
-    return;
+// A call that is to fail carries the result that it is to have, plus one, from its first callback to its second.
+void end(bool is_of_runtime, const std::string& function, const CUpti_CallbackData& call) {
+  int& result = *static_cast<int*>(call.functionReturnValue);
+  const bool takes = function == "cudaGetLastError";
+  if (*call.correlationData != 0) {
+    result = static_cast<int>(*call.correlationData - 1);
+    if (is_of_runtime && !takes) last_error = result;
+  } else if (is_of_runtime && (takes || function == "cudaPeekAtLastError") && result == cudaSuccess) {
+    result = last_error;
   }
+  if (is_of_runtime && takes) last_error = 0;
+}
+
+void on_call(CUpti_CallbackDomain domain, const CUpti_CallbackData& call) {
+  const std::string function = plain_name(call.functionName == nullptr ? "" : call.functionName);
+  if (call.callbackSite == CUPTI_API_EXIT) return end(domain == CUPTI_CB_DOMAIN_RUNTIME_API, function, call);
   *call.correlationData = 0;
-  const std::optional<LibraryFault> fault = injection->faults.enter(plain_name(call.functionName), injection->rank);
+  const std::optional<LibraryFault> fault = injection->faults.enter(function, injection->rank);
   if (!fault) return;
-  begin(*fault, stream_of(domain, id, call));
+  begin(*fault, stream_of(function, call));
   if (fault->kind == LibraryFault::Kind::fail) {
     *call.correlationData = static_cast<std::uint64_t>(fault->result.value_or(kUnknownError)) + 1;
   }
 }
 
-void CUPTIAPI callback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void* data) {
+void CUPTIAPI callback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId, const void* data) {
   if (is_inside) return;
   is_inside = true;
-  on_call(domain, id, *static_cast<const CUpti_CallbackData*>(data));
+  on_call(domain, *static_cast<const CUpti_CallbackData*>(data));
   is_inside = false;
 }
 

@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include <charconv>
+#include <cstdlib>
 #include <sstream>
 #include <stdexcept>
+#include <string_view>
 
 namespace holdfast::resilience {
 namespace {
@@ -24,13 +26,17 @@ std::vector<std::string> split(const std::string& text, char separator) {
                               "; an example is function=ncclAllGather,call=12,fault=hang");
 }
 
-int number(const std::string& part, const std::string& value, int least) {
+std::optional<int> number(const std::string& value, int least) {
   int parsed = 0;
   const auto [end, failure] = std::from_chars(value.data(), value.data() + value.size(), parsed);
-  if (failure != std::errc() || end != value.data() + value.size() || parsed < least) {
-    refuse(part, "expected a number that is at least " + std::to_string(least));
-  }
+  if (failure != std::errc() || end != value.data() + value.size() || parsed < least) return std::nullopt;
   return parsed;
+}
+
+int number(const std::string& part, const std::string& value, int least) {
+  const std::optional<int> parsed = number(value, least);
+  if (!parsed) refuse(part, "expected a number that is at least " + std::to_string(least));
+  return *parsed;
 }
 
 LibraryFault::Kind kind(const std::string& part, const std::string& value) {
@@ -103,6 +109,27 @@ std::optional<LibraryFault> LibraryFaults::enter(const std::string& function, in
     if (claim(fault.once)) return fault;
   }
   return std::nullopt;
+}
+
+int started_rank() {
+  // RANK may be another launcher's, of all replicas together.
+  for (const char* name : {"HOLDFAST_RANK", "RANK"}) {
+    const char* const value = std::getenv(name);
+    if (value == nullptr || *value == '\0') continue;
+    if (const std::optional<int> rank = number(value, 0)) return *rank;
+    throw std::invalid_argument("the environment has " + std::string(name) + "=" + value + ", which is no rank");
+  }
+  return -1;
+}
+
+std::string plain_name(const std::string& reported) {
+  constexpr std::string_view kInternal = "__";
+  std::string_view name = reported;
+  if (name.starts_with(kInternal)) name.remove_prefix(kInternal.size());
+  for (const std::string_view suffix : {"_ptsz", "_ptds"}) {
+    if (name.ends_with(suffix)) name.remove_suffix(suffix.size());
+  }
+  return std::string(name);
 }
 
 }  // namespace holdfast::resilience

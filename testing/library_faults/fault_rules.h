@@ -6,7 +6,7 @@
 //
 //   function      its name, or * for all
 //   rank          only calls about a communicator of this rank; where calls are about none, as those of CUDA, those
-//                 of the process that was started as this rank
+//                 of the process that was started as this rank (HOLDFAST_RANK, which replicas have, else RANK)
 //   call          only this call of the function, counted from 1 for each rank
 //   from          this call and all later ones
 //   fault         hang:   the call does not return
@@ -59,5 +59,13 @@ class LibraryFaults {
   std::mutex mutex_;
   std::map<std::pair<std::string, int>, int> calls_;  // guarded by mutex_
 };
+
+// The rank that this process was started as; -1 where nobody said so. Throws std::invalid_argument where what was said
+// is no number.
+int started_rank();
+
+// What rules call a function that CUPTI reports: "cudaMemcpyAsync_ptsz" where a program has a default stream for each
+// thread, and "__cudaLaunchKernel" for <<<>>> since CUDA 13.
+std::string plain_name(const std::string& reported);
 
 }  // namespace holdfast::resilience

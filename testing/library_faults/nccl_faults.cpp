@@ -3,10 +3,9 @@
 //
 //   HOLDFAST_NCCL=libholdfast_nccl_faults.so HOLDFAST_NCCL_FAULTS=function=ncclAllGather,call=12,fault=hang ./train
 //
-// The real library is libnccl.so.2, or what HOLDFAST_NCCL_REAL names. Where it cannot be loaded, or a rule cannot be
-// read, every call fails, and ncclGetErrorString says why. Types are those of NCCL's binary interface.
-
-#include <dlfcn.h>
+// The real library is libnccl.so.2, or what HOLDFAST_NCCL_REAL names, and is looked for as Holdfast does it, in the
+// folders of HOLDFAST_LIBRARY_PATH first. Where it cannot be loaded, or a rule cannot be read, every call fails, and
+// ncclGetErrorString says why. Types are those of NCCL's binary interface.
 
 #include <cstddef>
 #include <cstdlib>
@@ -14,11 +13,13 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <stdexcept>
+#include <optional>
 #include <string>
 #include <thread>
+#include <type_traits>
 
 #include "fault_rules.h"
+#include "holdfast/base/shared_library.h"
 
 namespace {
 
@@ -46,9 +47,7 @@ class Forwarder {
   Forwarder() {
     try {
       faults_ = std::make_unique<LibraryFaults>(variable("HOLDFAST_NCCL_FAULTS", ""));
-      const std::string path = variable("HOLDFAST_NCCL_REAL", "libnccl.so.2");
-      real_ = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-      if (real_ == nullptr) throw std::runtime_error("the real NCCL cannot be loaded: " + std::string(::dlerror()));
+      real_ = holdfast::SharedLibrary::load(variable("HOLDFAST_NCCL_REAL", "libnccl.so.2"));
     } catch (const std::exception& failure) {
       what_is_wrong_ = std::string("libholdfast_nccl_faults.so: ") + failure.what();
     }
@@ -59,7 +58,7 @@ class Forwarder {
 
   template <class Function>
   Function find(const char* name) const {
-    return real_ == nullptr ? nullptr : reinterpret_cast<Function>(::dlsym(real_, name));
+    return real_ ? real_->find<std::remove_pointer_t<Function>>(name) : nullptr;
   }
 
   int rank_of(const void* comm) {
@@ -75,7 +74,7 @@ class Forwarder {
  private:
   std::string what_is_wrong_;
   std::unique_ptr<LibraryFaults> faults_;
-  void* real_ = nullptr;
+  std::optional<holdfast::SharedLibrary> real_;
 
   std::mutex mutex_;
   std::map<const void*, int> ranks_;  // by communicator; guarded by mutex_

@@ -21,8 +21,11 @@ inline std::shared_ptr<float[]> device_floats(std::size_t floats) {
   return {memory, [](float* given_back) { cudaFree(given_back); }};
 }
 
+// For readers in any stream: from pageable memory, cudaMemcpy() may return while the last bytes are on their way, and
+// streams of collectives do not wait for its own.
 inline void to_device(std::span<const float> from, float* to) {
   compute::check_cuda(cudaMemcpy(to, from.data(), from.size_bytes(), cudaMemcpyHostToDevice), "cudaMemcpy");
+  compute::check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
 }
 
 inline std::vector<float> to_host(const float* from, std::size_t floats) {

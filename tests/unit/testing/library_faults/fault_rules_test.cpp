@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <stdexcept>
 #include <string>
 
@@ -19,7 +20,17 @@ std::string refusal_of(const std::string& rules) {
   return "";
 }
 
-}  // namespace
+// Without either variable before and after.
+class StartedRank : public testing::Test {
+ protected:
+  StartedRank() { unset(); }
+  ~StartedRank() override { unset(); }
+
+ private:
+  static void unset() {
+    for (const char* name : {"HOLDFAST_RANK", "RANK"}) ::unsetenv(name);
+  }
+};
 
 TEST(LibraryFaults, AreDueInTheCallThatTheRuleNames) {
   LibraryFaults faults("function=ncclAllGather,call=2,fault=hang");
@@ -82,4 +93,40 @@ TEST(LibraryFaults, NameThePartThatIsWrong) {
   EXPECT_NE(refusal_of("function=ncclSend").find("fault"), std::string::npos);
 }
 
+TEST_F(StartedRank, IsThatOfTheReplica) {
+  ::setenv("HOLDFAST_RANK", "1", 1);
+  ::setenv("RANK", "0", 1);  // of whoever started the watchdog
+
+  EXPECT_EQ(started_rank(), 1);
+}
+
+TEST_F(StartedRank, IsThatOfALauncherWithoutReplicas) {
+  ::setenv("RANK", "3", 1);
+
+  EXPECT_EQ(started_rank(), 3);
+}
+
+TEST_F(StartedRank, IsNoneWhereNobodySaysSo) {
+  EXPECT_EQ(started_rank(), -1);
+}
+
+TEST_F(StartedRank, IsNotGuessed) {
+  ::setenv("RANK", "first", 1);
+
+  EXPECT_THROW(started_rank(), std::invalid_argument);
+}
+
+TEST(PlainNames, AreThoseOfProgramsWithAnyDefaultStream) {
+  EXPECT_EQ(plain_name("cudaMemcpyAsync"), "cudaMemcpyAsync");
+  EXPECT_EQ(plain_name("cudaMemcpyAsync_ptsz"), "cudaMemcpyAsync");
+  EXPECT_EQ(plain_name("cudaMemcpy_ptds"), "cudaMemcpy");
+}
+
+// Rules for cudaLaunchKernel struck nothing that nvcc of CUDA 13 had compiled.
+TEST(PlainNames, OfLaunchesAreTheSameForEachCuda) {
+  EXPECT_EQ(plain_name("__cudaLaunchKernel"), "cudaLaunchKernel");
+  EXPECT_EQ(plain_name("__cudaLaunchKernel_ptsz"), "cudaLaunchKernel");
+}
+
+}  // namespace
 }  // namespace holdfast::resilience

@@ -55,8 +55,8 @@ class ResilienceTest {
   explicit ResilienceTest(Program program, ResilienceOptions options = {});
 
   // Made at the first call. Throws Error{failed_replica} with the program's last words when it does not finish by
-  // itself, or with what failed in it when it lost a replica or went back to an earlier state: nothing could be compared
-  // then.
+  // itself, or with what failed in it when it lost a replica or went back to an earlier state: nothing could be
+  // compared then.
   const RunResult& undisturbed();
   // Any number of replicas must give the same bits, so that one undisturbed run serves all cases.
   CaseResult run(const Case& test);

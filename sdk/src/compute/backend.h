@@ -24,7 +24,9 @@
 
 namespace holdfast::compute {
 
-// What an operation is made for. Passes that were not asked for must not be called.
+// What an operation is made for. Passes that were not asked for must not be called. A backward pass is called behind a
+// forward pass with the same input and kernel, and both backward passes behind it with the same gradient of the output:
+// an operation may keep what it made of them.
 struct Use {
   bool training = false;        // backward passes to the weights
   bool input_gradient = false;  // backward pass to the input

@@ -43,6 +43,7 @@ void MatrixProduct::set(cublasLtMatmulDescAttributes_t attribute, const Value& v
 // transpose(left x right) = transpose(right) x transpose(left), and each of our arrays is its own transpose.
 MatrixProduct::MatrixProduct(CudaContext& context, const std::string& operation, const ProductShape& shape)
     : context_(context), operation_(operation), shape_(shape) {
+  HOLDFAST_ASSERT(!shape.are_factors_given || shape.precision == Precision::bf16);
   cublasLtMatmulDesc_t desc = nullptr;
   check_cublas(cublasLtMatmulDescCreate(&desc, compute_type(shape.precision), CUDA_R_32F),
                "cublasLtMatmulDescCreate for " + operation);
@@ -148,8 +149,12 @@ const void* MatrixProduct::prepare(const Array& factor, const float* array, cons
 
 void MatrixProduct::run(const ProductArrays& arrays, std::byte* workspace) {
   std::byte* const copies = workspace + library_bytes_;
-  const void* const left = prepare(left_, arrays.left, "left factor", copies);
-  const void* const right = prepare(right_, arrays.right, "right factor", copies + left_.copy.bytes());
+  const void* left = arrays.given_left;
+  const void* right = arrays.given_right;
+  if (!shape_.are_factors_given) {
+    left = prepare(left_, arrays.left, "left factor", copies);
+    right = prepare(right_, arrays.right, "right factor", copies + left_.copy.bytes());
+  }
   check_alignment(arrays.result, result_.alignment, "result");
   const bool adds_bias = shape_.has_bias && !adds_bias_after_;
   if (adds_bias) {

@@ -2,7 +2,8 @@
 
 // A product of row-major f32 matrices on cuBLASLt, made for one shape. The algorithm is the first of those that the
 // library's heuristic names and whose sums have one order: it depends on shape, device and library, on no timing. At
-// Precision::bf16 each run rounds its factors into the workspace first, and multiplies those; the result is f32.
+// Precision::bf16 each run rounds its factors into the workspace first, and multiplies those, or is given them; the
+// result is f32.
 
 #include <memory>
 #include <string>
@@ -21,11 +22,14 @@ struct ProductShape {
   bool is_right_transposed = false;  // the right array is [columns, inner] instead of [inner, columns]
   bool has_bias = false;             // [columns], added to each row
   Precision precision = Precision::f32;
+  bool are_factors_given = false;  // in bf16, as left_copy() and right_copy() have them
 };
 
 struct ProductArrays {
   const float* left = nullptr;
   const float* right = nullptr;
+  const Bfloat16* given_left = nullptr;  // instead of these, where factors are given
+  const Bfloat16* given_right = nullptr;
   const float* bias = nullptr;  // ignored without one
   float* result = nullptr;
   bool adds = false;  // to what the result holds
@@ -38,7 +42,12 @@ class MatrixProduct {
   MatrixProduct(CudaContext& context, const std::string& operation, const ProductShape& shape);
 
   // What run() needs at `workspace`, which is aligned as memory of the device is.
-  std::size_t workspace_bytes() const { return library_bytes_ + left_.copy.bytes() + right_.copy.bytes(); }
+  std::size_t workspace_bytes() const {
+    return library_bytes_ + (shape_.are_factors_given ? 0 : left_.copy.bytes() + right_.copy.bytes());
+  }
+  // Of the factors' arrays, at bf16.
+  const Bfloat16Matrix& left_copy() const { return left_.copy; }
+  const Bfloat16Matrix& right_copy() const { return right_.copy; }
   // "algorithm 21, tile 18, stages 15, 1 part"
   const std::string& algorithm() const { return description_; }
 

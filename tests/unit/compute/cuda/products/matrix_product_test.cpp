@@ -137,41 +137,94 @@ TEST_P(Products, HaveFactorsOfThePrecisionAndSumsOfF32) {
             GetParam() == Precision::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F);
 }
 
-// All passes, in a workspace that each of them asked for, beside the host's.
-TEST_P(Products, MakeADenseLayer) {
-  const DenseShape shape = {.rows = 9, .inputs = 13, .outputs = 10};
-  const auto rounded = [](Floats numbers) {
-    for (float& number : numbers) number = static_cast<float>(factor(number));
-    return numbers;
-  };
-  const Floats input = values(1, 9 * 13), kernel = values(2, 13 * 10), bias = values(3, 10), gradient = values(4, 90);
-  const auto host = make_cpu_backend(1);
-  const auto expected_operation = host->dense(shape, {.training = true, .input_gradient = true});
-  Floats output(90), input_gradient(9 * 13), kernel_gradient(130), bias_gradient(10), unused(130), unused_bias(10);
-  expected_operation->forward(rounded(input).data(), rounded(kernel).data(), bias.data(), output.data());
-  expected_operation->backward_input(rounded(kernel).data(), rounded(gradient).data(), input_gradient.data());
-  expected_operation->backward_weights(rounded(input).data(), rounded(gradient).data(), kernel_gradient.data(),
-                                       unused_bias.data());
-  expected_operation->backward_weights(input.data(), gradient.data(), unused.data(), bias_gradient.data());
-  const auto device = [](const Floats& numbers) { return DeviceArray(host_memory(), numbers); };
-  const DeviceArray inputs = device(input), kernels = device(kernel), biases = device(bias),
-                    gradients = device(gradient), outputs = device(gradient), input_gradients = device(input),
-                    kernel_gradients = device(kernel), bias_gradients = device(bias);
+struct DenseNumbers {
+  Floats input, kernel, bias, gradient;
+};
+struct DenseResults {
+  Floats output, input_gradient, kernel_gradient, bias_gradient;
+};
 
-  const auto operation = make_cuda_dense(context_, GetParam(), shape, {.training = true, .input_gradient = true});
-  operation->forward(inputs.data(), kernels.data(), biases.data(), outputs.data());
-  operation->backward_input(kernels.data(), gradients.data(), input_gradients.data());
-  operation->backward_weights(inputs.data(), gradients.data(), kernel_gradients.data(), bias_gradients.data());
+class DenseLayers : public Products {
+ protected:
+  static constexpr DenseShape kShape = {.rows = 9, .inputs = 13, .outputs = 10};
+  static constexpr Use kUse = {.training = true, .input_gradient = true};
+
+  static DenseNumbers numbers(std::uint64_t seed) {
+    return {values(seed, 9 * 13), values(seed + 1, 13 * 10), values(seed + 2, 10), values(seed + 3, 9 * 10)};
+  }
+
+  static DenseResults on_host(const DenseNumbers& numbers) {
+    const auto rounded = [](Floats array) {
+      for (float& number : array) number = static_cast<float>(factor(number));
+      return array;
+    };
+    const Floats input = rounded(numbers.input), kernel = rounded(numbers.kernel), gradient = rounded(numbers.gradient);
+    const auto host = make_cpu_backend(1);
+    const auto operation = host->dense(kShape, kUse);
+    DenseResults results{Floats(90), Floats(9 * 13), Floats(130), Floats(10)};
+    Floats unused(130);
+    operation->forward(input.data(), kernel.data(), numbers.bias.data(), results.output.data());
+    operation->backward_input(kernel.data(), gradient.data(), results.input_gradient.data());
+    operation->backward_weights(input.data(), gradient.data(), results.kernel_gradient.data(),
+                                results.bias_gradient.data());
+    operation->backward_weights(input.data(), numbers.gradient.data(), unused.data(), results.bias_gradient.data());
+    return results;
+  }
+
+  static DenseResults results_of(DenseOperation& operation, const DenseNumbers& numbers, bool weights_first) {
+    const auto device = [](const Floats& array) { return DeviceArray(host_memory(), array); };
+    const DeviceArray input = device(numbers.input), kernel = device(numbers.kernel), bias = device(numbers.bias),
+                      gradient = device(numbers.gradient), output = device(numbers.gradient),
+                      of_input = device(numbers.input), of_kernel = device(numbers.kernel),
+                      of_bias = device(numbers.bias);
+    operation.forward(input.data(), kernel.data(), bias.data(), output.data());
+    if (!weights_first) operation.backward_input(kernel.data(), gradient.data(), of_input.data());
+    operation.backward_weights(input.data(), gradient.data(), of_kernel.data(), of_bias.data());
+    if (weights_first) operation.backward_input(kernel.data(), gradient.data(), of_input.data());
+    return {output.values(), of_input.values(), of_kernel.values(), of_bias.values()};
+  }
 
   // The host's sums are f32.
-  const auto expect_close = [](const Floats& wanted, const Floats& actual, const char* what) {
-    for (std::size_t i = 0; i < wanted.size(); ++i) ASSERT_NEAR(wanted[i], actual[i], 1e-5) << what << " " << i;
-  };
-  expect_close(output, outputs.values(), "output");
-  expect_close(input_gradient, input_gradients.values(), "gradient of the input");
-  expect_close(kernel_gradient, kernel_gradients.values(), "gradient of the kernel");
-  expect_close(bias_gradient, bias_gradients.values(), "gradient of the bias");
+  static void expect_close(const DenseResults& expected, const DenseResults& actual) {
+    const auto compare = [](const Floats& wanted, const Floats& given, const char* what) {
+      for (std::size_t i = 0; i < wanted.size(); ++i) ASSERT_NEAR(wanted[i], given[i], 1e-5) << what << " " << i;
+    };
+    compare(expected.output, actual.output, "output");
+    compare(expected.input_gradient, actual.input_gradient, "gradient of the input");
+    compare(expected.kernel_gradient, actual.kernel_gradient, "gradient of the kernel");
+    compare(expected.bias_gradient, actual.bias_gradient, "gradient of the bias");
+  }
+};
+
+// All passes, in a workspace that each of them asked for, step after step: nothing of a step is left in the next.
+TEST_P(DenseLayers, GiveTheHostsNumbersInEachStep) {
+  const auto operation = make_cuda_dense(context_, GetParam(), kShape, kUse);
+
+  for (const std::uint64_t step : {10, 20, 30}) {
+    SCOPED_TRACE(step);
+    const DenseNumbers of_step = numbers(step);
+    expect_close(on_host(of_step), results_of(*operation, of_step, step == 20));
+  }
 }
+
+TEST_P(DenseLayers, HaveNoGradientOfTheInputWhereNobodyAsks) {
+  const auto operation = make_cuda_dense(context_, GetParam(), kShape, {.training = true});
+  const DenseNumbers given = numbers(1);
+  const auto device = [](const Floats& array) { return DeviceArray(host_memory(), array); };
+  const DeviceArray input = device(given.input), kernel = device(given.kernel), bias = device(given.bias),
+                    gradient = device(given.gradient), output = device(given.gradient),
+                    of_kernel = device(given.kernel), of_bias = device(given.bias);
+
+  operation->forward(input.data(), kernel.data(), bias.data(), output.data());
+  operation->backward_weights(input.data(), gradient.data(), of_kernel.data(), of_bias.data());
+
+  DenseResults expected = on_host(given);
+  expected.input_gradient.clear();
+  expect_close(expected, {output.values(), {}, of_kernel.values(), of_bias.values()});
+}
+
+INSTANTIATE_TEST_SUITE_P(Precisions, DenseLayers, testing::Values(Precision::f32, Precision::tf32, Precision::bf16),
+                         [](const auto& instance) { return std::string(name(instance.param)); });
 
 INSTANTIATE_TEST_SUITE_P(Precisions, Products, testing::Values(Precision::f32, Precision::tf32, Precision::bf16),
                          [](const auto& instance) { return std::string(name(instance.param)); });

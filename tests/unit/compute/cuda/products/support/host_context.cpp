@@ -32,11 +32,15 @@ CudaContext::Turn::Turn(CudaContext& context) : lock_(context.mutex_) {}
 // No more than was asked for, and nothing in it that could pass for a number.
 void CudaContext::reserve_workspace(std::size_t bytes) {
   if (bytes <= workspace_bytes_) return;
+  workspace_blocks_.push_back(allocate(bytes));
+  workspace_bytes_ = bytes;
+}
+
+std::shared_ptr<std::byte[]> CudaContext::allocate(std::size_t bytes) {
   constexpr std::size_t kAlignment = 256;
   void* const memory = std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
   std::memset(memory, 0xFF, bytes);
-  workspace_blocks_.emplace_back(static_cast<std::byte*>(memory), [](std::byte* block) { std::free(block); });
-  workspace_bytes_ = bytes;
+  return {static_cast<std::byte*>(memory), [](std::byte* block) { std::free(block); }};
 }
 
 void check_launch(const std::string&) {}

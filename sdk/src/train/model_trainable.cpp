@@ -237,6 +237,8 @@ void ModelTrainable::compute_gradients(const ShardBatch& batch, GradientSink& si
                                                .gradients = gradients.first(parameters_.size),
                                                .contributions = gradients.subspan(parameters_.size)};
   const std::vector<BackwardPart> backward = state.program->backward_parts(batch.samples, sink.least_floats());
+  // Where it is cut depends on the ranks of the generation.
+  for (const BackwardPart& part : backward) key.push_back(part.gradients_begin);
   PartsToQueue parts;
   for (std::size_t part = 0; part < backward.size(); ++part) {
     parts.emplace_back([&, part] {

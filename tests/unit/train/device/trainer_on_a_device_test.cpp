@@ -11,8 +11,11 @@
 #include <iterator>
 #include <memory>
 #include <mutex>
+#include <set>
+#include <span>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "holdfast/base/deadline.h"
@@ -291,6 +294,64 @@ TEST_F(TrainerOnADevice, LoadsASavepointWhileItIsBeingRead) {
   for (std::size_t i = 0; i < saved.arrays.size(); ++i) {
     EXPECT_TRUE(std::ranges::equal(loaded.arrays[i].values, saved.arrays[i].values)) << saved.arrays[i].name;
   }
+}
+
+// Gradients that are handed over while the rest is being computed, as they are then.
+class PassesInParts : public TrainerOnADevice {
+ protected:
+  using Range = std::pair<std::size_t, std::size_t>;
+
+  PassesInParts()
+      : model_(Sequential{Input{2}, Dense{8}, Dense{16}, Dense{24}}, Adam(1e-3F), MeanSquaredError{},
+               std::vector<std::shared_ptr<const Metric>>{}) {
+    model_.prepare({.device = "cuda:0"});
+    model_.initialize(1);
+    gradients_ = model_.memory().allocate(model_.gradient_count());
+  }
+
+  std::span<float> gradients() { return {gradients_.get(), model_.gradient_count()}; }
+
+  // What was declared ready, and what was there then.
+  std::vector<Range> run(std::size_t least_floats, std::vector<float>* seen = nullptr) {
+    model_.memory().copy_from_host(std::vector<float>(model_.gradient_count(), 77), gradients());
+    std::vector<Range> ranges;
+    std::vector<float> arrived(model_.gradient_count());
+    const auto look = [&](std::size_t begin, std::size_t end) {
+      ranges.emplace_back(begin, end);
+      model_.memory().copy_to_host(gradients().subspan(begin, end - begin),
+                                   std::span(arrived).subspan(begin, end - begin));
+    };
+    GradientSink sink(gradients(), {.on_ready = look, .least_floats = least_floats});
+    std::vector<float> sums(model_.sum_names().size());
+    model_.compute_gradients({.samples = 6, .batch_samples = 6, .features = features_, .targets = targets_}, sink,
+                             sums);
+    if (seen != nullptr) *seen = arrived;
+    return ranges;
+  }
+
+  ModelTrainable model_;
+  std::shared_ptr<float[]> gradients_;
+  const std::vector<float> features_ = std::vector<float>(12, 0.5F);
+  const std::vector<float> targets_ = std::vector<float>(144, 1);
+};
+
+// Generations of other ranks cut elsewhere. What was recorded for a cut stands for that one alone.
+TEST_F(PassesInParts, AreRecordedForWhereTheyAreCut) {
+  std::vector<float> expected;
+  run(model_.gradient_count(), &expected);
+  std::set<std::vector<Range>> cuts;
+
+  for (int round = 0; round < 3; ++round) {
+    // Behind the last layer, or the last two: two parts each time. What is asked for again is recorded.
+    for (const std::size_t least : {400, 400, 500, 500}) {
+      std::vector<float> seen;
+      const std::vector<Range> ranges = run(least, &seen);
+      EXPECT_EQ(ranges.size(), 2U);
+      EXPECT_EQ(seen, expected) << "in parts of " << least << " floats at least";
+      cuts.insert(ranges);
+    }
+  }
+  EXPECT_EQ(cuts.size(), 2U);
 }
 
 }  // namespace

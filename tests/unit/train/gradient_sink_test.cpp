@@ -35,5 +35,31 @@ TEST(GradientSink, RefusesRangesThatAreNone) {
   }
 }
 
+TEST(GradientSink, RefusesMoreThanThereIs) {
+  std::vector<float> gradients(10);
+  Ranges told;
+  GradientSink sink(gradients,
+                    {.on_ready = [&](std::size_t begin, std::size_t end) { told.emplace_back(begin, end); }});
+  sink.ready(0, 10);
+
+  EXPECT_THROW(sink.ready(3, 4), Error);
+  EXPECT_EQ(told, (Ranges{{0, 10}}));
+}
+
+// Of a model without statistics, for one. Nobody waits for nothing.
+TEST(GradientSink, TellsNothingOfEmptyRanges) {
+  std::vector<float> gradients(10);
+  Ranges told;
+  GradientSink sink(gradients,
+                    {.on_ready = [&](std::size_t begin, std::size_t end) { told.emplace_back(begin, end); }});
+
+  sink.ready(10, 10);
+  sink.ready(0, 10);
+  sink.ready(10, 10);
+
+  EXPECT_EQ(told, (Ranges{{0, 10}}));
+  EXPECT_EQ(sink.ready_count(), 10U);
+}
+
 }  // namespace
 }  // namespace holdfast

@@ -72,13 +72,15 @@ class GradientSink {
   std::span<float> gradients() { return gradients_; }
   // Floats [begin, end) are final; on a device, once all that has been queued in memory() by now is done. Each float is
   // declared once; a shard that leaves any undeclared is refused with Error{invalid_argument}, as is a range that is
-  // none.
+  // none, or more than was left.
   void ready(std::size_t begin, std::size_t end) {
-    if (begin > end || end > gradients_.size()) {
+    if (begin > end || end > gradients_.size() || end - begin > gradients_.size() - ready_count_) {
       throw Error(ErrorCode::invalid_argument, "compute_gradients() declared floats " + std::to_string(begin) + " to " +
                                                    std::to_string(end) + " of " + std::to_string(gradients_.size()) +
-                                                   " ready; declare each of them once, from begin up to end");
+                                                   " ready, behind " + std::to_string(ready_count_) +
+                                                   " others; declare each of them once, from begin up to end");
     }
+    if (begin == end) return;
     ready_count_ += end - begin;
     if (wishes_.on_ready) wishes_.on_ready(begin, end);
   }

@@ -28,6 +28,8 @@ bool is_setting(Result result) {
   return result == Result::invalid_argument || result == Result::invalid_usage;
 }
 
+constexpr std::chrono::milliseconds kLookAtAHealthyStream(500);
+
 // Shared with the thread that calls NCCL, which may outlive everybody who waits for it.
 struct AbortProgress {
   std::mutex mutex;
@@ -167,7 +169,7 @@ bool NcclConnection::has_passed_mark() {
   try {
     return stream_->has_passed_mark();
   } catch (...) {
-    give_up();
+    give_up(true);
     throw;
   }
 }
@@ -224,20 +226,26 @@ bool NcclConnection::abort() noexcept {
   if (comm_ == nullptr) return true;
   const Deadline deadline = Deadline::after(bounds_.abort);
   bool is_aborted = false;
+  bool is_stuck = true;
   try {
-    is_aborted = library_->survives_abort() && abort_by(deadline) && is_stream_empty_by(deadline);
+    if (library_->survives_abort()) {
+      is_aborted = abort_by(deadline) && is_stream_empty_by(deadline);
+    } else {
+      // A healthy one may be left alone; this process does not connect again, but may go on by itself.
+      is_stuck = !is_stream_empty_by(Deadline::after(std::min(bounds_.abort, kLookAtAHealthyStream)));
+    }
   } catch (...) {
     // The device is lost: its memory goes with the process.
   }
   comm_ = nullptr;
-  if (!is_aborted) give_up();
+  if (!is_aborted) give_up(is_stuck);
   return is_aborted;
 }
 
 // Freeing memory, or the stream, would wait for kernels that may never end.
-void NcclConnection::give_up() {
+void NcclConnection::give_up(bool is_stuck) {
   comm_ = nullptr;
-  stream_->give_up();
+  if (is_stuck) stream_->give_up();
   using Kept = std::pair<std::shared_ptr<void>, std::shared_ptr<CollectiveStream>>;
   library_->give_up(std::make_shared<Kept>(kept_, stream_));
 }

@@ -76,7 +76,7 @@ class NcclConnection {
   bool is_verdict_passed(Deadline deadline) const;
 
   bool abort() noexcept;
-  void give_up();
+  void give_up(bool is_stuck);
   bool abort_by(Deadline deadline);
   bool is_stream_empty_by(Deadline deadline);
   bool has_passed_mark();

@@ -1,6 +1,7 @@
 #include "compute/cuda/cuda_context.h"
 
 #include <algorithm>
+#include <functional>
 #include <thread>
 
 #include "compute/cuda/device_sentences.h"
@@ -13,11 +14,18 @@ OwnedEvent make_event() {
   return OwnedEvent(event);
 }
 
-static void poll(cudaEvent_t event, Deadline deadline, const std::string& what) {
+static void require_not_given_up(const GivenUp& given_up, const std::string& device, const std::string& what) {
+  if (!given_up.is_set()) return;
+  throw Error(ErrorCode::device_failed, device + " was given up, since something hangs on it, so that " + what +
+                                            " is not waited for; this process must be replaced");
+}
+
+static void poll(cudaEvent_t event, Deadline deadline, const std::string& what, const std::function<void()>& check) {
   // Most waits are short: a sleep would cost more than they last.
   constexpr int kSpins = 2000;
   constexpr std::chrono::microseconds kNap{50};
   for (int tries = 0;; ++tries) {
+    check();
     const bool is_last = deadline.has_passed();
     const cudaError_t status = cudaEventQuery(event);
     if (status == cudaSuccess) return;
@@ -132,12 +140,9 @@ void CudaContext::wait() {
 }
 
 void CudaContext::wait_for(cudaEvent_t event, Deadline deadline, const std::string& what) {
-  if (given_up_.is_set()) {
-    throw Error(ErrorCode::device_failed, device() + " was given up, since something hangs on it, so that " + what +
-                                              " is not waited for; this process must be replaced");
-  }
   try {
-    poll(event, deadline, what);
+    // Another thread may give it up meanwhile.
+    poll(event, deadline, what, [&] { require_not_given_up(given_up_, device(), what); });
   } catch (const Error& error) {
     if (error.code() == ErrorCode::deadline_exceeded) given_up_.set();
     throw;

@@ -48,6 +48,11 @@ static ErrorCode code_of(cudaError_t status) {
     case cudaErrorNoKernelImageForDevice:
     case cudaErrorSystemDriverMismatch:
     case cudaErrorCompatNotSupportedOnDevice:
+    case cudaErrorStubLibrary:
+    case cudaErrorCallRequiresNewerDriver:
+    case cudaErrorUnsupportedPtxVersion:
+    case cudaErrorJitCompilerNotFound:
+    case cudaErrorNotPermitted:
       return ErrorCode::unavailable;
     // Among them a device that is held by a process which is about to end, and services that are about to start.
     default:

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "holdfast/base/log.h"
+
 namespace holdfast::compute {
 
 CudnnDescriptor::CudnnDescriptor(cudnnBackendDescriptorType_t type, const std::string& what) : what_(what) {
@@ -65,6 +67,12 @@ bool CudnnDescriptor::finalize_if_possible() {
   if (status == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED ||
       status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED) {
     check_cudnn(status, "cudnnBackendFinalize of " + what_);
+  }
+  if (status != CUDNN_STATUS_SUCCESS && CUDNN_STATUS_CATEGORY(static_cast<int>(status)) != CUDNN_STATUS_NOT_SUPPORTED) {
+    log(LogLevel::warning,
+        "cuDNN failed with status " + std::to_string(static_cast<int>(status)) + " in " + what_ +
+            ", so that another of its engines, or none, is taken; where that does not fail, bits may "
+            "be others");
   }
   return status == CUDNN_STATUS_SUCCESS;
 }

@@ -265,6 +265,33 @@ TEST_F(NcclConnectionTest, ConnectsNoMoreWhereTheProcessWasGivenUp) {
   EXPECT_TRUE(says(error, "must be replaced")) << error.what();
 }
 
+// One rank alone needs no NCCL.
+TEST_F(NcclConnectionTest, LeavesTheDeviceUsableWhereNothingIsStuckAndNoAbortIsTried) {
+  obey("version=22805");
+  Pair pair(*this);
+
+  pair.connection.reset();
+
+  EXPECT_TRUE(library()->was_given_up());
+  EXPECT_FALSE(pair.stream->was_given_up());
+}
+
+TEST_F(NcclConnectionTest, GivesTheDeviceUpWhereSomethingIsStuckAndNoAbortIsTried) {
+  obey("version=22805");
+  bounds.abort = 50ms;
+  Pair pair(*this);
+  pair.queue_receive();
+
+  pair.connection.reset();
+
+  EXPECT_TRUE(pair.stream->was_given_up());
+  // So that the test ends.
+  const std::vector<float> sent(pair.received.size());
+  pair.peer->queue(
+      "sending", [&] { pair.peer->send(sent.data(), sent.size(), 0); }, soon());
+  pair.peer->wait("sending", soon());
+}
+
 // Versions that crash when a process connects again.
 TEST_F(NcclConnectionTest, AsksForAnotherProcessWhereTheVersionDoesNotSurviveAnAbort) {
   obey("version=22805");

@@ -154,7 +154,8 @@ HangDetector::Duration HangDetector::limit_of(const Pulse& pulse) const {
     case Phase::finishing:
       return granted(limits_.finishing);
     case Phase::regrouping:
-      return granted(limits_.regrouping);
+      // NCCL alone knows how long it takes.
+      return std::max<Duration>(limits_.regrouping, granted(limits_.regrouping));
     case Phase::computing:
     case Phase::waiting_for_peers:
     case Phase::updating:
@@ -165,6 +166,7 @@ HangDetector::Duration HangDetector::limit_of(const Pulse& pulse) const {
 }
 
 HangDetector::Duration HangDetector::limit_if_busy(const Pulse& pulse, Duration limit) const {
+  if (pulse.phase == Phase::regrouping) return limit;
   if (limits_.hang_after && pulse.phase != Phase::starting) return *limits_.hang_after;
   return std::max<Duration>(kBusyFactor * limit, kShortestBusyLimit);
 }

@@ -45,6 +45,17 @@ std::size_t MemorySnapshots::capacity_bytes() const {
   return slot_bytes(memory_.size_bytes());
 }
 
+void MemorySnapshots::find_memory(std::size_t bytes) {
+  HOLDFAST_ASSERT(bytes <= capacity_bytes());
+  for (std::size_t slot = 0; slot < kSlots; ++slot) {
+    const std::span<std::byte> pages = memory_.writable().subspan(kPageBytes + slot * capacity_bytes(), bytes);
+    for (std::size_t at = 0; at < pages.size(); at += kPageBytes) {
+      volatile std::byte& byte = pages[at];
+      byte = byte;
+    }
+  }
+}
+
 MemorySnapshots::Header& MemorySnapshots::header(int slot) {
   return reinterpret_cast<Header*>(memory_.writable().data())[slot];
 }

@@ -319,6 +319,15 @@ TEST_F(CappedHangDetectorTest, GrantsNoPhaseButTheStartMoreThanTheUserDoes) {
   EXPECT_FALSE(look_for(119s, {{.progress = 1, .phase = Phase::starting}}).has_value());
 }
 
+// What a library takes to let go of a device is none of the user's steps.
+TEST_F(CappedHangDetectorTest, GrantsRegroupingNoLess) {
+  train(20);
+  running_ = {{0, 100}};
+
+  EXPECT_FALSE(look_for(59'900ms, {at(Phase::regrouping)}).has_value());
+  EXPECT_TRUE(look_for(100ms, {at(Phase::regrouping)}).has_value());
+}
+
 TEST_F(CappedHangDetectorTest, GrantsARunningReplicaWhatTheUserDoes) {
   train(20);
   running_ = {{0, 100}};

@@ -68,6 +68,15 @@ TEST_F(MemorySnapshotsTest, HoldAsMuchAsWasAskedFor) {
   EXPECT_EQ(newest(), "2: " + long_text('b'));
 }
 
+TEST_F(MemorySnapshotsTest, StayWhereTheirMemoryIsLookedFor) {
+  write(1, long_text('a'));
+  write(2, long_text('b'));
+
+  writer_.find_memory(kSnapshotBytes);
+
+  EXPECT_EQ(newest(), "2: " + long_text('b'));
+}
+
 // Any byte of the newest one, as a writer that died in the middle leaves it.
 TEST_F(MemorySnapshotsTest, NeverGiveATornOneButTheOneBefore) {
   write(1, long_text('a'));

@@ -23,7 +23,8 @@ struct HangLimits {
   std::chrono::milliseconds callbacks = std::chrono::seconds(30);  // and reading data
   std::chrono::milliseconds finishing = std::chrono::seconds(30);
   std::chrono::milliseconds regrouping = std::chrono::seconds(60);
-  // When given: that of every phase but `starting`, be it longer or shorter, also for a process that runs.
+  // When given: that of every phase but `starting`, be it longer or shorter, also for a process that runs. It makes
+  // `regrouping` no shorter.
   std::optional<std::chrono::milliseconds> hang_after{};
 };
 

@@ -25,6 +25,10 @@ class MemorySnapshots {
 
   std::size_t capacity_bytes() const;
 
+  // Has the system find the memory of snapshots of `bytes`, which whoever writes there first would else wait for. What
+  // is there stays. While nothing is written.
+  void find_memory(std::size_t bytes);
+
   // Has `write` put `bytes` bytes there, piece by piece from the first to the last (`begin` says where a piece begins),
   // and shows them to `accepts`, if there is one: the slot is whole when that, and this, return true. Asserts that
   // there is room.

@@ -43,7 +43,8 @@ int StepRunner::workers_of(const Replica::Place& place) {
 MemoryCommunicatorShape StepRunner::shape_of(const Replica::Place& place, Trainable& trainable) {
   const std::size_t tail = round_up_to_line(trainable.sum_names().size() + kVotes + kCheckFloats);
   // What lies on a device is not shared with other processes.
-  const std::size_t gradients = trainable.memory().is_host() ? round_up_to_line(trainable.gradient_count()) : 0;
+  const std::size_t gradients =
+      trainable.memory().is_host() ? round_up_to_line(std::max<std::size_t>(trainable.gradient_count(), 1)) : 0;
   return {.rank = place.rank,
           .size = place.size,
           .deal = place.deal(),
@@ -61,7 +62,8 @@ void StepRunner::prepare_memory(Replica::Place& place, Trainable& trainable) {
 StepRunner::StepRunner(Replica::Place& place, Trainable& trainable)
     : place_(place), trainable_(trainable), local_(place.deal().of(place.rank)), workers_(workers_of(place)) {
   sum_count_ = trainable_.sum_names().size();
-  gradient_floats_ = round_up_to_line(trainable_.gradient_count());
+  // There may be none; devices add some all the same.
+  gradient_floats_ = round_up_to_line(std::max<std::size_t>(trainable_.gradient_count(), 1));
   const MemoryCommunicatorShape shape = shape_of(place, trainable);
   block_floats_ = gradient_floats_ + shape.tail_floats;
   communicator_ = place.connect(shape);
@@ -361,7 +363,7 @@ void StepRunner::compute_shard(const Batch& batch, std::int64_t step, Mode mode,
 // before they may be sent. On CPUs what adds is what computes. Ranks need not do alike.
 bool StepRunner::is_handed_over(int index, std::int64_t step) const {
   return !memory().is_host() && place_.size > 1 && workers_.size() == 1 && index + 1 == local_.count() && !check_ &&
-         !place_.supervision->may_corrupt(FaultPoint::backward, step);
+         trainable_.gradient_count() > 0 && !place_.supervision->may_corrupt(FaultPoint::backward, step);
 }
 
 GradientSink::Wishes StepRunner::handing_over(int index, std::int64_t step) {

@@ -40,6 +40,21 @@ TEST(Trainer, GivesTheSameBitsHoweverShardsAreDealt) {
   }
 }
 
+// It learns nothing, and is judged all the same.
+Outcome train_without_parameters(Replica& replica) {
+  const Dataset data = from_tensors(Tensor(Shape{10, 4}), Tensor(Shape{10, 4})).batch(4);
+  Trainer trainer(replica, Sequential{Input{4}, Flatten{}}, SGD(0.1F), MeanSquaredError{});
+  trainer.fit(data, {.epochs = 2});
+  return {trainer.weights_digest().hex(), trainer.step(), {}, trainer.evaluate(data), {}};
+}
+
+TEST(Trainer, TakesAModelWithoutParameters) {
+  const Outcome alone = outcomes_of({.replicas = 1}, train_without_parameters)[0];
+
+  EXPECT_EQ(alone.step, 6);
+  for (const Outcome& outcome : outcomes_of({.replicas = 3}, train_without_parameters)) expect_equal(outcome, alone);
+}
+
 TEST(Trainer, DependsOnTheSeed) {
   EXPECT_NE(outcome_of({.seed = 3}).digest, outcome_of({.seed = 4}).digest);
 }

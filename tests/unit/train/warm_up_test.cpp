@@ -13,6 +13,7 @@ namespace {
 
 struct Computed {
   int worker = 0;
+  std::int64_t batch_samples = 0;
   std::int64_t samples = 0;
   bool is_training = false;
 
@@ -58,16 +59,15 @@ class Notes final : public Trainable {
   void note(const ShardBatch& batch, bool is_training) {
     const std::lock_guard lock(mutex_);
     EXPECT_EQ(batch.features.size(), static_cast<std::size_t>(batch.samples * 2));
-    EXPECT_EQ(batch.batch_samples, 8);
-    computed_.push_back({batch.worker, batch.samples, is_training});
+    computed_.push_back({batch.worker, batch.batch_samples, batch.samples, is_training});
   }
 
   std::mutex mutex_;
   std::vector<Computed> computed_;
 };
 
-Dataset data() {
-  return from_tensors(Tensor(Shape{20, 2}), Tensor(Shape{20})).batch(8).prefetch(1);
+Dataset data(std::int64_t samples = 24) {
+  return from_tensors(Tensor(Shape{samples, 2}), Tensor(Shape{samples})).batch(8).prefetch(1);
 }
 
 Replica::Place place_of(int rank) {
@@ -82,7 +82,24 @@ TEST(WarmUp, ComputesAShardOfTheFirstBatchOnEachWorker) {
 
   warm_up(place_of(0), trainable, data(), 2, WarmUp::training);
 
-  EXPECT_EQ(trainable.computed(), (std::vector<Computed>{{0, 2, true}, {1, 2, true}}));
+  EXPECT_EQ(trainable.computed(), (std::vector<Computed>{{0, 8, 2, true}, {1, 8, 2, true}}));
+}
+
+// A device takes longer to get ready for a size than a step may.
+TEST(WarmUp, ComputesAShardOfALastBatchThatIsSmaller) {
+  Notes trainable;
+
+  warm_up(place_of(2), trainable, data(20), 1, WarmUp::training);
+
+  EXPECT_EQ(trainable.computed(), (std::vector<Computed>{{0, 4, 2, true}, {0, 8, 3, true}}));
+}
+
+TEST(WarmUp, ComputesNothingOfAShardWithoutSamples) {
+  Notes trainable;
+
+  warm_up(place_of(0), trainable, data(17), 1, WarmUp::training);
+
+  EXPECT_EQ(trainable.computed(), (std::vector<Computed>{{0, 8, 2, true}}));
 }
 
 TEST(WarmUp, OnlyInfersForAnEvaluation) {
@@ -90,7 +107,7 @@ TEST(WarmUp, OnlyInfersForAnEvaluation) {
 
   warm_up(place_of(2), trainable, data(), 1, WarmUp::inference);
 
-  EXPECT_EQ(trainable.computed(), (std::vector<Computed>{{0, 3, false}}));
+  EXPECT_EQ(trainable.computed(), (std::vector<Computed>{{0, 8, 3, false}}));
 }
 
 // A spare has a rank beyond those of the run.

@@ -365,4 +365,9 @@ Diagnosis diagnose(const MachineFacts& facts) {
   return Doctor(facts).examine();
 }
 
+std::string describe_silent_driver(const MachineFacts& facts) {
+  if (!facts.back_end_devices.empty()) return "unknown (no NVML)";
+  return facts.has_driver ? "does not work" : "missing";
+}
+
 }  // namespace holdfast::cli

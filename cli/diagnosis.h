@@ -37,4 +37,7 @@ inline constexpr int kOldestArchitecture = 8;  // the major number of the comput
 
 Diagnosis diagnose(const MachineFacts& facts);
 
+// What there is to say of a driver whose management library does not answer.
+std::string describe_silent_driver(const MachineFacts& facts);
+
 }  // namespace holdfast::cli

@@ -74,7 +74,7 @@ void tell_software(std::ostream& out, const MachineFacts& facts) {
                to_string(kOldestCuda), kUnknown});
     table.add({"NVML", found_or(gpus.library_version, kUnknown), kUnknown, gpus.library});
   } else {
-    table.add({"NVIDIA driver", facts.has_driver ? "does not work" : "missing", kUnknown, kUnknown});
+    table.add({"NVIDIA driver", describe_silent_driver(facts), kUnknown, kUnknown});
   }
   add_library(table, facts.cuda_runtime, kUnknown);
   add_library(table, facts.cublas, kUnknown);

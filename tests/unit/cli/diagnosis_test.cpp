@@ -330,6 +330,18 @@ TEST(Diagnosis, RefusesWhereNoDeviceIsLeft) {
   EXPECT_THAT(the_only_finding(diagnosis), HasSubstr("CUDA_VISIBLE_DEVICES"));
 }
 
+TEST(Diagnosis, CallsNoDriverMissingWhoseDevicesCudaShows) {
+  MachineFacts facts = a_machine();
+  facts.gpus.reset();
+  facts.has_driver = false;
+
+  EXPECT_EQ(describe_silent_driver(facts), "unknown (no NVML)");
+  facts.back_end_devices.clear();
+  EXPECT_EQ(describe_silent_driver(facts), "missing");
+  facts.has_driver = true;
+  EXPECT_EQ(describe_silent_driver(facts), "does not work");
+}
+
 TEST(Diagnosis, TrainsOnTheInstanceThatIsNamed) {
   MachineFacts facts = a_machine();
   facts.gpus->devices[0].is_split = true;

@@ -40,14 +40,6 @@ TEST(Trainer, GivesTheSameBitsHoweverShardsAreDealt) {
   }
 }
 
-// It learns nothing, and is judged all the same.
-Outcome train_without_parameters(Replica& replica) {
-  const Dataset data = from_tensors(Tensor(Shape{10, 4}), Tensor(Shape{10, 4})).batch(4);
-  Trainer trainer(replica, Sequential{Input{4}, Flatten{}}, SGD(0.1F), MeanSquaredError{});
-  trainer.fit(data, {.epochs = 2});
-  return {trainer.weights_digest().hex(), trainer.step(), {}, trainer.evaluate(data), {}};
-}
-
 TEST(Trainer, TakesAModelWithoutParameters) {
   const Outcome alone = outcomes_of({.replicas = 1}, train_without_parameters)[0];
 

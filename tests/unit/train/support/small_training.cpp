@@ -41,6 +41,13 @@ Outcome train_small(Replica& replica, std::vector<CallbackHandle> callbacks, std
           fit.history};
 }
 
+Outcome train_without_parameters(Replica& replica) {
+  const Dataset data = from_tensors(Tensor(Shape{10, 4}), Tensor(Shape{10, 4})).batch(4);
+  Trainer trainer(replica, Sequential{Input{4}, Flatten{}}, SGD(0.1F), MeanSquaredError{});
+  trainer.fit(data, {.epochs = 2});
+  return {trainer.weights_digest().hex(), trainer.step(), {}, trainer.evaluate(data), {}};
+}
+
 std::vector<Outcome> outcomes_of(const ThreadRun& run, const std::function<Outcome(Replica&)>& train) {
   std::vector<Outcome> outcomes(static_cast<std::size_t>(run.replicas));
   train_on_threads(run, [&](Replica& replica) { outcomes[static_cast<std::size_t>(replica.rank())] = train(replica); });

@@ -25,6 +25,8 @@ struct Outcome {
 };
 
 Outcome train_small(Replica& replica, std::vector<CallbackHandle> callbacks = {}, std::int64_t epochs = 2);
+// It learns nothing, and is judged all the same.
+Outcome train_without_parameters(Replica& replica);
 std::vector<Outcome> outcomes_of(const ThreadRun& run, const std::function<Outcome(Replica&)>& train);
 
 // Each rank has callbacks of its own, as processes do.

@@ -5,16 +5,16 @@
 
 namespace holdfast::compute {
 
-// All parts are queued in the same way: operations may keep something from one part to a later one.
+// All parts are queued in the same way, and recorded before the first of them is launched: operations may keep
+// something from one part to a later one, which is of a time that never was where recording one of them fails.
 void GraphCache::run(std::span<const std::uint64_t> key, std::span<const std::function<void()>> parts,
                      const std::function<void(std::size_t part)>& behind) {
   Entry* const entry = is_wanted_ && obstacle_.empty() ? find(key) : nullptr;
   const bool is_new = entry == nullptr && is_wanted_ && obstacle_.empty();
+  if (entry != nullptr && entry->graphs.size() != parts.size()) record(*entry, parts);
   const bool is_recorded = entry != nullptr && entry->graphs.size() == parts.size();
-  if (entry != nullptr && !is_recorded) forget(*entry);
   for (std::size_t part = 0; part < parts.size(); ++part) {
-    if (entry != nullptr && !is_recorded && obstacle_.empty()) record(*entry, parts[part]);
-    if (entry != nullptr && part < entry->graphs.size()) {
+    if (is_recorded) {
       launch(entry->graphs[part]);
     } else {
       parts[part]();
@@ -27,13 +27,6 @@ void GraphCache::run(std::span<const std::uint64_t> key, std::span<const std::fu
 void GraphCache::launch(const OwnedGraphExec& graph) {
   const CudaContext::Turn turn = context_.take_turn();
   check_cuda(cudaGraphLaunch(graph.get(), context_.stream()), "cudaGraphLaunch of a step on " + context_.device());
-}
-
-// Parts that were recorded before another one was not; they may still run.
-void GraphCache::forget(Entry& entry) {
-  if (entry.graphs.empty()) return;
-  context_.wait();
-  entry.graphs.clear();
 }
 
 GraphCache::Entry* GraphCache::find(std::span<const std::uint64_t> key) {
@@ -54,19 +47,25 @@ void GraphCache::add(std::span<const std::uint64_t> key) {
   entries_.push_front({.key = {key.begin(), key.end()}, .graphs = {}});
 }
 
-// What cannot be recorded can be queued, with the same bits. Where the device itself has failed, that fails, too.
-void GraphCache::record(Entry& entry, const std::function<void()>& queue) {
+// All of them, or none. What cannot be recorded can be queued, with the same bits. Where the device itself has failed,
+// that fails, too.
+void GraphCache::record(Entry& entry, std::span<const std::function<void()>> parts) {
   const CudaContext::Turn turn = context_.take_turn();
+  std::vector<OwnedGraphExec> graphs;
   try {
-    const OwnedGraph graph = capture(queue);
-    cudaGraphExec_t instance = nullptr;
-    check_cuda(cudaGraphInstantiate(&instance, graph.get(), 0), "cudaGraphInstantiate of a step");
-    entry.graphs.emplace_back(instance);
+    for (const std::function<void()>& queue : parts) {
+      const OwnedGraph graph = capture(queue);
+      cudaGraphExec_t instance = nullptr;
+      check_cuda(cudaGraphInstantiate(&instance, graph.get(), 0), "cudaGraphInstantiate of a step");
+      graphs.emplace_back(instance);
+    }
   } catch (const Error& error) {
     // Nobody waits for the step any more.
     if (error.code() == ErrorCode::cancelled) throw;
     obstacle_ = error.what();
+    return;
   }
+  entry.graphs = std::move(graphs);
 }
 
 // In a turn: what other threads queued meanwhile would be recorded, too.

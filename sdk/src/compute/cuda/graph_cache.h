@@ -43,14 +43,13 @@ class GraphCache {
   using OwnedGraphExec = std::unique_ptr<CUgraphExec_st, ReleaseGraph>;
   struct Entry {
     std::vector<std::uint64_t> key;
-    std::vector<OwnedGraphExec> graphs;  // of each part; fewer until all are recorded
+    std::vector<OwnedGraphExec> graphs;  // of each part; none until all are recorded
   };
 
   Entry* find(std::span<const std::uint64_t> key);
   void add(std::span<const std::uint64_t> key);
-  void record(Entry& entry, const std::function<void()>& queue);
+  void record(Entry& entry, std::span<const std::function<void()>> parts);
   void launch(const OwnedGraphExec& graph);
-  void forget(Entry& entry);
   OwnedGraph capture(const std::function<void()>& queue);
 
   CudaContext& context_;

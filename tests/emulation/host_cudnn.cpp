@@ -1,4 +1,4 @@
-#include "unit/compute/cuda/products/support/host_cudnn.h"
+#include "emulation/host_cudnn.h"
 
 #include <algorithm>
 #include <array>
@@ -17,7 +17,7 @@ struct Descriptor {
   cudnnBackendDescriptorType_t type{};
   std::map<int, std::vector<std::int64_t>> integers{};  // enumerations, too
   std::map<int, std::vector<void*>> pointers{};         // descriptors, too
-  std::size_t engine = 0;                               // of the library's, for whatever stands for one
+  const Engine* engine = nullptr;                       // of the library's, for whatever stands for one
 };
 
 Descriptor& own(cudnnBackendDescriptor_t descriptor) {
@@ -186,11 +186,11 @@ std::int64_t fill(const Descriptor& descriptor, cudnnBackendAttributeName_t name
     own(made[0]).engine = descriptor.engine;
     return 1;
   }
-  // A fallback names nobody else.
   const bool is_fallback = descriptor.integers.at(CUDNN_ATTR_ENGINEHEUR_MODE).front() != CUDNN_HEUR_MODE_A;
-  const std::size_t count = is_fallback ? 0 : std::min(library().engines.size(), static_cast<std::size_t>(limit));
+  const std::vector<Engine>& engines = is_fallback ? library().fallback : library().engines;
+  const std::size_t count = std::min(engines.size(), static_cast<std::size_t>(limit));
   for (std::size_t i = 0; i < count; ++i) {
-    own(made[i]).engine = i;
+    own(made[i]).engine = &engines[i];
     own(made[i]).pointers = descriptor.pointers;
   }
   return static_cast<std::int64_t>(count);
@@ -239,10 +239,12 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor, cudn
 cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const descriptor, cudnnBackendAttributeName_t name,
                                        cudnnBackendAttributeType_t type, std::int64_t limit, std::int64_t* count,
                                        void* values) {
-  const Engine& engine = library().engines[own(descriptor).engine];
   if (type == CUDNN_TYPE_BACKEND_DESCRIPTOR) {
     *count = fill(own(descriptor), name, limit, static_cast<cudnnBackendDescriptor_t*>(values));
-  } else if (type == CUDNN_TYPE_NUMERICAL_NOTE) {
+    return CUDNN_STATUS_SUCCESS;
+  }
+  const Engine& engine = *own(descriptor).engine;
+  if (type == CUDNN_TYPE_NUMERICAL_NOTE) {
     *count = fill(engine.numerical_notes, values);
   } else if (type == CUDNN_TYPE_BEHAVIOR_NOTE) {
     *count = fill(engine.behavior_notes, values);
@@ -258,13 +260,13 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
   Descriptor& finalized = own(descriptor);
   if (finalized.type != CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR) return CUDNN_STATUS_SUCCESS;
   finalized.engine = inner(finalized, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG).engine;
-  return library().engines[finalized.engine].plan;
+  return finalized.engine->plan;
 }
 
 cudnnStatus_t cudnnBackendExecute(cudnnHandle_t, cudnnBackendDescriptor_t plan, cudnnBackendDescriptor_t pack) {
   const Descriptor& configuration = inner(own(plan), CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
   const Descriptor& graph = inner(configuration, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
-  const Engine& engine = library().engines[configuration.engine];
+  const Engine& engine = *configuration.engine;
   std::memset(own(pack).pointers.at(CUDNN_ATTR_VARIANT_PACK_WORKSPACE).front(), 0xFF,
               static_cast<std::size_t>(engine.workspace_bytes));
   execute(inner(graph, CUDNN_ATTR_OPERATIONGRAPH_OPS), own(pack));

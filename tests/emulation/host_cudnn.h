@@ -22,6 +22,7 @@ struct Engine {
 
 struct Library {
   std::vector<Engine> engines = {Engine{.index = 1}};  // as the heuristic names them
+  std::vector<Engine> fallback{};                      // as it names them when nothing else serves
   bool was_misled = false;                             // by an alignment that an array does not have
   std::vector<std::int64_t> executions{};              // of which engine
 };

@@ -1,5 +1,8 @@
 #include "compute/cuda/cudnn_convolution.h"
 
+#include <algorithm>
+#include <functional>
+
 #include "compute/cuda/array_alignment.h"
 #include "compute/cuda/bfloat16_arrays.h"
 #include "compute/cuda/image_layout.h"
@@ -8,10 +11,30 @@
 namespace holdfast::compute {
 namespace {
 
-// What the library asks for beyond this seldom pays.
-constexpr std::int64_t kMaximumEngineWorkspaceBytes = std::int64_t{256} << 20;
+// What the library asks for beyond this seldom pays, unless it is for copies of the arrays in another order of axes:
+// without tensor cores it has hardly any engine for large images that does without (9.19: one copy of both).
+constexpr std::int64_t kEngineWorkspaceBytes = std::int64_t{256} << 20;
+constexpr std::int64_t kMostCopiesOfImages = 2;
 // How many of its engines the heuristic is asked for.
 constexpr std::int64_t kMaximumEngines = 128;
+// Has a plan for every shape and needs no workspace. The heuristic puts it behind all others but for small shapes; the
+// fallback, whose order is not one of speed, before others (9.19).
+constexpr std::int64_t kPlainestEngine = 0;
+
+std::int64_t most_workspace_bytes(const ConvolutionShape& shape, Precision precision) {
+  const std::int64_t element_bytes = precision == Precision::bf16 ? sizeof(Bfloat16) : sizeof(float);
+  const std::int64_t elements = elements_of(layout_of_input(shape)) + elements_of(layout_of_output(shape));
+  return std::max(kEngineWorkspaceBytes, kMostCopiesOfImages * elements * element_bytes);
+}
+
+std::vector<CudnnDescriptor> engine_of(const CudnnDescriptor& configuration) {
+  return configuration.descriptors_of(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR, 1);
+}
+
+bool is_plainest(const CudnnDescriptor& configuration) {
+  const auto engine = engine_of(configuration);
+  return !engine.empty() && engine.front().integer_of(CUDNN_ATTR_ENGINE_GLOBAL_INDEX) == kPlainestEngine;
+}
 
 // By which arrays are bound to the plan.
 constexpr std::int64_t kImages = 'x';
@@ -122,7 +145,10 @@ CudnnConvolution::Graph::Graph(const CudnnTarget& target, const std::string& nam
 
 CudnnConvolution::CudnnConvolution(const std::string& operation, Precision precision, const ConvolutionShape& shape,
                                    ConvolutionPass pass, std::unique_ptr<Graph> graph)
-    : operation_(operation), precision_(precision), graph_(std::move(graph)) {
+    : operation_(operation),
+      precision_(precision),
+      most_library_bytes_(most_workspace_bytes(shape, precision)),
+      graph_(std::move(graph)) {
   const auto images = [&](const ImageLayout& layout, ConvolutionPass pass_to_it) {
     return Operand{.extent = {.rows = 1, .columns = elements_of(layout)},
                    .alignment = layout.alignment,
@@ -168,6 +194,9 @@ bool CudnnConvolution::choose_engine(const CudnnTarget& target, cudnnBackendHeur
   if (!heuristic.finalize_if_possible()) return false;
   auto configurations =
       heuristic.descriptors_of(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, kMaximumEngines);
+  if (mode == CUDNN_HEUR_MODE_FALLBACK) {
+    std::stable_partition(configurations.begin(), configurations.end(), std::not_fn(is_plainest));
+  }
   for (CudnnDescriptor& configuration : configurations) {
     if (take(target, std::move(configuration))) return true;
   }
@@ -175,7 +204,7 @@ bool CudnnConvolution::choose_engine(const CudnnTarget& target, cudnnBackendHeur
 }
 
 bool CudnnConvolution::take(const CudnnTarget& target, CudnnDescriptor configuration) {
-  const auto engines = configuration.descriptors_of(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR, 1);
+  const auto engines = engine_of(configuration);
   if (engines.empty() || engines.front().is_compiled_at_run_time() ||
       !may_run(engines.front().numerical_notes(), precision_)) {
     return false;
@@ -189,7 +218,7 @@ bool CudnnConvolution::take(const CudnnTarget& target, CudnnDescriptor configura
   }
   if (!plan.finalize_if_possible()) return false;
   const std::int64_t workspace = plan.integer_of(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
-  if (workspace > kMaximumEngineWorkspaceBytes) return false;
+  if (workspace > most_library_bytes_) return false;
   library_bytes_ = round_to_block(static_cast<std::size_t>(workspace));
   engine_ = "engine " + std::to_string(engines.front().integer_of(CUDNN_ATTR_ENGINE_GLOBAL_INDEX));
   configuration_ = std::move(configuration);

@@ -9,7 +9,7 @@
 //
 // The engine is the first of those that the library's heuristic names, and then of its fallback, that gives the same
 // bits each time at the precision asked for, and that need not be compiled first, which a machine may lack the compiler
-// for: it depends on shape, device and library, on no timing.
+// for: it depends on shape, device and library, on no timing. Its workspace may be as large as copies of the images.
 
 #include <array>
 #include <optional>
@@ -85,6 +85,7 @@ class CudnnConvolution {
 
   std::string operation_;
   Precision precision_;
+  std::int64_t most_library_bytes_;
   std::array<Operand, 3> operands_;  // images, kernel and outputs
   std::unique_ptr<Graph> graph_;
   std::optional<CudnnDescriptor> configuration_;

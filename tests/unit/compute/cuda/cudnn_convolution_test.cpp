@@ -57,6 +57,20 @@ TEST_F(CudnnConvolutions, HaveEnginesForWideLayers) {
   expect_engines({64, 56, 56, 64, 64, 3, 3, 1, 1, Padding::same, true});
 }
 
+// Engine 0 has a plan for every shape, and the heuristic puts it last for all but small ones.
+TEST_F(CudnnConvolutions, HaveABetterEngineThanTheOneForAnything) {
+  const ConvolutionShape first_of_a_residual_network = {256, 224, 224, 3, 64, 7, 7, 2, 2, Padding::same, true};
+  const ConvolutionShape large = {256, 56, 56, 64, 64, 3, 3, 1, 1, Padding::same, true};
+  const ConvolutionShape strided = {64, 28, 28, 256, 256, 3, 3, 2, 2, Padding::same, true};
+  const auto engine = [&](const ConvolutionShape& shape, ConvolutionPass pass) {
+    return CudnnConvolution::find({.description = &*device_}, Precision::f32, shape, pass).value().engine();
+  };
+
+  EXPECT_NE(engine(first_of_a_residual_network, ConvolutionPass::forward), "engine 0");
+  EXPECT_NE(engine(large, ConvolutionPass::backward_input), "engine 0");
+  EXPECT_NE(engine(strided, ConvolutionPass::backward_input), "engine 0");
+}
+
 // The kernel's, or its gradient's, at each precision; of the images at bf16.
 TEST_F(CudnnConvolutions, HaveRoomForCopies) {
   const ConvolutionShape shape = {64, 28, 28, 6, 16, 5, 5, 1, 1, Padding::valid, true};

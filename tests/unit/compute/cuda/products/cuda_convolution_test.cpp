@@ -6,8 +6,8 @@
 
 #include "compute/cuda/cuda_operations.h"
 #include "unit/compute/cuda/products/support/convolution_numbers.h"
-#include "unit/compute/cuda/products/support/host_cublas.h"
-#include "unit/compute/cuda/products/support/host_cudnn.h"
+#include "emulation/host_cublas.h"
+#include "emulation/host_cudnn.h"
 
 namespace holdfast::compute {
 namespace {
@@ -57,6 +57,21 @@ TEST_P(ConvolutionsOnCudnn, TakeTheFirstEngineThatMayRunAndCan) {
   expect_the_hosts_numbers(kShape);
 
   EXPECT_EQ(host_cudnn::library().executions, (std::vector<std::int64_t>{7, 7, 7}));
+}
+
+TEST_P(ConvolutionsOnCudnn, TakeTheEngineForAnythingOfTheFallbackLast) {
+  host_cudnn::library().engines = {};
+  host_cudnn::library().fallback = {{.index = 0}, {.index = 9, .plan = CUDNN_STATUS_NOT_SUPPORTED}, {.index = 3}};
+
+  expect_the_hosts_numbers(kShape);
+
+  EXPECT_EQ(host_cudnn::library().executions, (std::vector<std::int64_t>{3, 3, 3}));
+
+  host_cudnn::library().fallback.pop_back();
+  host_cudnn::library().executions.clear();
+  expect_the_hosts_numbers(kShape);
+
+  EXPECT_EQ(host_cudnn::library().executions, (std::vector<std::int64_t>{0, 0, 0}));
 }
 
 TEST_P(ConvolutionsOnCudnn, GoByColumnsWhereThereIsNoEngine) {

@@ -1,9 +1,11 @@
-// What gpu/kernels tests, with the kernels of a CUDA device run by the host.
+// What gpu/kernels and gpu/layers test, with the kernels of a CUDA device run by the host, and libraries in its memory.
 
 #include "compute/cuda/cuda_arrays.h"
+#include "compute/cuda/cuda_context.h"
 #include "compute/cuda/cuda_digester.h"
 #include "compute/cuda/cuda_dropout.h"
 #include "compute/cuda/cuda_kernels.h"
+#include "compute/cuda/cuda_operations.h"
 #include "core/held_in_place.h"
 #include "gpu/support/gpu_test.h"
 
@@ -50,26 +52,27 @@ class EmulatedMemory final : public MemorySpace {
   compute::CudaDigester digester_;
 };
 
-// Layers are those of the host.
 class EmulatedBackend final : public compute::Backend {
  public:
+  explicit EmulatedBackend(Precision precision) : precision_(precision) {}
+
   std::unique_ptr<compute::DenseOperation> dense(const compute::DenseShape& shape, compute::Use use) override {
-    return host_->dense(shape, use);
+    return compute::make_cuda_dense(context_, precision_, shape, use);
   }
   std::unique_ptr<compute::ConvolutionOperation> convolution(const compute::ConvolutionShape& shape,
                                                              compute::Use use) override {
-    return host_->convolution(shape, use);
+    return compute::make_cuda_convolution(context_, precision_, shape, use);
   }
   std::unique_ptr<compute::PoolingOperation> pooling(const compute::PoolingShape& shape, compute::Use use) override {
-    return host_->pooling(shape, use);
+    return compute::make_cuda_pooling(context_, shape, use);
   }
   std::unique_ptr<compute::ActivationOperation> activation(const compute::ActivationShape& shape,
-                                                           compute::Use use) override {
-    return host_->activation(shape, use);
+                                                           compute::Use) override {
+    return compute::make_cuda_activation(context_, shape);
   }
   std::unique_ptr<compute::BatchNormalizationOperation> batch_normalization(
       const compute::BatchNormalizationShape& shape, compute::Use use) override {
-    return host_->batch_normalization(shape, use);
+    return compute::make_cuda_batch_normalization(context_, shape, use);
   }
   std::unique_ptr<compute::DropoutOperation> dropout(const compute::DropoutShape& shape) override {
     return compute::make_cuda_dropout(shape, draws_, nullptr);
@@ -82,7 +85,8 @@ class EmulatedBackend final : public compute::Backend {
   std::string description() const override { return "kernels of a CUDA device on the host"; }
 
  private:
-  std::unique_ptr<compute::Backend> host_ = compute::make_cpu_backend(1);
+  const Precision precision_;
+  compute::CudaContext context_{0};
   EmulatedMemory memory_;
   compute::CudaKernels kernels_{memory_, nullptr};
   compute::CudaDraws draws_{memory_, nullptr};
@@ -90,8 +94,8 @@ class EmulatedBackend final : public compute::Backend {
 
 }  // namespace
 
-std::unique_ptr<compute::Backend> backend_under_test(Precision) {
-  return std::make_unique<EmulatedBackend>();
+std::unique_ptr<compute::Backend> backend_under_test(Precision precision) {
+  return std::make_unique<EmulatedBackend>(precision);
 }
 
 }  // namespace holdfast

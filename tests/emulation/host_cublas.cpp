@@ -1,4 +1,4 @@
-#include "unit/compute/cuda/products/support/host_cublas.h"
+#include "emulation/host_cublas.h"
 
 #include <bit>
 #include <cstdint>
@@ -88,10 +88,6 @@ Library& library() {
 using namespace holdfast::host_cublas;
 
 extern "C" {
-
-cublasStatus_t cublasLtDestroy(cublasLtHandle_t) {
-  return CUBLAS_STATUS_SUCCESS;
-}
 
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* made, cublasComputeType_t compute, cudaDataType_t) {
   *made = reinterpret_cast<cublasLtMatmulDesc_t>(new Description{.compute = compute});

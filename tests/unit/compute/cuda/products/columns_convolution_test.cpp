@@ -2,7 +2,7 @@
 
 #include "compute/cuda/cuda_convolution.h"
 #include "unit/compute/cuda/products/support/convolution_numbers.h"
-#include "unit/compute/cuda/products/support/host_cublas.h"
+#include "emulation/host_cublas.h"
 
 namespace holdfast::compute {
 namespace {

@@ -12,7 +12,7 @@
 #include "compute/arithmetic/bfloat16.h"
 #include "compute/cuda/cuda_operations.h"
 #include "gpu/support/gpu_test.h"
-#include "unit/compute/cuda/products/support/host_cublas.h"
+#include "emulation/host_cublas.h"
 
 namespace holdfast::compute {
 namespace {

@@ -56,6 +56,7 @@ HangDetector::Duration HangDetector::time_passed(Moment now) {
 
 void HangDetector::observe(std::span<const Pulse> pulses, Duration elapsed) {
   std::map<int, Watch> known = std::exchange(watches_, {});
+  is_any_joining_ = std::any_of(pulses.begin(), pulses.end(), [](const Pulse& pulse) { return pulse.is_joining; });
   for (const Pulse& pulse : pulses) {
     const auto before = known.find(pulse.member);
     Watch watch(pulse);
@@ -68,7 +69,8 @@ void HangDetector::observe(std::span<const Pulse> pulses, Duration elapsed) {
       // A process's first step says nothing of the others.
       if (last.steps > 0 && pulse.steps > last.steps && pulse.step_time >= last.step_time) {
         const std::uint64_t steps = pulse.steps - last.steps;
-        step_times_.record((pulse.step_time - last.step_time) / static_cast<std::int64_t>(steps), steps);
+        step_times_.record((pulse.step_time - last.step_time) / (static_cast<std::int64_t>(steps) * last.rounds),
+                           steps);
       }
       watch.last = pulse;
     }
@@ -85,7 +87,7 @@ void HangDetector::examine(Watch& watch, Duration elapsed) const {
 }
 
 bool HangDetector::is_hung(Watch& watch) const {
-  if (watch.stopped > Duration::zero() && watch.stopped >= stopped_limit()) return true;
+  if (watch.stopped > Duration::zero() && watch.stopped >= stopped_limit(watch.last.rounds)) return true;
   if (watch.last.phase == Phase::waiting_for_peers) return false;
   return is_overdue(watch, watch.stall, limit_of(watch.last));
 }
@@ -132,13 +134,14 @@ HangDetector::Watch* HangDetector::hung_in_a_collective() {
   return stall >= 2 * granted(kShortestBusyLimit) ? furthest_behind : nullptr;
 }
 
-HangDetector::Duration HangDetector::step_limit() const {
-  return granted(limits_.step_margin + 3 * step_times_.p99());
+// Whoever is left of many computes their shards, too, and must not be taken for hung because of that.
+HangDetector::Duration HangDetector::step_limit(int rounds) const {
+  return granted(limits_.step_margin + 3 * rounds * step_times_.p99());
 }
 
 // Whoever is stopped has no long work to do, whatever the user grants.
-HangDetector::Duration HangDetector::stopped_limit() const {
-  return std::min<Duration>(step_limit(), limits_.step_margin + 3 * step_times_.p99());
+HangDetector::Duration HangDetector::stopped_limit(int rounds) const {
+  return std::min<Duration>(step_limit(rounds), limits_.step_margin + 3 * rounds * step_times_.p99());
 }
 
 HangDetector::Duration HangDetector::limit_of(const Pulse& pulse) const {
@@ -154,15 +157,17 @@ HangDetector::Duration HangDetector::limit_of(const Pulse& pulse) const {
     case Phase::finishing:
       return granted(limits_.finishing);
     case Phase::regrouping:
-      // NCCL alone knows how long it takes.
-      return std::max<Duration>(limits_.regrouping, granted(limits_.regrouping));
+      // NCCL alone knows how long it takes. Whoever connects with a newcomer may be waiting for that one.
+      return std::max<Duration>(limits_.regrouping, granted(limits_.regrouping)) +
+             (is_any_joining_ ? Duration(limits_.starting) : Duration::zero());
     case Phase::computing:
     case Phase::waiting_for_peers:
     case Phase::updating:
       break;
   }
   const bool is_first = pulse.steps == 0 || step_times_.steps() < kEnoughSteps;
-  return is_first ? std::max(granted(limits_.first_step), step_limit()) : step_limit();
+  const Duration limit = step_limit(pulse.rounds);
+  return is_first ? std::max(granted(limits_.first_step), limit) : limit;
 }
 
 HangDetector::Duration HangDetector::limit_if_busy(const Pulse& pulse, Duration limit) const {

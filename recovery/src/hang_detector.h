@@ -27,6 +27,8 @@ struct Pulse {
   std::uint64_t steps = 0;               // that the process has ended
   std::chrono::nanoseconds step_time{};  // of all of these, without waits for peers
   std::uint64_t arrivals = 0;            // how often it told its peers that it has come as far as they, in collectives
+  int rounds = 1;                        // of shards, one behind the other in each step
+  bool is_joining = false;               // it has a generation, and is on its way into it for the first time
 };
 
 struct Hang {
@@ -88,8 +90,8 @@ class HangDetector {
   bool is_overdue(Watch& watch, Duration stall, Duration limit) const;
   Watch* hung_in_a_collective();
 
-  Duration step_limit() const;
-  Duration stopped_limit() const;
+  Duration step_limit(int rounds) const;
+  Duration stopped_limit(int rounds) const;
   Duration limit_of(const Pulse& pulse) const;
   Duration limit_if_busy(const Pulse& pulse, Duration limit) const;
   // What the user grants instead, if anything.
@@ -101,7 +103,8 @@ class HangDetector {
   std::map<int, Watch> watches_;  // by member
   std::optional<Moment> last_look_;
   Duration doubt_{};
-  StepTimes step_times_;
+  StepTimes step_times_;  // of one round
+  bool is_any_joining_ = false;
 };
 
 }  // namespace holdfast::recovery

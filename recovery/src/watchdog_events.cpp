@@ -56,7 +56,13 @@ void Watchdog::look_for_hang() {
   std::vector<Pulse> pulses;
   for (const auto& [id, process] : processes_) {
     const Stage stage = stage_of(id);
-    if (stage == Stage::starting || stage == Stage::training) pulses.push_back(process->pulse(id, arrivals_of(id)));
+    if (stage != Stage::starting && stage != Stage::training) continue;
+    Pulse pulse = process->pulse(id, arrivals_of(id));
+    pulse.is_joining = stage == Stage::training && pulse.phase == Phase::starting;
+    if (const auto work = slow_replicas_.work_of(id)) {
+      pulse.rounds = std::max(1, rounds_of(work->shards, work->at_once));
+    }
+    pulses.push_back(pulse);
   }
   if (const std::optional<Hang> hang = hang_detector_.look(pulses, Moment::clock::now())) {
     const auto& process = processes_.at(hang->member);

@@ -347,5 +347,27 @@ TEST_F(HangDetectorTest, HasNothingToSayOfNoReplicas) {
   EXPECT_FALSE(look_for(100s, {}).has_value());
 }
 
+// Whoever is left computes the others' shards, too.
+TEST_F(HangDetectorTest, GivesAStepAsMuchMoreTimeAsItHasMoreRounds) {
+  train(20);
+  const Pulse pulse{.member = 0, .progress = 20, .phase = Phase::computing, .step = 20, .steps = 20, .step_time = 4s};
+  Pulse of_four = pulse;
+  of_four.rounds = 4;
+
+  EXPECT_FALSE(look_for(3s, {of_four}).has_value());
+  EXPECT_TRUE(look_for(1s, {of_four}).has_value());
+}
+
+// The survivor waits for the newcomer in NCCL, which tells nobody so.
+TEST_F(HangDetectorTest, NamesTheNewcomerAndNotWhoConnectsWithIt) {
+  train(20);
+  const std::vector<Pulse> pulses{at(Phase::regrouping, 0), {.member = 1, .phase = Phase::starting, .is_joining = true}};
+
+  const std::optional<Hang> hang = look_for(200s, pulses);
+
+  ASSERT_TRUE(hang.has_value());
+  EXPECT_EQ(hang->member, 1);
+}
+
 }  // namespace
 }  // namespace holdfast::recovery

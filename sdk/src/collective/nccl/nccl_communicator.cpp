@@ -9,6 +9,7 @@
 
 #include "collective/nccl/nccl_environment.h"
 #include "holdfast/base/error.h"
+#include "holdfast/base/shared_library.h"
 
 namespace holdfast {
 namespace {
@@ -47,6 +48,17 @@ std::string process_name() {
   std::array<char, 256> host{};
   ::gethostname(host.data(), host.size() - 1);
   return std::string(host.data()) + "-" + std::to_string(::getpid());
+}
+
+// NCCL fails without it, and calls that an error of the system, which a new process would be tried against.
+void require_nvml() {
+  try {
+    SharedLibrary::load("libnvidia-ml.so.1");
+  } catch (const Error& error) {
+    throw Error(ErrorCode::unavailable,
+                std::string("replicas on GPUs cannot meet, for NCCL needs the driver's management library: ") +
+                    error.what() + "; a container gets it by NVIDIA_DRIVER_CAPABILITIES=compute,utility");
+  }
 }
 
 }  // namespace
@@ -111,6 +123,7 @@ std::unique_ptr<Communicator> make_nccl_communicator(std::unique_ptr<Communicato
                                                      std::shared_ptr<CollectiveStream> stream,
                                                      const DeviceCommunicatorShape& shape) {
   const std::shared_ptr<NcclLibrary>& library = NcclLibrary::instance();
+  require_nvml();
   set_nccl_environment({.version = library->version(),
                         .shares_device = is_a_device_shared(*host, *stream, Deadline::after(shape.connect_timeout)),
                         .process_name = process_name()});

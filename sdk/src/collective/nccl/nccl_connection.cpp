@@ -105,6 +105,8 @@ std::string NcclConnection::who() const {
 
 void NcclConnection::queue(const std::string& what, const std::function<void()>& calls, Deadline deadline) {
   HOLDFAST_ASSERT(comm_ != nullptr);
+  is_settled_ = false;
+  if (!queued_since_) queued_since_ = Deadline::Clock::now();
   failed_call_ = Result::success;
   check(library_->group_start(), "ncclGroupStart");
   calls();
@@ -151,6 +153,7 @@ void NcclConnection::settle(const std::string& what, Deadline deadline) {
     if (is_failure(state)) fail(state, what, deadline);
     return state == Result::success;
   });
+  is_settled_ = true;
 }
 
 void NcclConnection::wait(const std::string& what, Deadline deadline) {
@@ -162,6 +165,9 @@ void NcclConnection::wait(const std::string& what, Deadline deadline) {
     if (is_failure(state)) fail(state, what, deadline);
     return has_passed_mark();
   });
+  if (!queued_since_) return;
+  const auto took = Deadline::Clock::now() - *std::exchange(queued_since_, std::nullopt);
+  longest_ = std::max(longest_, std::chrono::ceil<std::chrono::milliseconds>(took));
 }
 
 // After an error of the device NCCL can do nothing any more, and need not be waited for.
@@ -186,7 +192,9 @@ void NcclConnection::fail(Result result, const std::string& what, Deadline deadl
                           "; NCCL_DEBUG=WARN makes NCCL tell more";
   // At once, so that peers' connections break, too: they need not wait for the watchdog.
   require_aborted(why);
-  if (may_be_a_peer(result) && is_verdict_passed(deadline)) {
+  // A peer's memory, too, which the driver imports while NCCL connects.
+  const bool may_import = result == Result::unhandled_cuda_error && !is_settled_;
+  if ((may_be_a_peer(result) || may_import) && is_verdict_passed(deadline)) {
     throw GenerationEnded("the generation was ended when " + why);
   }
   throw Error(is_setting(result) && !is_connected_ ? ErrorCode::unavailable : ErrorCode::device_failed, why);
@@ -224,7 +232,8 @@ void NcclConnection::require_aborted(const std::string& why) {
 
 bool NcclConnection::abort() noexcept {
   if (comm_ == nullptr) return true;
-  const Deadline deadline = Deadline::after(bounds_.abort);
+  // What training has queued in front of it must be computed first.
+  const Deadline deadline = Deadline::after(bounds_.abort + longest_);
   bool is_aborted = false;
   bool is_stuck = true;
   try {
@@ -253,7 +262,8 @@ void NcclConnection::give_up(bool is_stuck) {
 // In another thread, for it may never come back.
 bool NcclConnection::abort_by(Deadline deadline) {
   const auto progress = std::make_shared<AbortProgress>();
-  const bool can_revoke = is_connected_ && library_->comm_revoke != nullptr;
+  // Behind a call that NCCL has not taken over, a revoke leaves a dangling job to the abort (nccl#2251).
+  const bool can_revoke = is_connected_ && is_settled_ && library_->comm_revoke != nullptr;
   const Deadline revoked_by = Deadline::after(deadline.remaining() / 2);
   std::thread([library = library_, stream = stream_, comm = comm_, can_revoke, revoked_by, progress] {
     const bool is_succeeded = abort_now(*library, *stream, comm, can_revoke, revoked_by);

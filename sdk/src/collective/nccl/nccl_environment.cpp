@@ -32,12 +32,13 @@ std::vector<std::pair<std::string, std::string>> nccl_environment(const NcclSitu
   std::vector<std::pair<std::string, std::string>> settings = {{"NCCL_NVLS_ENABLE", "0"}};
   // Nobody outside this host shall be able to connect.
   if (situation.is_one_host) settings.emplace_back("NCCL_SOCKET_IFNAME", "=lo");
+  // Always: NCCL reads it once, and a spare may come to share a device with a rank that had its own.
+  const bool lets_ranks_share = situation.version >= kFirstWithRanksOnOneGpu;
+  if (lets_ranks_share) settings.emplace_back("NCCL_MULTI_RANK_GPU_ENABLE", "1");
   if (!situation.shares_device) return settings;
   // All ranks' kernels must find room on the GPU.
   settings.emplace_back("NCCL_MAX_CTAS", "4");
-  if (situation.version >= kFirstWithRanksOnOneGpu) {
-    settings.emplace_back("NCCL_MULTI_RANK_GPU_ENABLE", "1");
-  } else {
+  if (!lets_ranks_share) {
     settings.emplace_back("NCCL_HOSTID", situation.process_name);
     // Between such hosts a plugin or InfiniBand would be tried first.
     settings.emplace_back("NCCL_NET", "Socket");

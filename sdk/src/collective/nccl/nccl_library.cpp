@@ -83,7 +83,8 @@ std::string NcclLibrary::version_text() const {
 }
 
 bool NcclLibrary::survives_abort() const {
-  return version_ < nccl::version_code(2, 28, 3) || version_ >= nccl::version_code(2, 28, 9);
+  const bool crashes = version_ >= nccl::version_code(2, 28, 3) && version_ < nccl::version_code(2, 28, 9);
+  return version_ >= nccl::version_code(2, 19, 0) && !crashes;
 }
 
 void NcclLibrary::give_up(std::shared_ptr<void> kept) {

@@ -27,8 +27,8 @@ class NcclLibrary {
   int version() const { return version_; }
   std::string version_text() const;  // "2.28.9"
 
-  // Whether a process that aborted a communicator may make another one. Versions 2.28.3 to 2.28.8 crash then (release
-  // notes of NVIDIA's resiliency extension 0.5).
+  // Whether a process may abort a communicator, from another thread, and make another one. Versions 2.28.3 to 2.28.8
+  // crash then (release notes of NVIDIA's resiliency extension 0.5); before 2.19 such an abort may hang (nccl#992).
   bool survives_abort() const;
 
   // A call, or a kernel, that does not end: this process can communicate no more and must be replaced. `kept` lives as

@@ -102,7 +102,7 @@ TEST_F(NcclConnectionTest, EndsAtOnceWhenTheGenerationDoesWhileItConnects) {
   EXPECT_TRUE(is_generation_ended(error)) << error.what();
 }
 
-// Behind a revoke, too: what does not end by that is aborted.
+// Without a revoke, behind which NCCL would look at the call's job when that is freed.
 TEST_F(NcclConnectionTest, EndsByItsDeadlineWhenNcclStaysInProgress) {
   bounds.abort = 100ms;
   Pair pair(*this);
@@ -116,6 +116,8 @@ TEST_F(NcclConnectionTest, EndsByItsDeadlineWhenNcclStaysInProgress) {
   EXPECT_EQ(error.code(), ErrorCode::deadline_exceeded);
   EXPECT_TRUE(says(error, "reception")) << error.what();
   EXPECT_FALSE(library()->was_given_up());
+  EXPECT_EQ(fake_nccl_calls("ncclCommRevoke", 0), 0);
+  EXPECT_EQ(fake_nccl_calls("ncclCommAbort", 0), 1);
 }
 
 // NCCL says nothing of a peer of this host that died.
@@ -311,7 +313,7 @@ TEST_F(NcclConnectionTest, RevokesBeforeItAbortsWhereTheVersionCan) {
 }
 
 TEST_F(NcclConnectionTest, AbortsAloneWhereTheVersionCannotRevoke) {
-  obey("version=21805");
+  obey("version=21903");
   { const Pair pair(*this); }
 
   EXPECT_EQ(fake_nccl_calls("ncclCommRevoke", -1), 0);
@@ -347,7 +349,23 @@ TEST_F(NcclConnectionTest, FailsWhenNobodyElseSaysThatAPeerIsGone) {
   EXPECT_TRUE(says(error, "remote process exited") && says(error, "the fake's last error")) << error.what();
 }
 
+// The driver fails to import the memory of a peer that died.
+TEST_F(NcclConnectionTest, LetsTheWatchdogJudgeAnErrorOfCudaInWhatIsBeingQueued) {
+  Pair pair(*this);
+  obey("fail=ncclRecv:1@0");
+  std::thread watchdog([&] {
+    while (fake_nccl_calls("ncclCommAbort", 0) == 0) std::this_thread::yield();
+    pair.group.cancel_all();
+  });
+
+  const Error error = error_of([&] { pair.queue_receive(); });
+  watchdog.join();
+
+  EXPECT_TRUE(is_generation_ended(error)) << error.what();
+}
+
 TEST_F(NcclConnectionTest, NamesTheCallThatFailed) {
+  bounds.verdict = 10ms;
   Pair pair(*this);
   obey("fail=ncclRecv:1@0");
 

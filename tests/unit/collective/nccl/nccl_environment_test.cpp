@@ -54,6 +54,12 @@ TEST(NcclEnvironment, AsksForRanksOnOneGpuWhereTheVersionCan) {
   EXPECT_THAT(settings, Not(Contains(Key("NCCL_HOSTID"))));
 }
 
+// NCCL reads it once in a process, and a spare may share a device later.
+TEST(NcclEnvironment, LetsRanksShareAGpuThatHaveTheirOwnSoFar) {
+  EXPECT_THAT(nccl_environment({.version = 23003}), Contains(Pair("NCCL_MULTI_RANK_GPU_ENABLE", "1")));
+  EXPECT_THAT(nccl_environment({.version = 23002}), Not(Contains(Key("NCCL_MULTI_RANK_GPU_ENABLE"))));
+}
+
 TEST(NcclEnvironment, LeavesRanksOnTheirOwnGpusAlone) {
   const auto settings = nccl_environment({.version = 22809});
 

@@ -86,7 +86,9 @@ TEST(NcclLibrary, NamesTheFunctionThatALibraryLacks) {
   EXPECT_NE(reason.find("ncclGetVersion"), std::string::npos) << reason;
 }
 
-TEST(NcclLibrary, KnowsWhichVersionsCrashBehindAnAbort) {
+TEST(NcclLibrary, KnowsWhichVersionsHangOrCrashWhenAborted) {
+  EXPECT_FALSE(survives_abort("21805"));
+  EXPECT_TRUE(survives_abort("21901"));
   EXPECT_TRUE(survives_abort("22802"));
   EXPECT_FALSE(survives_abort("22803"));
   EXPECT_FALSE(survives_abort("22808"));

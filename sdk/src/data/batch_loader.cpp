@@ -8,6 +8,15 @@
 #include "holdfast/base/error.h"
 
 namespace holdfast {
+
+std::int64_t samples_of_batch(const Dataset& dataset, std::int64_t index) {
+  return std::min(dataset.batch_size(), dataset.size() - index * dataset.batch_size());
+}
+
+std::int64_t begin_of_shard(std::int64_t batch_samples, int shard, int shards) {
+  return batch_samples * shard / shards;
+}
+
 namespace {
 
 // Shards [first, end) of `total` of one batch.
@@ -19,12 +28,8 @@ struct Part {
   std::int64_t index = 0;
 };
 
-std::int64_t samples_of_batch(const Dataset& dataset, std::int64_t index) {
-  return std::min(dataset.batch_size(), dataset.size() - index * dataset.batch_size());
-}
-
 std::int64_t begin_of(const Part& part, std::int64_t samples, int shard) {
-  return samples * shard / part.total;
+  return begin_of_shard(samples, shard, part.total);
 }
 
 // Where the samples of a part stand in their epoch.
@@ -133,8 +138,12 @@ BatchLoader::BatchLoader(Dataset dataset, std::uint64_t seed, int total_shards, 
   if (dataset_.prefetch_depth() == 0) return;
   if (resident_ == nullptr && !is_fed() && ways.stage) stage(ways);
   // One more for what is on its way.
-  const int count = dataset_.prefetch_depth() + (is_fed() ? 1 : 0);
-  for (int i = 0; i < count; ++i) free_.push_back(std::make_unique<LoadedBatch>());
+  std::size_t count = static_cast<std::size_t>(dataset_.prefetch_depth()) + (is_fed() ? 1 : 0);
+  if (needs_positions_only()) {
+    count = std::max(count, kPlacesOfPositions);
+    wakes_at_ = count / 2;
+  }
+  for (std::size_t i = 0; i < count; ++i) free_.push_back(std::make_unique<LoadedBatch>());
   if (staged_ != nullptr) {
     current_->room = staged_->room(0);
     for (std::size_t i = 0; i < free_.size(); ++i) free_[i]->room = staged_->room(1 + i);
@@ -212,7 +221,7 @@ void BatchLoader::give_back(std::unique_ptr<LoadedBatch> batch) {
   if (batch == nullptr) return;
   const std::lock_guard lock(mutex_);
   free_.push_back(std::move(batch));
-  changed_.notify_all();
+  if (free_.size() >= wakes_at_) changed_.notify_all();
 }
 
 std::unique_ptr<BatchLoader::LoadedBatch> BatchLoader::wait_for_loaded() {
@@ -239,15 +248,16 @@ void BatchLoader::send_next() {
   feeds_.targets->begin(sent_->positions);
 }
 
-// The one behind it is sent at once, if it is there: it travels while this one is computed.
+// The one behind it is sent at once, if it is there: it travels while this one is computed. Before this one is waited
+// for, so that the two follow each other without a pause.
 std::optional<Batch> BatchLoader::next_fed() {
   give_back(std::move(current_));
   if (sent_ == nullptr) send_next();
   if (sent_ == nullptr) return std::nullopt;
   current_ = std::move(sent_);
+  if (is_any_loaded()) send_next();
   const std::span<const float> features = feeds_.features->take();
   const std::span<const float> targets = feeds_.targets->take();
-  if (is_any_loaded()) send_next();
   return view(*current_, features, targets);
 }
 

@@ -25,6 +25,10 @@
 
 namespace holdfast {
 
+std::int64_t samples_of_batch(const Dataset& dataset, std::int64_t index);
+// Position in its batch of the first sample of a shard; of `shards`, the end.
+std::int64_t begin_of_shard(std::int64_t batch_samples, int shard, int shards);
+
 struct ShardSlice {
   std::int64_t first_sample = 0;    // position in the global batch
   std::int64_t samples = 0;         // may be 0
@@ -85,6 +89,10 @@ class BatchLoader {
   std::optional<Batch> next();
 
  private:
+  // Ahead where these are all that is found ahead: what they take is little, and to wake a thread takes longer than to
+  // queue a step on a device.
+  static constexpr std::size_t kPlacesOfPositions = 16;
+
   struct Cursor {
     std::int64_t epoch;
     std::int64_t index;
@@ -124,6 +132,7 @@ class BatchLoader {
   const int first_shard_;
   const int end_shard_;
   const std::int64_t end_epoch_;
+  std::size_t wakes_at_ = 1;  // free places, for the loading thread to go on
   ResidentSamples* const resident_;
   std::unique_ptr<StagedBatches> staged_;  // what feeds_ read, if that is not a source
   SampleFeeds feeds_;                      // the caller's thread alone uses them

@@ -11,8 +11,8 @@ namespace holdfast {
 
 enum class WarmUp { training, inference };
 
-// Computes a shard of the first batch, and of a last one that is smaller, on each of `workers`, for which the Trainable
-// is prepared, and keeps nothing of it: the state stays as it is.
+// Computes a shard of each size that there is, of the first batch and of a last one that is smaller, on each of
+// `workers`, for which the Trainable is prepared, and keeps nothing of it: the state stays as it is.
 void warm_up(const Replica::Place& place, Trainable& trainable, const Dataset& data, int workers, WarmUp what);
 
 }  // namespace holdfast

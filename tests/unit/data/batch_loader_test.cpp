@@ -353,6 +353,16 @@ TEST(BatchLoader, SendsTheSameBatchesAhead) {
   }
 }
 
+// The thread that finds them is not woken for each batch.
+TEST(BatchLoader, SendsManyMoreBatchesThanAreFoundAhead) {
+  for (const int depth : {1, 40}) {
+    const Dataset dataset = numbers(23).shuffle(8).batch(1).prefetch(depth);
+    BatchLoader loader(dataset, 7, 1, 0, 1, 0, 0, 6, {.feeds = feeds_of_numbers(23)});
+
+    EXPECT_TRUE(read_all(loader) == read_all(dataset, {}, {.end_epoch = 6}));
+  }
+}
+
 // Of samples that no array has: they are loaded into rows of the host, and sent from there.
 TEST(BatchLoader, SendsWhatItHasLoaded) {
   for (const int depth : {1, 3}) {

@@ -79,10 +79,23 @@ Replica::Place place_of(int rank) {
 
 TEST(WarmUp, ComputesAShardOfTheFirstBatchOnEachWorker) {
   Notes trainable;
+  Replica::Place place = place_of(0);
+  place.shards = 2;
 
-  warm_up(place_of(0), trainable, data(), 2, WarmUp::training);
+  warm_up(place, trainable, data(), 2, WarmUp::training);
 
-  EXPECT_EQ(trainable.computed(), (std::vector<Computed>{{0, 8, 2, true}, {1, 8, 2, true}}));
+  EXPECT_EQ(trainable.computed(), (std::vector<Computed>{{0, 8, 4, true}, {1, 8, 4, true}}));
+}
+
+// Those of a replica that is lost become others'.
+TEST(WarmUp, ComputesShardsOfBothSizes) {
+  for (const int rank : {0, 1, 2}) {
+    Notes trainable;
+
+    warm_up(place_of(rank), trainable, data(), 1, WarmUp::training);
+
+    EXPECT_EQ(trainable.computed(), (std::vector<Computed>{{0, 8, 2, true}, {0, 8, 3, true}})) << rank;
+  }
 }
 
 // A device takes longer to get ready for a size than a step may.
@@ -91,7 +104,8 @@ TEST(WarmUp, ComputesAShardOfALastBatchThatIsSmaller) {
 
   warm_up(place_of(2), trainable, data(20), 1, WarmUp::training);
 
-  EXPECT_EQ(trainable.computed(), (std::vector<Computed>{{0, 4, 2, true}, {0, 8, 3, true}}));
+  EXPECT_EQ(trainable.computed(),
+            (std::vector<Computed>{{0, 4, 1, true}, {0, 4, 2, true}, {0, 8, 2, true}, {0, 8, 3, true}}));
 }
 
 TEST(WarmUp, ComputesNothingOfAShardWithoutSamples) {
@@ -99,7 +113,7 @@ TEST(WarmUp, ComputesNothingOfAShardWithoutSamples) {
 
   warm_up(place_of(0), trainable, data(17), 1, WarmUp::training);
 
-  EXPECT_EQ(trainable.computed(), (std::vector<Computed>{{0, 8, 2, true}}));
+  EXPECT_EQ(trainable.computed(), (std::vector<Computed>{{0, 1, 1, true}, {0, 8, 2, true}, {0, 8, 3, true}}));
 }
 
 TEST(WarmUp, OnlyInfersForAnEvaluation) {
@@ -107,7 +121,7 @@ TEST(WarmUp, OnlyInfersForAnEvaluation) {
 
   warm_up(place_of(2), trainable, data(), 1, WarmUp::inference);
 
-  EXPECT_EQ(trainable.computed(), (std::vector<Computed>{{0, 8, 3, false}}));
+  EXPECT_EQ(trainable.computed(), (std::vector<Computed>{{0, 8, 2, false}, {0, 8, 3, false}}));
 }
 
 // A spare has a rank beyond those of the run.
@@ -116,7 +130,7 @@ TEST(WarmUp, KnowsAShardForAnyRank) {
 
   warm_up(place_of(7), trainable, data(), 1, WarmUp::training);
 
-  EXPECT_EQ(trainable.computed().size(), 1U);
+  EXPECT_EQ(trainable.computed().size(), 2U);
 }
 
 }  // namespace

@@ -77,10 +77,15 @@ class CudaBackend final : public Backend {
   }
 
   std::unique_ptr<DropoutOperation> dropout(const DropoutShape& shape) override {
+    // A kernel that nobody else needs is not queued for each step.
+    has_dropout_ = true;
+    set_draws(last_draws_);
     return std::make_unique<TurnDropout>(context_, make_cuda_dropout(shape, draws_, context_.stream()));
   }
 
   void set_draws(const Draws& draws) override {
+    last_draws_ = draws;
+    if (!has_dropout_) return;
     const CudaContext::Turn turn = context_.take_turn();
     draws_.set(draws);
   }
@@ -102,6 +107,8 @@ class CudaBackend final : public Backend {
   CudaContext& context_;
   const Precision precision_;
   CudaDraws draws_;
+  Draws last_draws_;
+  bool has_dropout_ = false;  // nothing else reads draws_
   TurnKernels kernels_;
   GraphCache graphs_;
 };

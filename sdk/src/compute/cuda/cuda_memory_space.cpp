@@ -160,6 +160,8 @@ void CudaMemorySpace::pin(std::span<std::byte> memory) {
 
 void CudaMemorySpace::unpin(std::span<std::byte> memory) {
   if (!pinned_.remove(memory) || context_.given_up().is_set()) return;
+  // To unregister waits for the device without a deadline.
+  context_.wait();
   const CudaContext::Turn turn = context_.take_turn();
   check_cuda(cudaHostUnregister(memory.data()), "cudaHostUnregister of " + in_bytes(memory.size()));
 }

@@ -284,6 +284,18 @@ TEST_F(CudaMemory, HasAWorkspaceThatKeepsWhatItOutgrows) {
   EXPECT_EQ(pretended_cuda::device().used_bytes, used + 3000) << "captured graphs may still name the first";
 }
 
+TEST_F(CudaMemory, MakesAWorkspaceNoLargerThanNeededWhereThereIsNoRoomForMore) {
+  CudaContext& context = space_->context();
+  context.reserve_workspace(1000);
+  pretended_cuda::device().total_bytes = pretended_cuda::device().used_bytes + 1500;
+
+  context.reserve_workspace(1001);
+
+  EXPECT_EQ(context.workspace_bytes(), 1001U);
+  EXPECT_THROW(context.reserve_workspace(2000), Error);
+  EXPECT_EQ(context.workspace_bytes(), 1001U);
+}
+
 TEST_F(CudaMemory, DescribesWhatBitsDependOn) {
   EXPECT_EQ(space_->context().description(),
             "cuBLASLt 13.1.0, cuDNN 9.19.0, Pretended (compute capability 9.0, 132 multiprocessors)");

@@ -1,6 +1,6 @@
 #pragma once
 
-// Pooling, one element at a time, for host and device.
+// Pooling for host and device: where windows lie, and which of their elements is the maximum.
 
 #include "compute/arithmetic/image_element.h"
 #include "compute/arithmetic/sliding_axis.h"
@@ -13,93 +13,80 @@ struct PoolingPlan {
       : samples(shape.samples),
         channels(shape.channels),
         rows(sliding_axis(shape.height, shape.pool_height, shape.stride_height, shape.padding)),
-        columns(sliding_axis(shape.width, shape.pool_width, shape.stride_width, shape.padding)) {}
+        columns(sliding_axis(shape.width, shape.pool_width, shape.stride_width, shape.padding)) {
+    // What lies in one image has a number of 31 bits.
+    HOLDFAST_ASSERT(shape.height * shape.width <= Divisor::kLargest / shape.channels);
+  }
 
-  std::int64_t input_elements() const { return samples * rows.extent * columns.extent * channels; }
-  std::int64_t output_elements() const { return samples * rows.count * columns.count * channels; }
+  HOLDFAST_HOST_DEVICE std::int64_t sample_inputs() const {
+    return std::int64_t{rows.extent} * columns.extent * channels;
+  }
+  HOLDFAST_HOST_DEVICE std::int64_t sample_outputs() const {
+    return std::int64_t{rows.count} * columns.count * channels;
+  }
+  std::int64_t input_elements() const { return samples * sample_inputs(); }
+  std::int64_t output_elements() const { return samples * sample_outputs(); }
+
+  HOLDFAST_HOST_DEVICE ImageElement input(std::int64_t index) const {
+    return ImageElement(index, rows.extent, columns.extent, channels);
+  }
+  HOLDFAST_HOST_DEVICE ImageElement output(std::int64_t index) const {
+    return ImageElement(index, rows.count, columns.count, channels);
+  }
+  // Where the first pixel of the element's image has its channel.
+  HOLDFAST_HOST_DEVICE std::int64_t begin_of_inputs(const ImageElement& element) const {
+    return element.sample * sample_inputs() + element.channel;
+  }
+  HOLDFAST_HOST_DEVICE std::int64_t begin_of_outputs(const ImageElement& element) const {
+    return element.sample * sample_outputs() + element.channel;
+  }
 
   std::int64_t samples;
-  std::int64_t channels;
+  Divisor channels;
   SlidingAxis rows;
   SlidingAxis columns;
 };
 
 struct Maximum {
-  float value;
-  std::int32_t position;  // row * width + column of the input
+  float value = 0;
+  std::int32_t position = -1;  // row * width + column of the input
+
+  // The first of equal ones stays. Not a number is larger than all numbers, so that it is found.
+  HOLDFAST_HOST_DEVICE void take(float candidate, std::int32_t at) {
+    const bool is_first = position < 0;
+    if (is_first || candidate > value || (candidate != candidate && value == value)) {
+      value = candidate;
+      position = at;
+    }
+  }
 };
 
-// Of the window of output element `index`: the first of equal ones. Not a number is larger than all numbers, so that it
-// is found.
-HOLDFAST_HOST_DEVICE inline Maximum maximum_of_window(const PoolingPlan& plan, const float* input, std::int64_t index) {
-  const ImageElement element(index, plan.rows.count, plan.columns.count, plan.channels);
-  const IndexRange rows = plan.rows.elements_of(element.row);
-  const IndexRange columns = plan.columns.elements_of(element.column);
-  const float* const image = input + element.sample * plan.rows.extent * plan.columns.extent * plan.channels;
-  Maximum found = {0, -1};
-  for (std::int64_t row = rows.begin; row < rows.end; ++row) {
-    for (std::int64_t column = columns.begin; column < columns.end; ++column) {
-      const std::int64_t position = row * plan.columns.extent + column;
-      const float value = image[position * plan.channels + element.channel];
-      const bool is_first = found.position < 0;
-      if (is_first || value > found.value || (value != value && found.value == found.value)) {
-        found = {value, static_cast<std::int32_t>(position)};
-      }
+// visit(row * width + column) for what the window of an output covers, in order.
+template <class Visit>
+HOLDFAST_HOST_DEVICE void for_each_of_window(const PoolingPlan& plan, const ImageElement& output, const Visit& visit) {
+  const IndexRange rows = plan.rows.elements_of(output.row);
+  const IndexRange columns = plan.columns.elements_of(output.column);
+  for (std::int32_t row = rows.begin; row < rows.end; ++row) {
+    for (std::int32_t column = columns.begin; column < columns.end; ++column) {
+      visit(row * plan.columns.extent + column);
     }
   }
-  return found;
 }
 
-// What input element `index` gets of the gradients of the windows whose maximum it is, added in their order.
-HOLDFAST_HOST_DEVICE inline float gradient_of_maximum(const PoolingPlan& plan, const float* output_gradient,
-                                                      const std::int32_t* positions, std::int64_t index) {
-  const ImageElement element(index, plan.rows.extent, plan.columns.extent, plan.channels);
-  const IndexRange rows = plan.rows.windows_over(element.row);
-  const IndexRange columns = plan.columns.windows_over(element.column);
-  const auto position = static_cast<std::int32_t>(element.row * plan.columns.extent + element.column);
-  float sum = 0;
-  for (std::int64_t row = rows.begin; row < rows.end; ++row) {
-    for (std::int64_t column = columns.begin; column < columns.end; ++column) {
-      const std::int64_t window = (element.sample * plan.rows.count + row) * plan.columns.count + column;
-      const std::int64_t output = window * plan.channels + element.channel;
-      if (positions[output] == position) sum += output_gradient[output];
-    }
+// visit(row, column) of the windows over an input, in order.
+template <class Visit>
+HOLDFAST_HOST_DEVICE void for_each_window_over(const PoolingPlan& plan, const ImageElement& input, const Visit& visit) {
+  const IndexRange rows = plan.rows.windows_over(input.row);
+  const IndexRange columns = plan.columns.windows_over(input.column);
+  for (std::int32_t row = rows.begin; row < rows.end; ++row) {
+    for (std::int32_t column = columns.begin; column < columns.end; ++column) visit(row, column);
   }
-  return sum;
 }
 
-HOLDFAST_HOST_DEVICE inline std::int64_t elements_of_window(const IndexRange& rows, const IndexRange& columns) {
-  return (rows.end - rows.begin) * (columns.end - columns.begin);
-}
-
-HOLDFAST_HOST_DEVICE inline float average_of_window(const PoolingPlan& plan, const float* input, std::int64_t index) {
-  const ImageElement element(index, plan.rows.count, plan.columns.count, plan.channels);
-  const IndexRange rows = plan.rows.elements_of(element.row);
-  const IndexRange columns = plan.columns.elements_of(element.column);
-  const float* const image = input + element.sample * plan.rows.extent * plan.columns.extent * plan.channels;
-  float sum = 0;
-  for (std::int64_t row = rows.begin; row < rows.end; ++row) {
-    for (std::int64_t column = columns.begin; column < columns.end; ++column) {
-      sum += image[(row * plan.columns.extent + column) * plan.channels + element.channel];
-    }
-  }
-  return sum / static_cast<float>(elements_of_window(rows, columns));
-}
-
-HOLDFAST_HOST_DEVICE inline float gradient_of_average(const PoolingPlan& plan, const float* output_gradient,
-                                                      std::int64_t index) {
-  const ImageElement element(index, plan.rows.extent, plan.columns.extent, plan.channels);
-  const IndexRange rows = plan.rows.windows_over(element.row);
-  const IndexRange columns = plan.columns.windows_over(element.column);
-  float sum = 0;
-  for (std::int64_t row = rows.begin; row < rows.end; ++row) {
-    for (std::int64_t column = columns.begin; column < columns.end; ++column) {
-      const std::int64_t count = elements_of_window(plan.rows.elements_of(row), plan.columns.elements_of(column));
-      const std::int64_t window = (element.sample * plan.rows.count + row) * plan.columns.count + column;
-      sum += output_gradient[window * plan.channels + element.channel] / static_cast<float>(count);
-    }
-  }
-  return sum;
+HOLDFAST_HOST_DEVICE inline float elements_of_window(const PoolingPlan& plan, std::int32_t row, std::int32_t column) {
+  const IndexRange rows = plan.rows.elements_of(row);
+  const IndexRange columns = plan.columns.elements_of(column);
+  return static_cast<float>((rows.end - rows.begin) * (columns.end - columns.begin));
 }
 
 }  // namespace holdfast::compute

@@ -7,14 +7,21 @@
 
 namespace holdfast::compute {
 
-std::int64_t row_chunks(std::int64_t rows) {
-  constexpr std::int64_t kChunkRows = 64;
-  constexpr std::int64_t kMaximumChunks = 256;
-  return std::clamp(rows / kChunkRows, std::int64_t{1}, kMaximumChunks);
+// No more blocks than a large device has at once, since a second wave of them that is nearly empty takes as long as a
+// full one; or several waves. Few chunks, too: each costs as much around its sum as a hundred rows in it.
+RowChunks row_chunks(const MatrixExtent& extent) {
+  constexpr std::int64_t kBlocks = 128 * kLeastBlocksPerProcessor;
+  constexpr std::int64_t kLeastChunks = 4;
+  constexpr std::int64_t kLeastRows = 64;
+  const std::int64_t tiles = TileWidth(extent.columns, kTileBits).tiles(extent.columns);
+  const std::int64_t most = std::max(extent.rows / kLeastRows, std::int64_t{1});
+  const std::int64_t wanted = std::min(std::max(kBlocks / tiles, kLeastChunks), most);
+  const std::int64_t rows = std::max((extent.rows + wanted - 1) / wanted, std::int64_t{1});
+  return {.count = std::max((extent.rows + rows - 1) / rows, std::int64_t{1}), .rows = rows};
 }
 
 std::size_t column_sums_bytes(const MatrixExtent& extent, int sums_per_column) {
-  return static_cast<std::size_t>(sums_per_column * row_chunks(extent.rows) * extent.columns) * sizeof(double);
+  return static_cast<std::size_t>(sums_per_column * row_chunks(extent).count * extent.columns) * sizeof(double);
 }
 
 namespace {
@@ -38,9 +45,12 @@ struct AddBiasPass {
 };
 
 struct Element {
+  using Loaded = float;
   const float* matrix;
 
-  __device__ void operator()(std::int64_t index, std::int64_t, double* sums) const { sums[0] += matrix[index]; }
+  __device__ Element of(std::int64_t) const { return *this; }
+  __device__ float load(std::int64_t index) const { return matrix[index]; }
+  __device__ void add(float element, double (&sums)[1]) const { sums[0] += element; }
 };
 
 struct Store {

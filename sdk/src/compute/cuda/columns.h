@@ -26,7 +26,11 @@ void sum_columns(cudaStream_t stream, const std::string& operation, const Matrix
 // For `sums_per_column` sums at once.
 std::size_t column_sums_bytes(const MatrixExtent& extent, int sums_per_column = 1);
 
-// Into how many runs of rows the rows are cut, each of which is added by a block of its own.
-std::int64_t row_chunks(std::int64_t rows);
+// The runs of rows that the rows are cut into, each of which is added by blocks of its own.
+struct RowChunks {
+  std::int64_t count = 0;
+  std::int64_t rows = 0;  // of each but the last
+};
+RowChunks row_chunks(const MatrixExtent& extent);
 
 }  // namespace holdfast::compute

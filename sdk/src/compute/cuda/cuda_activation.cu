@@ -3,6 +3,7 @@
 #include "compute/arithmetic/activations.h"
 #include "compute/cuda/cuda_elements.cuh"
 #include "compute/cuda/cuda_operations.h"
+#include "compute/cuda/cuda_sums.cuh"
 
 namespace holdfast::compute {
 namespace {
@@ -57,54 +58,52 @@ class ElementwiseActivation final : public ActivationOperation {
   const std::size_t floats_;
 };
 
-constexpr int kWarpThreads = 32;
-constexpr int kWarpsPerBlock = 8;
-constexpr unsigned kWholeWarp = 0xFFFFFFFF;
-
-// The sum of all lanes' values, in a fixed tree, for each of them.
-__device__ float warp_sum(float value) {
-  for (int distance = kWarpThreads / 2; distance > 0; distance /= 2) {
-    value += __shfl_xor_sync(kWholeWarp, value, distance);
-  }
-  return value;
+// Of the thread's group, or none.
+template <class Group>
+__device__ std::int64_t row_of_group() {
+  constexpr int kRowsOfBlock = kSumThreads / Group::kThreads;
+  return std::int64_t{blockIdx.x} * kRowsOfBlock + threadIdx.x / Group::kThreads;
 }
 
-__device__ float warp_maximum(float value) {
-  for (int distance = kWarpThreads / 2; distance > 0; distance /= 2) {
-    value = fmaxf(value, __shfl_xor_sync(kWholeWarp, value, distance));
-  }
-  return value;
-}
-
-// One warp a row. Each lane reads and writes its own elements only, so that `output` may be `input`.
-__global__ void softmax(std::int64_t rows, std::int64_t channels, const float* input, float* output) {
-  const std::int64_t row = std::int64_t{blockIdx.x} * kWarpsPerBlock + threadIdx.y;
+// A group a row. Each thread reads and writes its own elements only, so that `output` may be `input`.
+template <class Group>
+__global__ void __launch_bounds__(kSumThreads)
+    softmax(std::int64_t rows, std::int64_t channels, const float* input, float* output) {
+  const std::int64_t row = row_of_group<Group>();
   if (row >= rows) return;
   const float* const from = input + row * channels;
   float* const to = output + row * channels;
+  const auto load = [&](std::int64_t i) { return from[i]; };
   float largest = -INFINITY;
-  for (std::int64_t i = threadIdx.x; i < channels; i += kWarpThreads) largest = fmaxf(largest, from[i]);
-  largest = warp_maximum(largest);
+  for_each_of_row(Group{}, channels, load, [&](std::int64_t, float value) { largest = fmaxf(largest, value); });
+  largest = Group::largest(largest);
   float sum = 0;
-  for (std::int64_t i = threadIdx.x; i < channels; i += kWarpThreads) sum += expf(from[i] - largest);
-  sum = warp_sum(sum);
-  for (std::int64_t i = threadIdx.x; i < channels; i += kWarpThreads) to[i] = expf(from[i] - largest) / sum;
+  for_each_of_row(Group{}, channels, load, [&](std::int64_t, float value) { sum += expf(value - largest); });
+  sum = Group::sum(sum);
+  for_each_of_row(Group{}, channels, load, [&](std::int64_t i, float value) { to[i] = expf(value - largest) / sum; });
 }
 
+struct OutputAndGradient {
+  float output;
+  float gradient;
+};
+
 // input_gradient = output * (output_gradient - sum of output * output_gradient)
-__global__ void softmax_backward(std::int64_t rows, std::int64_t channels, const float* output,
-                                 const float* output_gradient, float* input_gradient) {
-  const std::int64_t row = std::int64_t{blockIdx.x} * kWarpsPerBlock + threadIdx.y;
+template <class Group>
+__global__ void __launch_bounds__(kSumThreads)
+    softmax_backward(std::int64_t rows, std::int64_t channels, const float* output, const float* output_gradient,
+                     float* input_gradient) {
+  const std::int64_t row = row_of_group<Group>();
   if (row >= rows) return;
   const std::int64_t begin = row * channels;
+  const auto load = [&](std::int64_t i) { return OutputAndGradient{output[begin + i], output_gradient[begin + i]}; };
   float sum = 0;
-  for (std::int64_t i = threadIdx.x; i < channels; i += kWarpThreads) {
-    sum += output[begin + i] * output_gradient[begin + i];
-  }
-  sum = warp_sum(sum);
-  for (std::int64_t i = threadIdx.x; i < channels; i += kWarpThreads) {
-    input_gradient[begin + i] = output[begin + i] * (output_gradient[begin + i] - sum);
-  }
+  for_each_of_row(Group{}, channels, load,
+                  [&](std::int64_t, const OutputAndGradient& at) { sum += at.output * at.gradient; });
+  sum = Group::sum(sum);
+  for_each_of_row(Group{}, channels, load, [&](std::int64_t i, const OutputAndGradient& at) {
+    input_gradient[begin + i] = at.output * (at.gradient - sum);
+  });
 }
 
 class CudaSoftmax final : public ActivationOperation {
@@ -113,20 +112,22 @@ class CudaSoftmax final : public ActivationOperation {
 
   void forward(const float* input, float* output) override {
     const CudaContext::Turn turn = context_.take_turn();
-    softmax<<<blocks(), threads(), 0, context_.stream()>>>(shape_.rows, shape_.channels, input, output);
+    const auto kernel = is_row_of_warp() ? softmax<WarpOfRow> : softmax<BlockOfRow>;
+    launch(kernel, blocks(), kSumThreads, context_.stream(), shape_.rows, shape_.channels, input, output);
     check_launch("softmax", {{"rows", shape_.rows}, {"channels", shape_.channels}});
   }
 
   void backward(const float* kept, const float* output_gradient, float* input_gradient) override {
     const CudaContext::Turn turn = context_.take_turn();
-    softmax_backward<<<blocks(), threads(), 0, context_.stream()>>>(shape_.rows, shape_.channels, kept, output_gradient,
-                                                                    input_gradient);
+    const auto kernel = is_row_of_warp() ? softmax_backward<WarpOfRow> : softmax_backward<BlockOfRow>;
+    launch(kernel, blocks(), kSumThreads, context_.stream(), shape_.rows, shape_.channels, kept, output_gradient,
+           input_gradient);
     check_launch("softmax_backward", {{"rows", shape_.rows}, {"channels", shape_.channels}});
   }
 
  private:
-  unsigned blocks() const { return block_count(shape_.rows, kWarpsPerBlock); }
-  static dim3 threads() { return {kWarpThreads, kWarpsPerBlock}; }
+  bool is_row_of_warp() const { return shape_.channels <= kWarpRow; }
+  unsigned blocks() const { return block_count(shape_.rows, is_row_of_warp() ? kSumThreads / kWarp : 1); }
 
   CudaContext& context_;
   const ActivationShape shape_;

@@ -1,48 +1,68 @@
-#include <algorithm>
 #include <cmath>
 
 #include "compute/arithmetic/normalization.h"
 #include "compute/cuda/column_sums.cuh"
+#include "compute/cuda/cuda_elements.cuh"
 #include "compute/cuda/cuda_operations.h"
 
 namespace holdfast::compute {
 namespace {
 
-struct Input {
+// From an input of the channel, so that squares lose nothing to a mean that is far from zero: one pass over the inputs
+// gives mean and variance then (Chan, Golub and LeVeque: "Algorithms for Computing the Sample Variance", 1983).
+struct Deviation {
+  using Loaded = float;
   const float* input;
+  double origin;
 
-  __device__ void operator()(std::int64_t index, std::int64_t, double* sums) const { sums[0] += input[index]; }
-};
-
-struct StoreMean {
-  double rows;
-  float* mean;
-
-  __device__ void operator()(std::int64_t column, const double* sums) const {
-    mean[column] = static_cast<float>(sums[0] / rows);
+  __device__ float load(std::int64_t index) const { return input[index]; }
+  __device__ void add(float value, double (&sums)[2]) const {
+    const double deviation = value - origin;
+    sums[0] += deviation;
+    sums[1] += deviation * deviation;
   }
 };
 
-struct SquaredDeviation {
+struct Deviations {
   const float* input;
-  const float* mean;
 
-  __device__ void operator()(std::int64_t index, std::int64_t column, double* sums) const {
-    const double deviation = static_cast<double>(input[index]) - mean[column];
-    sums[0] += deviation * deviation;
-  }
+  __device__ Deviation of(std::int64_t column) const { return {input, input[column]}; }
 };
 
-struct StoreVariance {
+struct StoreStatistics {
+  const float* input;
   double rows;
   double epsilon;
+  float* mean;
   float* variance;
   float* inverse;
 
   __device__ void operator()(std::int64_t column, const double* sums) const {
-    const double value = sums[0] / rows;
+    const double deviation = sums[0] / rows;
+    const double difference = sums[1] / rows - deviation * deviation;
+    // Not a number stays one, so that it is found.
+    const double value = difference < 0 ? 0 : difference;
+    mean[column] = static_cast<float>(input[column] + deviation);
     variance[column] = static_cast<float>(value);
     inverse[column] = static_cast<float>(1 / std::sqrt(value + epsilon));
+  }
+};
+
+struct ParameterGradientTerm {
+  struct Loaded {
+    float input;
+    float output_gradient;
+  };
+  const float* input;
+  const float* output_gradient;
+  float mean;
+  float inverse;
+
+  __device__ Loaded load(std::int64_t index) const { return {input[index], output_gradient[index]}; }
+  __device__ void add(const Loaded& loaded, double (&sums)[2]) const {
+    const double gradient = loaded.output_gradient;
+    sums[0] += gradient * normalized(loaded.input, mean, inverse);
+    sums[1] += gradient;
   }
 };
 
@@ -52,10 +72,8 @@ struct ParameterGradientTerms {
   const float* mean;
   const float* inverse;
 
-  __device__ void operator()(std::int64_t index, std::int64_t column, double* sums) const {
-    const double gradient = output_gradient[index];
-    sums[0] += gradient * normalized(input[index], mean[column], inverse[column]);
-    sums[1] += gradient;
+  __device__ ParameterGradientTerm of(std::int64_t column) const {
+    return {input, output_gradient, mean[column], inverse[column]};
   }
 };
 
@@ -75,39 +93,86 @@ __global__ void invert_variances(std::int64_t channels, float epsilon, const flo
   inverse[channel] = static_cast<float>(1 / std::sqrt(static_cast<double>(variance[channel]) + epsilon));
 }
 
-__global__ void normalize(MatrixExtent extent, const float* mean, const float* inverse, const float* gamma,
-                          const float* beta, const float* input, float* output) {
-  const std::int64_t column = std::int64_t{blockIdx.x} * kTileColumns + threadIdx.x;
-  if (column >= extent.columns) return;
-  const float shift = mean[column], factor = inverse[column], scale = gamma[column], added = beta[column];
-  std::int64_t row = std::int64_t{blockIdx.y} * kTileRows + threadIdx.y;
-  for (; row < extent.rows; row += std::int64_t{gridDim.y} * kTileRows) {
-    const std::int64_t index = row * extent.columns + column;
-    output[index] = normalized(input[index], shift, factor) * scale + added;
+// Of the columns from `column` on. With kInVectors rows are whole vectors, and so are these; else a vector of the
+// matrix may reach into the next rows.
+template <bool kInVectors, int kCount>
+__device__ FloatVector<kCount> load_columns(const float* array, std::size_t column, std::size_t columns) {
+  if constexpr (kInVectors) {
+    return load<kCount>(array, column);
+  } else {
+    FloatVector<kCount> values;
+    for (int i = 0; i < kCount; ++i) {
+      values.at[i] = array[column];
+      column = column + 1 == columns ? 0 : column + 1;
+    }
+    return values;
   }
 }
 
+struct NormalizationArrays {
+  std::size_t columns;
+  const float* mean;
+  const float* inverse;
+  const float* gamma;
+  const float* beta;
+  const float* input;
+  float* output;
+};
+
+template <bool kInVectors>
+struct NormalizePass {
+  NormalizationArrays arrays;
+
+  template <int kCount>
+  __device__ void run(std::size_t index) const {
+    FloatVector<kCount> values = load<kCount>(arrays.input, index);
+    const std::size_t column = index % arrays.columns;
+    const auto shift = load_columns<kInVectors, kCount>(arrays.mean, column, arrays.columns);
+    const auto factor = load_columns<kInVectors, kCount>(arrays.inverse, column, arrays.columns);
+    const auto scale = load_columns<kInVectors, kCount>(arrays.gamma, column, arrays.columns);
+    const auto added = load_columns<kInVectors, kCount>(arrays.beta, column, arrays.columns);
+    for (int i = 0; i < kCount; ++i) {
+      values.at[i] = normalized(values.at[i], shift.at[i], factor.at[i]) * scale.at[i] + added.at[i];
+    }
+    store(arrays.output, index, values);
+  }
+};
+
 struct NormalizationGradientArrays {
+  std::size_t columns;
+  float rows;
   const float* mean;
   const float* inverse;
   const float* gamma;
   const float* gamma_gradient;
   const float* beta_gradient;
+  const float* input;
+  const float* output_gradient;
+  float* input_gradient;
 };
 
-__global__ void normalize_backward(MatrixExtent extent, NormalizationGradientArrays arrays, const float* input,
-                                   const float* output_gradient, float* input_gradient) {
-  const std::int64_t column = std::int64_t{blockIdx.x} * kTileColumns + threadIdx.x;
-  if (column >= extent.columns) return;
-  const NormalizationGradient gradient = {arrays.mean[column],          arrays.inverse[column],
-                                          arrays.gamma[column],         arrays.gamma_gradient[column],
-                                          arrays.beta_gradient[column], static_cast<float>(extent.rows)};
-  std::int64_t row = std::int64_t{blockIdx.y} * kTileRows + threadIdx.y;
-  for (; row < extent.rows; row += std::int64_t{gridDim.y} * kTileRows) {
-    const std::int64_t index = row * extent.columns + column;
-    input_gradient[index] = gradient.of(input[index], output_gradient[index]);
+template <bool kInVectors>
+struct NormalizeBackwardPass {
+  NormalizationGradientArrays arrays;
+
+  template <int kCount>
+  __device__ void run(std::size_t index) const {
+    const FloatVector<kCount> values = load<kCount>(arrays.input, index);
+    FloatVector<kCount> gradients = load<kCount>(arrays.output_gradient, index);
+    const std::size_t column = index % arrays.columns;
+    const auto mean = load_columns<kInVectors, kCount>(arrays.mean, column, arrays.columns);
+    const auto inverse = load_columns<kInVectors, kCount>(arrays.inverse, column, arrays.columns);
+    const auto gamma = load_columns<kInVectors, kCount>(arrays.gamma, column, arrays.columns);
+    const auto of_gamma = load_columns<kInVectors, kCount>(arrays.gamma_gradient, column, arrays.columns);
+    const auto of_beta = load_columns<kInVectors, kCount>(arrays.beta_gradient, column, arrays.columns);
+    for (int i = 0; i < kCount; ++i) {
+      const NormalizationGradient gradient = {mean.at[i],     inverse.at[i], gamma.at[i],
+                                              of_gamma.at[i], of_beta.at[i], arrays.rows};
+      gradients.at[i] = gradient.of(values.at[i], gradients.at[i]);
+    }
+    store(arrays.input_gradient, index, gradients);
   }
-}
+};
 
 // [channels] times rows, [channels] times rows, and the rows.
 __global__ void contribute_statistics(MatrixExtent extent, const float* mean, const float* variance,
@@ -140,22 +205,18 @@ class CudaBatchNormalization final : public BatchNormalizationOperation {
   void forward_training(const float* input, const float* gamma, const float* beta, float* output) override {
     const CudaContext::Turn turn = context_.take_turn();
     const auto rows = static_cast<double>(extent_.rows);
-    reduce_columns<1>(context_.stream(), operation_, extent_, Input{input}, StoreMean{rows, mean_},
-                      context_.workspace());
-    reduce_columns<1>(context_.stream(), operation_, extent_, SquaredDeviation{input, mean_},
-                      StoreVariance{rows, epsilon_, variance_, inverse_}, context_.workspace());
-    normalize<<<tiles(), tile(), 0, context_.stream()>>>(extent_, mean_, inverse_, gamma, beta, input, output);
-    check_launch(operation_);
+    reduce_columns<2>(context_.stream(), operation_, extent_, Deviations{input},
+                      StoreStatistics{input, rows, epsilon_, mean_, variance_, inverse_}, context_.workspace());
+    normalize({columns(), mean_, inverse_, gamma, beta, input, output});
   }
 
   void forward_inference(const float* input, const float* gamma, const float* beta, const float* mean,
                          const float* variance, float* output) override {
     const CudaContext::Turn turn = context_.take_turn();
-    invert_variances<<<channel_blocks(), kChannelThreads, 0, context_.stream()>>>(extent_.columns, epsilon_, variance,
-                                                                                  inverse_);
-    check_launch(operation_);
-    normalize<<<tiles(), tile(), 0, context_.stream()>>>(extent_, mean, inverse_, gamma, beta, input, output);
-    check_launch(operation_);
+    launch(invert_variances, channel_blocks(), kChannelThreads, context_.stream(), extent_.columns, epsilon_, variance,
+           inverse_);
+    check_launch(operation_.c_str(), {{"channels", extent_.columns}});
+    normalize({columns(), mean, inverse_, gamma, beta, input, output});
   }
 
   void backward(const float* input, const float* gamma, const float* output_gradient, float* input_gradient,
@@ -165,29 +226,47 @@ class CudaBatchNormalization final : public BatchNormalizationOperation {
                       ParameterGradientTerms{input, output_gradient, mean_, inverse_},
                       StoreParameterGradients{gamma_gradient, beta_gradient}, context_.workspace());
     if (!has_input_gradient_) return;
-    normalize_backward<<<tiles(), tile(), 0, context_.stream()>>>(
-        extent_, NormalizationGradientArrays{mean_, inverse_, gamma, gamma_gradient, beta_gradient}, input,
-        output_gradient, input_gradient);
-    check_launch(operation_);
+    const NormalizationGradientArrays arrays{columns(),       static_cast<float>(extent_.rows),
+                                             mean_,           inverse_,
+                                             gamma,           gamma_gradient,
+                                             beta_gradient,   input,
+                                             output_gradient, input_gradient};
+    const std::initializer_list<const float*> matrices = {input, output_gradient, input_gradient};
+    if (are_in_vectors({gamma, gamma_gradient, beta_gradient})) {
+      return run(NormalizeBackwardPass<true>{arrays}, matrices);
+    }
+    run(NormalizeBackwardPass<false>{arrays}, matrices);
   }
 
   void contribute(float* contributions) override {
     const CudaContext::Turn turn = context_.take_turn();
-    contribute_statistics<<<channel_blocks(), kChannelThreads, 0, context_.stream()>>>(extent_, mean_, variance_,
-                                                                                       contributions);
-    check_launch(operation_);
+    launch(contribute_statistics, channel_blocks(), kChannelThreads, context_.stream(), extent_, mean_, variance_,
+           contributions);
+    check_launch(operation_.c_str(), {{"channels", extent_.columns}});
   }
 
  private:
   static constexpr int kChannelThreads = 64;
 
   unsigned channel_blocks() const { return block_count(extent_.columns, kChannelThreads); }
-  dim3 tiles() const {
-    constexpr unsigned kMaximumRowBlocks = 4096;
-    return {block_count(extent_.columns, kTileColumns),
-            std::min(block_count(extent_.rows, kTileRows), kMaximumRowBlocks)};
+  std::size_t columns() const { return static_cast<std::size_t>(extent_.columns); }
+
+  // What belongs to the columns, beside statistics of its own.
+  bool are_in_vectors(std::initializer_list<const float*> arrays) const {
+    return extent_.columns % kVectorFloats == 0 && is_aligned_for_vectors(arrays);
   }
-  static dim3 tile() { return {kTileColumns, kTileRows}; }
+
+  void normalize(const NormalizationArrays& arrays) {
+    const std::initializer_list<const float*> matrices = {arrays.input, arrays.output};
+    if (are_in_vectors({arrays.mean, arrays.gamma, arrays.beta})) return run(NormalizePass<true>{arrays}, matrices);
+    run(NormalizePass<false>{arrays}, matrices);
+  }
+
+  template <class Pass>
+  void run(const Pass& pass, std::initializer_list<const float*> matrices) {
+    const std::size_t floats = static_cast<std::size_t>(extent_.rows) * columns();
+    run_pass(operation_.c_str(), pass, floats, matrices, context_.stream());
+  }
 
   CudaContext& context_;
   const MatrixExtent extent_;  // [samples times positions, channels]

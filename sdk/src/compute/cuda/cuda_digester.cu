@@ -154,16 +154,39 @@ __device__ Hash128 hash_leaf(const Piece* pieces, std::uint32_t piece_count, con
   return xxh3::long_hash(lane, words, leaf.bytes);
 }
 
+// What one store moves: those of a warp's leaves lie side by side, and go over the link together.
+struct alignas(sizeof(Hash128)) LeafHash {
+  Hash128 hash;
+};
+
 // Eight threads a leaf.
 __global__ void __launch_bounds__(kThreads, kLeastBlocksPerProcessor)
-    digest_kernel(const Piece* pieces, std::uint32_t piece_count, std::uint64_t bytes, Hash128* leaves) {
+    digest_kernel(const Piece* pieces, std::uint32_t piece_count, std::uint64_t bytes, LeafHash* leaves) {
   const std::uint64_t index = (static_cast<std::uint64_t>(blockIdx.x) * kThreads + threadIdx.x) / xxh3::kLanes;
   const std::uint64_t begin = index * kLeafBytes;
   if (begin >= bytes) return;
   const std::uint64_t rest = bytes - begin;
   const Leaf leaf = {begin, rest < kLeafBytes ? static_cast<std::uint32_t>(rest) : kLeafBytes};
   const Hash128 hash = hash_leaf(pieces, piece_count, leaf);
-  if (threadIdx.x % xxh3::kLanes == 0) leaves[index] = hash;
+  if (threadIdx.x % xxh3::kLanes == 0) leaves[index] = {hash};
+}
+
+constexpr unsigned kFetchThreads = 256;
+
+// The list of arrays from the host's memory, which the engine for copies from there has no part in: it may be busy with
+// samples for longer than the digest takes.
+__global__ void __launch_bounds__(kFetchThreads)
+    fetch_words_kernel(const std::uint64_t* from, std::uint64_t* to, std::size_t words) {
+  const std::size_t index = static_cast<std::size_t>(blockIdx.x) * kFetchThreads + threadIdx.x;
+  if (index < words) to[index] = from[index];
+}
+
+void fetch_pieces(const Piece* from, Piece* to, std::uint32_t count, cudaStream_t stream) {
+  static_assert(sizeof(Piece) % sizeof(std::uint64_t) == 0 && alignof(Piece) == alignof(std::uint64_t));
+  const std::size_t words = count * (sizeof(Piece) / sizeof(std::uint64_t));
+  launch(fetch_words_kernel, block_count(static_cast<std::int64_t>(words), kFetchThreads), kFetchThreads, stream,
+         reinterpret_cast<const std::uint64_t*>(from), reinterpret_cast<std::uint64_t*>(to), words);
+  check_launch("fetching the list of arrays of a digest", {{"arrays", count}});
 }
 
 std::size_t leaf_count(std::uint64_t bytes) {
@@ -189,10 +212,17 @@ std::uint32_t write_pieces(std::span<const std::span<const float>> arrays, Piece
 }
 
 template <class Element>
-void allocate(Element*& host, Element*& device, std::size_t count) {
-  const std::string bytes = std::to_string(count * sizeof(Element)) + " bytes for a digest";
-  check_cuda(cudaMallocHost(reinterpret_cast<void**>(&host), count * sizeof(Element)), "cudaMallocHost of " + bytes);
-  check_cuda(cudaMalloc(reinterpret_cast<void**>(&device), count * sizeof(Element)), "cudaMalloc of " + bytes);
+void allocate_on_host(Element*& host, std::size_t count) {
+  const std::size_t bytes = count * sizeof(Element);
+  check_cuda(cudaMallocHost(reinterpret_cast<void**>(&host), bytes),
+             "cudaMallocHost of " + std::to_string(bytes) + " bytes for a digest");
+}
+
+template <class Element>
+void allocate_on_device(Element*& device, std::size_t count) {
+  const std::size_t bytes = count * sizeof(Element);
+  check_cuda(cudaMalloc(reinterpret_cast<void**>(&device), bytes),
+             "cudaMalloc of " + std::to_string(bytes) + " bytes for a digest");
 }
 
 }  // namespace
@@ -204,7 +234,6 @@ CudaDigester::~CudaDigester() {
     cudaFreeHost(memory.host_pieces);
     cudaFree(memory.pieces);
     cudaFreeHost(memory.host_leaves);
-    cudaFree(memory.leaves);
   }
 }
 
@@ -220,8 +249,9 @@ void CudaDigester::reserve(std::size_t pieces, std::size_t leaves) {
   const std::size_t leaf_capacity = std::max({leaves, grown.leaf_capacity, kLeastCapacity});
   // Counts as nothing until it is whole.
   Memory& memory = memories_.emplace_back();
-  allocate(memory.host_pieces, memory.pieces, piece_capacity);
-  allocate(memory.host_leaves, memory.leaves, leaf_capacity);
+  allocate_on_host(memory.host_pieces, piece_capacity);
+  allocate_on_device(memory.pieces, piece_capacity);
+  allocate_on_host(memory.host_leaves, leaf_capacity);
   memory.piece_capacity = piece_capacity;
   memory.leaf_capacity = leaf_capacity;
 }
@@ -234,14 +264,12 @@ void CudaDigester::queue(std::span<const std::span<const float>> arrays, cudaStr
   reserve(arrays.size(), leaves);
   const Memory& memory = memories_.back();
   const std::uint32_t pieces = write_pieces(arrays, memory.host_pieces);
-  check_cuda(cudaMemcpyAsync(memory.pieces, memory.host_pieces, pieces * sizeof(Piece), cudaMemcpyHostToDevice, stream),
-             "cudaMemcpyAsync of the list of arrays of a digest");
+  fetch_pieces(memory.host_pieces, memory.pieces, pieces, stream);
   const unsigned blocks = block_count(static_cast<std::int64_t>(leaves * xxh3::kLanes), kThreads);
-  launch(digest_kernel, blocks, kThreads, stream, memory.pieces, pieces, bytes, memory.leaves);
+  // Straight to the host: 16 bytes for each 64 KiB that are read, and a copy would wait for a state on its way.
+  launch(digest_kernel, blocks, kThreads, stream, memory.pieces, pieces, bytes,
+         reinterpret_cast<LeafHash*>(memory.host_leaves));
   check_launch("digest", {{"arrays", pieces}, {"bytes", static_cast<std::int64_t>(bytes)}});
-  check_cuda(
-      cudaMemcpyAsync(memory.host_leaves, memory.leaves, leaves * sizeof(Hash128), cudaMemcpyDeviceToHost, stream),
-      "cudaMemcpyAsync of the leaves of a digest");
   bytes_ = bytes;
 }
 

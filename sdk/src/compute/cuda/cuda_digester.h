@@ -41,8 +41,7 @@ class CudaDigester {
     Piece* host_pieces = nullptr;  // pinned
     Piece* pieces = nullptr;       // on the device
     std::size_t piece_capacity = 0;
-    Hash128* host_leaves = nullptr;  // pinned
-    Hash128* leaves = nullptr;       // on the device
+    Hash128* host_leaves = nullptr;  // pinned, and written by the kernel
     std::size_t leaf_capacity = 0;
   };
 

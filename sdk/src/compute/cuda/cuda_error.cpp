@@ -111,8 +111,4 @@ void check_cudnn(cudnnStatus_t status, const std::string& call) {
   throw Error(code_of(status), call + " failed: " + cudnnGetErrorString(status) + explanation);
 }
 
-void check_launch(const std::string& kernel) {
-  check_cuda(cudaGetLastError(), "starting kernel " + kernel);
-}
-
 }  // namespace holdfast::compute

@@ -27,7 +27,4 @@ void check_cuda(cudaError_t status, const std::string& call);
 void check_cublas(cublasStatus_t status, const std::string& call);
 void check_cudnn(cudnnStatus_t status, const std::string& call);
 
-// Behind the start of a kernel of ours: throws what check_cuda() would if it could not be started.
-void check_launch(const std::string& kernel);
-
 }  // namespace holdfast::compute

@@ -25,25 +25,36 @@ struct Rows {
   }
 };
 
-// Writes `element(c)` to each class of the row's gradient.
+// Writes `element(c, output)` to each class of the row's gradient.
 template <class Group, class Element>
 __device__ void write_gradient(Group group, const Row& row, const Element& element) {
   if (row.gradient == nullptr) return;
-#pragma unroll 4
-  for (std::int64_t c = group.rank(); c < row.length; c += Group::kThreads) row.gradient[c] = element(c);
+  for_each_of_row(
+      group, row.length, [&](std::int64_t c) { return row.outputs[c]; },
+      [&](std::int64_t c, float output) { row.gradient[c] = element(c, output); });
+}
+
+// Of classes whose targets are shares: `element(output, target)`.
+template <class Group, class Element>
+__device__ void write_gradient(Group group, const Row& row, const float* targets, const Element& element) {
+  if (row.gradient == nullptr) return;
+  for_each_of_row(
+      group, row.length,
+      [&](std::int64_t c) {
+        return OutputAndTarget{row.outputs[c], targets[c]};
+      },
+      [&](std::int64_t c, const OutputAndTarget& at) { row.gradient[c] = element(at.output, at.target); });
 }
 
 template <class Group>
 __device__ SoftmaxRow softmax_of(Group group, const Row& row) {
+  const auto load = [&](std::int64_t c) { return row.outputs[c]; };
   float largest = -INFINITY;
-#pragma unroll 4
-  for (std::int64_t c = group.rank(); c < row.length; c += Group::kThreads) largest = fmaxf(largest, row.outputs[c]);
+  for_each_of_row(group, row.length, load, [&](std::int64_t, float output) { largest = fmaxf(largest, output); });
   largest = group.largest(largest);
   double sum = 0;
-#pragma unroll 4
-  for (std::int64_t c = group.rank(); c < row.length; c += Group::kThreads) {
-    sum += softmax_exponential(row.outputs[c], largest);
-  }
+  for_each_of_row(group, row.length, load,
+                  [&](std::int64_t, float output) { sum += softmax_exponential(output, largest); });
   sum = group.sum(sum);
   return {largest, sum, std::log(sum)};
 }
@@ -51,8 +62,9 @@ __device__ SoftmaxRow softmax_of(Group group, const Row& row) {
 template <class Group>
 __device__ double sum_of(Group group, const Row& row) {
   double sum = 0;
-#pragma unroll 4
-  for (std::int64_t c = group.rank(); c < row.length; c += Group::kThreads) sum += row.outputs[c];
+  for_each_of_row(
+      group, row.length, [&](std::int64_t c) { return row.outputs[c]; },
+      [&](std::int64_t, float output) { sum += output; });
   return group.sum(sum);
 }
 
@@ -64,7 +76,7 @@ struct SparseRows : Rows {
   __device__ double refuse(Group group, std::int64_t index, float label) const {
     const BadLabel word = static_cast<BadLabel>(index) << 32 | __float_as_uint(label);
     if (group.rank() == 0) atomicMin(bad_label, word);
-    write_gradient(group, row(index), [](std::int64_t) { return 0.0F; });
+    write_gradient(group, row(index), [](std::int64_t, float) { return 0.0F; });
     return NAN;
   }
 };
@@ -78,8 +90,8 @@ struct SparseLogits : SparseRows {
     const Row scores = row(index);
     const SoftmaxRow softmax = softmax_of(group, scores);
     const auto factor = static_cast<float>(scale / softmax.sum);
-    write_gradient(group, scores, [&](std::int64_t c) {
-      const float pull = softmax_exponential(scores.outputs[c], softmax.largest) * factor;
+    write_gradient(group, scores, [&](std::int64_t c, float score) {
+      const float pull = softmax_exponential(score, softmax.largest) * factor;
       return c == target ? pull - scale : pull;
     });
     return loss_of_logit(softmax, scores.outputs[target]);
@@ -97,8 +109,8 @@ struct SparseProbabilities : SparseRows {
     const ClippedProbability share = clipped_share(shares.outputs[target], sum);
     // loss = log(sum) - log(row[label]): the sum pulls on every class.
     const float pull = share.is_clipped ? 0.0F : static_cast<float>(scale / sum);
-    write_gradient(group, shares, [&](std::int64_t c) {
-      return c == target && !share.is_clipped ? pull - scale / shares.outputs[c] : pull;
+    write_gradient(group, shares, [&](std::int64_t c, float output) {
+      return c == target && !share.is_clipped ? pull - scale / output : pull;
     });
     return loss_of_share(share);
   }
@@ -113,15 +125,20 @@ struct CategoricalLogits : Rows {
     const SoftmaxRow softmax = softmax_of(group, scores);
     double loss = 0;
     double target_sum = 0;
-    for (std::int64_t c = group.rank(); c < classes; c += Group::kThreads) {
-      // A target of zero keeps a score of minus infinity (a masked class) out of the loss.
-      if (target[c] != 0) loss += target[c] * loss_of_logit(softmax, scores.outputs[c]);
-      target_sum += target[c];
-    }
+    for_each_of_row(
+        group, classes,
+        [&](std::int64_t c) {
+          return OutputAndTarget{scores.outputs[c], target[c]};
+        },
+        [&](std::int64_t, const OutputAndTarget& at) {
+          // A target of zero keeps a score of minus infinity (a masked class) out of the loss.
+          if (at.target != 0) loss += at.target * loss_of_logit(softmax, at.output);
+          target_sum += at.target;
+        });
     target_sum = group.sum(target_sum);
     const auto factor = static_cast<float>(scale * target_sum / softmax.sum);
-    write_gradient(group, scores, [&](std::int64_t c) {
-      return softmax_exponential(scores.outputs[c], softmax.largest) * factor - scale * target[c];
+    write_gradient(group, scores, target, [&](float score, float share) {
+      return softmax_exponential(score, softmax.largest) * factor - scale * share;
     });
     return group.sum(loss);
   }
@@ -135,17 +152,22 @@ struct CategoricalProbabilities : Rows {
     const double sum = sum_of(group, shares);
     double loss = 0;
     double moving_target = 0;  // the part of the target whose probabilities are not clipped
-    for (std::int64_t c = group.rank(); c < classes; c += Group::kThreads) {
-      const ClippedProbability share = clipped_share(shares.outputs[c], sum);
-      loss += target[c] * loss_of_share(share);
-      moving_target += share.is_clipped ? 0.0F : target[c];
-    }
+    for_each_of_row(
+        group, classes,
+        [&](std::int64_t c) {
+          return OutputAndTarget{shares.outputs[c], target[c]};
+        },
+        [&](std::int64_t, const OutputAndTarget& at) {
+          const ClippedProbability share = clipped_share(at.output, sum);
+          loss += at.target * loss_of_share(share);
+          moving_target += share.is_clipped ? 0.0F : at.target;
+        });
     moving_target = group.sum(moving_target);
     // The sum by which outputs are divided pulls on every class.
     const auto pull = static_cast<float>(scale * moving_target / sum);
-    write_gradient(group, shares, [&](std::int64_t c) {
-      const bool is_clipped = clipped_share(shares.outputs[c], sum).is_clipped;
-      return (is_clipped ? 0.0F : -scale * target[c] / shares.outputs[c]) + pull;
+    write_gradient(group, shares, target, [&](float output, float share) {
+      const bool is_clipped = clipped_share(output, sum).is_clipped;
+      return (is_clipped ? 0.0F : -scale * share / output) + pull;
     });
     return group.sum(loss);
   }
@@ -167,13 +189,13 @@ struct SquaredError {
 
 template <class Element>
 struct Elements {
-  LossArrays arrays;
+  float* gradient;  // or null
   float factor;
   Element element;
 
-  __device__ double operator()(std::int64_t index) const {
-    const ElementLoss result = element(arrays.outputs[index], arrays.targets[index]);
-    if (arrays.gradient != nullptr) arrays.gradient[index] = factor * result.gradient;
+  __device__ double operator()(std::int64_t index, const OutputAndTarget& at) const {
+    const ElementLoss result = element(at.output, at.target);
+    if (gradient != nullptr) gradient[index] = factor * result.gradient;
     return result.loss;
   }
 };
@@ -181,8 +203,8 @@ struct Elements {
 template <class Element>
 void queue_elements(const char* name, Element element, const LossShape& shape, const LossArrays& arrays, float factor,
                     SumWorkspace* workspace, cudaStream_t stream) {
-  sum_elements(name, Elements<Element>{arrays, factor, element}, shape.samples * shape.outputs,
-               static_cast<double>(shape.outputs), workspace, arrays.sum, stream);
+  sum_elements(name, Elements<Element>{arrays.gradient, factor, element}, arrays.outputs, arrays.targets,
+               shape.samples * shape.outputs, static_cast<double>(shape.outputs), workspace, arrays.sum, stream);
 }
 
 template <class Value>

@@ -38,21 +38,16 @@ struct CategoricalHits : Rows {
 };
 
 struct BinaryHits {
-  const float* outputs;
-  const float* targets;
   float threshold;
 
-  __device__ double operator()(std::int64_t i) const {
-    return targets[i] == (outputs[i] > threshold ? 1.0F : 0.0F) ? 1 : 0;
+  __device__ double operator()(std::int64_t, const OutputAndTarget& at) const {
+    return at.target == (at.output > threshold ? 1.0F : 0.0F) ? 1 : 0;
   }
 };
 
 struct AbsoluteErrors {
-  const float* outputs;
-  const float* targets;
-
-  __device__ double operator()(std::int64_t i) const {
-    return std::abs(static_cast<double>(outputs[i]) - static_cast<double>(targets[i]));
+  __device__ double operator()(std::int64_t, const OutputAndTarget& at) const {
+    return std::abs(static_cast<double>(at.output) - static_cast<double>(at.target));
   }
 };
 
@@ -71,10 +66,10 @@ void queue_metric(const MetricShape& shape, const float* outputs, const float* t
       return sum_rows("categorical_accuracy", CategoricalHits{rows}, shape.samples, shape.outputs, workspace, sum,
                       stream);
     case MetricKind::binary_accuracy:
-      return sum_elements("binary_accuracy", BinaryHits{outputs, targets, shape.threshold}, elements, divisor,
+      return sum_elements("binary_accuracy", BinaryHits{shape.threshold}, outputs, targets, elements, divisor,
                           workspace, sum, stream);
     case MetricKind::mean_absolute_error:
-      return sum_elements("mean_absolute_error", AbsoluteErrors{outputs, targets}, elements, divisor, workspace, sum,
+      return sum_elements("mean_absolute_error", AbsoluteErrors{}, outputs, targets, elements, divisor, workspace, sum,
                           stream);
   }
 }

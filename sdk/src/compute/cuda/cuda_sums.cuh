@@ -15,7 +15,8 @@ inline constexpr int kSumThreads = 256;
 inline constexpr unsigned kAllLanes = 0xFFFFFFFF;
 
 // Every lane gets the same bits: in each round both partners add the same two numbers.
-__device__ inline double warp_sum(double value) {
+template <class Number>
+__device__ Number warp_sum(Number value) {
   for (int partner = kWarp / 2; partner > 0; partner /= 2) value += __shfl_xor_sync(kAllLanes, value, partner);
   return value;
 }
@@ -28,13 +29,14 @@ __device__ inline float warp_largest(float value) {
 }
 
 // All threads of the block call it, and all get the sum.
-__device__ inline double block_sum(double value) {
-  __shared__ double warps[kSumThreads / kWarp];
+template <class Number>
+__device__ Number block_sum(Number value) {
+  __shared__ Number warps[kSumThreads / kWarp];
   value = warp_sum(value);
   __syncthreads();  // for the readers of the call before
   if (threadIdx.x % kWarp == 0) warps[threadIdx.x / kWarp] = value;
   __syncthreads();
-  double sum = 0;
+  Number sum = 0;
   for (int warp = 0; warp < kSumThreads / kWarp; ++warp) sum += warps[warp];
   return sum;
 }
@@ -83,7 +85,10 @@ __device__ inline Candidate block_best(Candidate candidate) {
 struct WarpOfRow {
   static constexpr int kThreads = kWarp;
   __device__ static int rank() { return static_cast<int>(threadIdx.x % kWarp); }
-  __device__ static double sum(double value) { return warp_sum(value); }
+  template <class Number>
+  __device__ static Number sum(Number value) {
+    return warp_sum(value);
+  }
   __device__ static float largest(float value) { return warp_largest(value); }
   __device__ static Candidate best(const Candidate& candidate) { return warp_best(candidate); }
 };
@@ -91,10 +96,37 @@ struct WarpOfRow {
 struct BlockOfRow {
   static constexpr int kThreads = kSumThreads;
   __device__ static int rank() { return static_cast<int>(threadIdx.x); }
-  __device__ static double sum(double value) { return block_sum(value); }
+  template <class Number>
+  __device__ static Number sum(Number value) {
+    return block_sum(value);
+  }
   __device__ static float largest(float value) { return block_largest(value); }
   __device__ static Candidate best(const Candidate& candidate) { return block_best(candidate); }
 };
+
+// use(i, load(i)) for i = first, first + step and so on, below `end`: kBatch loads are under way at once, ahead of
+// stores that could be to the same places for all that a compiler knows.
+template <int kBatch, class Load, class Use>
+__device__ void for_each_loaded(std::int64_t first, std::int64_t step, std::int64_t end, const Load& load,
+                                const Use& use) {
+  for (; first < end; first += kBatch * step) {
+    decltype(load(first)) loaded[kBatch] = {};
+#pragma unroll
+    for (int i = 0; i < kBatch; ++i) {
+      if (first + i * step < end) loaded[i] = load(first + i * step);
+    }
+#pragma unroll
+    for (int i = 0; i < kBatch; ++i) {
+      if (first + i * step < end) use(first + i * step, loaded[i]);
+    }
+  }
+}
+
+// For the elements of a row that are the thread's.
+template <class Group, class Load, class Use>
+__device__ void for_each_of_row(Group group, std::int64_t length, const Load& load, const Use& use) {
+  for_each_loaded<8>(group.rank(), Group::kThreads, length, load, use);
+}
 
 // *result = (sum of `value` over all threads of the grid) / divisor. The block that comes last adds up what all left in
 // the workspace, in the order of blocks: which one it is does not matter. It leaves the counter at zero again.
@@ -131,15 +163,25 @@ __global__ void __launch_bounds__(kSumThreads)
   finish_sum(Group::rank() == 0 ? sum : 0, 1, workspace, result);
 }
 
-// `value_of(index)` is the summand of an element.
+struct OutputAndTarget {
+  float output;
+  float target;
+};
+
+// `value_of(index, output and target)` is the summand of an element.
 template <class Value>
 __global__ void __launch_bounds__(kSumThreads)
-    sum_elements_kernel(Value value_of, std::int64_t elements, double divisor, SumWorkspace* workspace, float* result) {
+    sum_elements_kernel(Value value_of, const float* outputs, const float* targets, std::int64_t elements,
+                        double divisor, SumWorkspace* workspace, float* result) {
+  const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * kSumThreads + threadIdx.x;
   const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * kSumThreads;
   double sum = 0;
-  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kSumThreads + threadIdx.x; i < elements; i += stride) {
-    sum += value_of(i);
-  }
+  for_each_loaded<4>(
+      first, stride, elements,
+      [&](std::int64_t i) {
+        return OutputAndTarget{outputs[i], targets[i]};
+      },
+      [&](std::int64_t i, const OutputAndTarget& at) { sum += value_of(i, at); });
   finish_sum(sum, divisor, workspace, result);
 }
 
@@ -166,11 +208,12 @@ void sum_rows(const char* name, const Value& value_of, std::int64_t rows, std::i
 
 // *result = sum / divisor.
 template <class Value>
-void sum_elements(const char* name, const Value& value_of, std::int64_t elements, double divisor,
-                  SumWorkspace* workspace, float* result, cudaStream_t stream) {
+void sum_elements(const char* name, const Value& value_of, const float* outputs, const float* targets,
+                  std::int64_t elements, double divisor, SumWorkspace* workspace, float* result, cudaStream_t stream) {
   constexpr std::int64_t kElementsOfThread = 4;
   const unsigned blocks = sum_blocks(elements, kSumThreads * kElementsOfThread);
-  launch(sum_elements_kernel<Value>, blocks, kSumThreads, stream, value_of, elements, divisor, workspace, result);
+  launch(sum_elements_kernel<Value>, blocks, kSumThreads, stream, value_of, outputs, targets, elements, divisor,
+         workspace, result);
   check_launch(name, {{"elements", elements}});
 }
 

@@ -19,25 +19,52 @@ struct PoolingCase {
 
 // What the device computes, one element after the other.
 struct Pooled {
-  Pooled(const PoolingShape& shape, const Floats& input, const Floats& output_gradient) {
-    const PoolingPlan plan(shape);
-    std::vector<std::int32_t> positions;
-    for (std::int64_t i = 0; i < plan.output_elements(); ++i) {
-      if (shape.kind == PoolingKind::average) {
-        output.push_back(average_of_window(plan, input.data(), i));
-      } else {
-        const Maximum maximum = maximum_of_window(plan, input.data(), i);
-        output.push_back(maximum.value);
-        positions.push_back(maximum.position);
-      }
-    }
+  Pooled(const PoolingShape& shape, const Floats& input, const Floats& output_gradient) : plan(shape) {
+    const bool is_average = shape.kind == PoolingKind::average;
+    for (std::int64_t i = 0; i < plan.output_elements(); ++i) is_average ? average(input, i) : maximum(input, i);
     for (std::int64_t i = 0; i < plan.input_elements(); ++i) {
-      input_gradient.push_back(shape.kind == PoolingKind::average
-                                   ? gradient_of_average(plan, output_gradient.data(), i)
-                                   : gradient_of_maximum(plan, output_gradient.data(), positions.data(), i));
+      input_gradient.push_back(gradient(output_gradient, i, is_average));
     }
   }
 
+  void average(const Floats& input, std::int64_t index) {
+    const ImageElement element = plan.output(index);
+    float sum = 0;
+    for_each_of_window(plan, element, [&](std::int32_t position) { sum += at(input, element, position); });
+    output.push_back(sum / elements_of_window(plan, element.row, element.column));
+  }
+
+  void maximum(const Floats& input, std::int64_t index) {
+    const ImageElement element = plan.output(index);
+    Maximum found;
+    for_each_of_window(plan, element,
+                       [&](std::int32_t position) { found.take(at(input, element, position), position); });
+    output.push_back(found.value);
+    positions.push_back(found.position);
+  }
+
+  float gradient(const Floats& output_gradient, std::int64_t index, bool is_average) const {
+    const ImageElement element = plan.input(index);
+    const std::int32_t position = element.row * plan.columns.extent + element.column;
+    float sum = 0;
+    for_each_window_over(plan, element, [&](std::int32_t row, std::int32_t column) {
+      const auto from = static_cast<std::size_t>(plan.begin_of_outputs(element) +
+                                                 (row * plan.columns.count + column) * plan.channels);
+      if (is_average) {
+        sum += output_gradient[from] / elements_of_window(plan, row, column);
+      } else if (positions[from] == position) {
+        sum += output_gradient[from];
+      }
+    });
+    return sum;
+  }
+
+  float at(const Floats& input, const ImageElement& element, std::int32_t position) const {
+    return input[static_cast<std::size_t>(plan.begin_of_inputs(element) + position * plan.channels)];
+  }
+
+  const PoolingPlan plan;
+  std::vector<std::int32_t> positions;
   Floats output;
   Floats input_gradient;
 };
@@ -109,10 +136,11 @@ INSTANTIATE_TEST_SUITE_P(Shapes, Poolings,
                          [](const auto& instance) { return instance.param.name; });
 
 TEST(Pooling, ShowsThatAnInputWasNotANumber) {
-  const PoolingPlan plan({.samples = 1, .height = 1, .width = 4, .channels = 1, .pool_height = 1, .pool_width = 4});
   const float nothing = std::numeric_limits<float>::quiet_NaN();
+  const Floats input = {1, nothing, 3, nothing};
+  Maximum found;
 
-  const Maximum found = maximum_of_window(plan, Floats{1, nothing, 3, nothing}.data(), 0);
+  for (std::size_t i = 0; i < input.size(); ++i) found.take(input[i], static_cast<std::int32_t>(i));
 
   EXPECT_TRUE(std::isnan(found.value));
   EXPECT_EQ(found.position, 1);

@@ -18,10 +18,10 @@ TEST_P(SlidingAxes, AWindowCoversAnElementThatIsCoveredByIt) {
   const SlidingCase& c = GetParam();
   const SlidingAxis axis = sliding_axis(c.extent, c.size, c.stride, c.padding);
 
-  for (std::int64_t window = 0; window < axis.count; ++window) {
+  for (std::int32_t window = 0; window < axis.count; ++window) {
     const IndexRange elements = axis.elements_of(window);
     EXPECT_LT(elements.begin, elements.end) << "window " << window;
-    for (std::int64_t element = 0; element < axis.extent; ++element) {
+    for (std::int32_t element = 0; element < axis.extent; ++element) {
       const IndexRange windows = axis.windows_over(element);
       EXPECT_EQ(elements.begin <= element && element < elements.end, windows.begin <= window && window < windows.end)
           << "window " << window << ", element " << element;
@@ -35,6 +35,16 @@ INSTANTIATE_TEST_SUITE_P(Shapes, SlidingAxes,
                                          SlidingCase{8, 1, 3, Padding::same}, SlidingCase{28, 5, 1, Padding::same},
                                          SlidingCase{3, 3, 1, Padding::same}, SlidingCase{2, 5, 1, Padding::same},
                                          SlidingCase{9, 2, 3, Padding::valid}, SlidingCase{1, 1, 1, Padding::valid}));
+
+// begin + size would be no number of 32 bits.
+TEST(SlidingAxis, TakesTheLargestWindowThatAnAxisMayHave) {
+  const SlidingAxis axis = sliding_axis(0x7FFFFFFF, 0x7FFFFFFF, 1, Padding::valid);
+
+  const IndexRange elements = axis.elements_of(0);
+
+  EXPECT_EQ(elements.begin, 0);
+  EXPECT_EQ(elements.end, 0x7FFFFFFF);
+}
 
 }  // namespace
 }  // namespace holdfast::compute

@@ -66,14 +66,15 @@ TEST_P(Columns, HaveTheirBiasAddedInEachRow) {
   }
 }
 
-// Fewer columns than a tile has, one tile, and several; rows of one chunk, of several, and of as many as there may be.
+// Fewer columns than a tile has, one tile, and several; rows of one chunk, of several, and of as many as there may be,
+// of few columns and of many; all of a thread's batches whole, and the last one not.
 INSTANTIATE_TEST_SUITE_P(Extents, Columns,
                          testing::Values(MatrixExtent{1, 1}, MatrixExtent{1, 7}, MatrixExtent{5, 1},
                                          MatrixExtent{257, 1}, MatrixExtent{1000, 2}, MatrixExtent{127, 3},
                                          MatrixExtent{128, 6}, MatrixExtent{20'011, 6}, MatrixExtent{300, 8},
                                          MatrixExtent{300, 10}, MatrixExtent{700, 16}, MatrixExtent{200, 31},
                                          MatrixExtent{200, 32}, MatrixExtent{1100, 33}, MatrixExtent{65, 100},
-                                         MatrixExtent{3, 300}),
+                                         MatrixExtent{3, 300}, MatrixExtent{64, 40}, MatrixExtent{450, 4096}),
                          [](const testing::TestParamInfo<MatrixExtent>& extent) {
                            return std::to_string(extent.param.rows) + "_by_" + std::to_string(extent.param.columns);
                          });

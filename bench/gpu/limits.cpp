@@ -11,9 +11,11 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -156,19 +158,32 @@ struct Precision {
   std::size_t bytes;
 };
 
-// Square matrices, and their product by the quickest of the algorithms that the library proposes.
+// How the factors lie, by rows: as a layer's forward pass reads samples and weights, as its gradient with respect to
+// the input reads gradients and weights (both along the sum, as most kernels are quickest), and as its gradient with
+// respect to the weights reads samples and gradients.
+struct Layout {
+  const char* name;
+  cublasOperation_t left;  // of the library, which counts by columns: so the second factor
+  cublasOperation_t right;
+};
+
+constexpr Layout kAlongTheSum = {"input_gradient", CUBLAS_OP_T, CUBLAS_OP_N};
+constexpr std::array kLayouts = {Layout{"forward", CUBLAS_OP_N, CUBLAS_OP_N}, kAlongTheSum,
+                                 Layout{"weight_gradient", CUBLAS_OP_N, CUBLAS_OP_T}};
+
+// Square matrices, and their product by algorithms that the library proposes.
 class Product {
  public:
-  Product(const Precision& precision, std::int64_t size) : size_(size) {
+  Product(const Precision& precision, const Layout& how, std::int64_t size) : size_(size) {
     cublasLtHandle_t handle = nullptr;
     check(cublasLtCreate(&handle), "cublasLtCreate");
     handle_.reset(handle);
     cublasLtMatmulDesc_t desc = nullptr;
     check(cublasLtMatmulDescCreate(&desc, precision.compute, CUDA_R_32F), "cublasLtMatmulDescCreate");
     desc_.reset(desc);
-    // As most kernels are quickest: both factors are read along the sum.
-    const cublasOperation_t transposed = CUBLAS_OP_T;
-    check(cublasLtMatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_TRANSA, &transposed, sizeof(transposed)),
+    check(cublasLtMatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_TRANSA, &how.left, sizeof(how.left)),
+          "cublasLtMatmulDescSetAttribute");
+    check(cublasLtMatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_TRANSB, &how.right, sizeof(how.right)),
           "cublasLtMatmulDescSetAttribute");
     cublasLtMatrixLayout_t layout = nullptr;
     const auto extent = static_cast<std::uint64_t>(size);
@@ -179,22 +194,27 @@ class Product {
     workspace_ = device_memory(kWorkspaceBytes);
   }
 
-  double best_seconds(const Stopwatch& watch) {
+  // By the quickest of as many algorithms.
+  double best_seconds(const Stopwatch& watch, int algorithms) {
     cublasLtMatmulPreference_t made = nullptr;
     check(cublasLtMatmulPreferenceCreate(&made), "cublasLtMatmulPreferenceCreate");
     const Owned<cublasLtMatmulPreferenceOpaque_t> preference(made);
     check(cublasLtMatmulPreferenceSetAttribute(made, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &kWorkspaceBytes,
                                                sizeof(kWorkspaceBytes)),
           "cublasLtMatmulPreferenceSetAttribute");
-    std::array<cublasLtMatmulHeuristicResult_t, 8> found{};
+    std::vector<cublasLtMatmulHeuristicResult_t> found(static_cast<std::size_t>(algorithms));
     int count = 0;
     check(cublasLtMatmulAlgoGetHeuristic(handle_.get(), desc_.get(), layout_.get(), layout_.get(), layout_.get(),
-                                         layout_.get(), made, static_cast<int>(found.size()), found.data(), &count),
+                                         layout_.get(), made, algorithms, found.data(), &count),
           "cublasLtMatmulAlgoGetHeuristic");
-    double best = 1e9;
+    double best = std::numeric_limits<double>::infinity();
     for (int i = 0; i < count; ++i) {
-      const cublasLtMatmulAlgo_t& algorithm = found.at(static_cast<std::size_t>(i)).algo;
-      best = std::min(best, watch.seconds_of([&] { queue(algorithm, watch.stream()); }));
+      const cublasLtMatmulHeuristicResult_t& proposed = found.at(static_cast<std::size_t>(i));
+      if (proposed.state != CUBLAS_STATUS_SUCCESS) continue;
+      best = std::min(best, watch.seconds_of([&] { queue(proposed.algo, watch.stream()); }));
+    }
+    if (std::isinf(best)) {
+      throw std::runtime_error("cuBLASLt proposes no algorithm for matrices of " + std::to_string(size_));
     }
     return best;
   }
@@ -222,9 +242,15 @@ void measure_products(const Stopwatch& watch, std::int64_t size, nlohmann::json&
   constexpr std::array kPrecisions = {Precision{"bf16", CUDA_R_16BF, CUBLAS_COMPUTE_32F, 2},
                                       Precision{"tf32", CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32, 4},
                                       Precision{"f32", CUDA_R_32F, CUBLAS_COMPUTE_32F, 4}};
+  constexpr int kAlgorithms = 8;
   const double flops = 2.0 * static_cast<double>(size) * static_cast<double>(size) * static_cast<double>(size);
   for (const Precision& precision : kPrecisions) {
-    measured["matrix_tflop_s"][precision.name] = flops / Product(precision, size).best_seconds(watch) / 1e12;
+    const auto rate = [&](const Layout& how, int algorithms) {
+      return flops / Product(precision, how, size).best_seconds(watch, algorithms) / 1e12;
+    };
+    measured["matrix_tflop_s"][precision.name] = rate(kAlongTheSum, kAlgorithms);
+    // As Holdfast takes them: what is proposed first.
+    for (const Layout& how : kLayouts) measured["layer_tflop_s"][precision.name][how.name] = rate(how, 1);
   }
 }
 

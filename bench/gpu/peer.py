@@ -5,7 +5,8 @@
 Each line "NUMBER WARM STEPS WAY" in the FIFO PREFIX.ask has that way make so many steps; one line of JSON in
 PREFIX.told answers: {"turn", "steps", "seconds", "loss"} of the steps that count, or {"turn", "error"}; the whole of an
 error goes to standard error. A way is MAKE/DATA: eager, compiled, graph or compiled-graph, with data on the "device" or
-in the "host"'s pinned memory, or "adam", its update alone. All have fused Adam. It ends when nobody asks any more.
+in the "host"'s pinned memory, or "adam", its update alone. All have fused Adam. "start" makes nothing: it is answered
+once the samples are there. It ends when nobody asks any more.
 """
 
 import argparse
@@ -227,6 +228,8 @@ def answer(case, ways, warm, steps, way):
 def answer_or_error(case, ways, failures, warm, steps, way):
     """A way that this PyTorch does not have is no reason to leave the others out. How a way is made is tried once: with
     other data it would take as long, and fail alike."""
+    if way == "start":
+        return {"steps": 0, "seconds": 0.0, "loss": 0.0}
     make = way.partition("/")[0]
     if make not in failures:
         try:

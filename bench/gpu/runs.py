@@ -128,6 +128,7 @@ def adam_of(arguments, peers):
 
     if not peers:
         return None
+    await_start(arguments, peers)
     try:
         seconds()
         return seconds
@@ -191,6 +192,14 @@ def peer_of(arguments, model, precision, batch):
     command += ["--divisor", TRIAL_DIVISOR if arguments.trial else 1]
     folder = arguments.work / f"peer-{os.getpid()}"
     return {"pytorch": Contender(folder, arguments.work / "logs" / f"peer-{arguments.case}.log", command)}
+
+
+def await_start(arguments, peers):
+    """Has the peer import PyTorch before a way of its is asked for: from a disk that nobody has read before, that may
+    take longer than a way may, which would be left out then."""
+    if "pytorch" in peers:
+        with contextlib.suppress(Failed):
+            peers["pytorch"].turn(0, 1, patience(arguments, 0.5), "start")
 
 
 class Comparison:
@@ -263,6 +272,7 @@ def compare_training(arguments, case, model, precision, places):
                 comparison.turn(name, lambda *turn, name=name: contenders["pytorch"].turn(*turn, name))
 
     with all_of(contenders), reported(arguments, case, measured, lines):
+        await_start(arguments, contenders)
         # Says how long a step takes, and does not count.
         make_round()
         for _ in arguments.budget.rounds(arguments.rounds, LEAST_ROUNDS):

@@ -52,6 +52,16 @@ class Figures(unittest.TestCase):
         self.assertIn("PyTorch at best (graph)", line)
         self.assertIn("1.50 times as many steps; aimed at >= 1.15: met", line)
 
+    def test_tell_what_a_gpu_allows(self):
+        measured = {"device": "a GPU", "copy_gb_s": 4000.4, "host_to_device_gb_s": 55, "device_to_host_gb_s": 52.04}
+        measured["matrix_tflop_s"] = {"tf32": 401.2}
+        measured["layer_tflop_s"] = {"tf32": {"forward": 300.6, "weight_gradient": 299.0}}
+        told = list(figures.of_limits(measured))
+        self.assertIn("a GPU: copies within the device 4000 GB/s", told[0])
+        self.assertIn("to the device 55.0 GB/s, back 52.0 GB/s", told[1])
+        self.assertEqual(told[2], "matrix products in tf32 401 TFLOP/s")
+        self.assertIn("in tf32, as cuBLASLt proposes them first: forward 301, weight gradient 299 TFLOP/s", told[3])
+
     def test_say_what_is_missed(self):
         (line,) = lines_of(mlp({"holdfast/device": [2.0], "graph/device": [2.0]}))
         self.assertIn("aimed at >= 1.15: MISSED", line)
@@ -240,6 +250,25 @@ class Contenders(InFolder):
         self.assertEqual(were_asked, [[None, None], [None, None]])
 
 
+class Start(InFolder):
+    """Of a peer that takes long for it, as the first to read PyTorch from a disk does."""
+
+    def test_is_no_way_that_takes_long(self):
+        peer = Contender(self.folder / "peer", self.folder / "peer.log", [self.stand_in("slow")])
+        (self.folder / "bin/slow").write_text(f"#!{sys.executable}\nimport time\ntime.sleep(2)\n{STAND_IN}")
+        arguments = mock.Mock(patience=100, budget=mock.Mock(left=lambda: 30.0))
+        with peer:
+            runs.await_start(arguments, {"pytorch": peer})
+            self.assertEqual(peer.turn(1, 10, 1, "eager/device")["steps"], 10)
+
+    def test_that_takes_too_long_is_nobodys_failure(self):
+        peer = mock.Mock(turn=mock.Mock(side_effect=Failed("took more than 15 s")))
+        arguments = mock.Mock(patience=100, budget=mock.Mock(left=lambda: 30.0))
+        runs.await_start(arguments, {"pytorch": peer})
+        runs.await_start(arguments, {})
+        peer.turn.assert_called_once_with(0, 1, 15.0, "start")
+
+
 class Cases(InFolder):
     """Whole cases with stand-ins for what is measured."""
 
@@ -318,6 +347,12 @@ class Peer(unittest.TestCase):
         self.assertEqual(first, {"error": "RuntimeError: cannot compile ... no space left"})
         self.assertEqual(second, first)
         self.assertEqual(training.call_count, 1)
+
+    def test_start_makes_no_way(self):
+        training = mock.Mock()
+        told, _ = self.answer(training, {}, "start")
+        self.assertNotIn("error", told)
+        training.assert_not_called()
 
     def test_way_that_fails_leaves_the_others(self):
         failures = {"compiled": "RuntimeError: x"}

@@ -613,6 +613,23 @@ class WithGpu(Pretended):
         self.assertRegex(log, r"(?m)^--tool memcheck .*--report-api-errors no")
         self.assertNotRegex(log, r"(?m)^--tool racecheck .*--report-api-errors")
 
+    def test_the_sanitizer_looks_for_races_in_our_kernels_alone(self):
+        self.program("compute-sanitizer", 'echo "$@"')
+
+        self.gpu_test("--sanitize", "memcheck,racecheck", "--only", "good")
+
+        log = (self.folder / "out/sanitize.log").read_text()
+        self.assertRegex(log, r"(?m)^--tool racecheck .*--kernel-name kns=holdfast")
+        self.assertNotRegex(log, r"(?m)^--tool memcheck .*--kernel-name")
+
+    def test_ranks_that_are_forked_are_not_for_the_sanitizer(self):
+        told = {"tests": [{"name": "gpu_nccl_ranks", "command": ["true"]}]}
+        self.program("ctest", f"echo '{json.dumps(told)}'")
+
+        ended = self.gpu_test("--sanitize", "memcheck")
+
+        self.assertIn("there is nothing to run", ended.stderr)
+
     def test_programs_are_told_of_the_toolkits_cupti(self):
         library = self.file("cuda/extras/CUPTI/lib64/libcupti.so.13")
         nvcc = self.file("cuda/bin/nvcc", b"#!/bin/sh\n")

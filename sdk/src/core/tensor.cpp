@@ -16,15 +16,20 @@ Tensor::Tensor(Shape shape, std::vector<float> values) : shape_(std::move(shape)
   }
 }
 
-std::span<const float> Tensor::sample(std::int64_t index) const {
+std::span<const float> Tensor::sample(std::int64_t index) const& {
   HOLDFAST_ASSERT(shape_.rank() > 0 && index >= 0 && index < shape_[0]);
   const auto count = static_cast<std::size_t>(shape_.element_count() / shape_[0]);
   return values().subspan(static_cast<std::size_t>(index) * count, count);
 }
 
-std::span<float> Tensor::sample(std::int64_t index) {
+std::span<float> Tensor::sample(std::int64_t index) & {
   const std::span<const float> sample = std::as_const(*this).sample(index);
   return {const_cast<float*>(sample.data()), sample.size()};
+}
+
+std::vector<float> Tensor::sample(std::int64_t index) && {
+  const std::span<const float> sample = std::as_const(*this).sample(index);
+  return {sample.begin(), sample.end()};
 }
 
 }  // namespace holdfast

@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <type_traits>
+#include <utility>
+#include <vector>
+
 #include "holdfast/base/error.h"
 
 namespace holdfast {
@@ -48,6 +52,22 @@ TEST(Tensor, HasSamplesOfOneElementAlongASingleAxis) {
   const Tensor tensor(Shape{3}, {7, 8, 9});
 
   EXPECT_THAT(tensor.sample(2), ElementsAre(9));
+}
+
+// A view of it showed memory that was free again.
+TEST(Tensor, HandsItsElementsOutWhereItIsATemporary) {
+  const auto predict = [] { return Tensor(Shape{2, 2}, {1, 2, 3, 4}); };
+
+  std::vector<float> looped;
+  for (const float value : predict().values()) looped.push_back(value);
+  const auto values = predict().values();
+  const auto sample = predict().sample(1);
+
+  EXPECT_THAT(looped, ElementsAre(1, 2, 3, 4));
+  EXPECT_TRUE((std::is_same_v<decltype(values), const std::vector<float>>));
+  EXPECT_TRUE((std::is_same_v<decltype(sample), const std::vector<float>>));
+  EXPECT_THAT(values, ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(sample, ElementsAre(3, 4));
 }
 
 TEST(Tensor, CopiesItsElements) {

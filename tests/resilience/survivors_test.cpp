@@ -106,6 +106,19 @@ TEST_F(Survivors, KeepTheirStateWhenTheOtherDiesBeforeTheStatesAreCompared) {
   }
 }
 
+// Who is left has finished, and does not know what the one that died was asked to write: the last savepoint would never
+// be there.
+TEST_F(Survivors, GoTheLastStepsOnceMoreWhenTheFirstRankDiesWhileItWritesTheLastSavepoint) {
+  run({.replicas = 2,
+       .faults = {"rank=0,step=27,fault=kill,phase=before-rename"},
+       .options = {{"--memory-snapshot-every", "5"}, {"--save-every", "0"}}});
+
+  EXPECT_GE(generations().size(), 2U);
+  ASSERT_EQ(origins().size(), 1U);
+  EXPECT_EQ(origins()[0], "the snapshot in the watchdog's memory");
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "run/savepoint-0000000027.h5"));
+}
+
 TEST_F(Survivors, WaitForTheNewProcessWhereThatIsAskedFor) {
   run({.replicas = 2, .faults = {kill_of(0, 4), kill_of(1, 20)}, .options = {{"--when-lost", "wait"}}});
 

@@ -14,11 +14,6 @@
 namespace holdfast {
 namespace {
 
-struct PendingSave {
-  std::string path;
-  SaveOptions options;
-};
-
 Logs means(const std::vector<std::string>& names, const std::vector<double>& sums, std::int64_t samples) {
   Logs logs;
   for (std::size_t i = 0; i < names.size(); ++i) logs[names[i]] = sums[i] / static_cast<double>(samples);
@@ -78,6 +73,11 @@ class Trainer::Session::FitContext final : public TrainingContext {
   }
 
   bool should_stop() const { return should_stop_; }
+  // What was asked for behind a state that is not the one to go on from.
+  void forget() {
+    should_stop_ = false;
+    pending_.clear();
+  }
   std::vector<PendingSave> take_pending() { return std::exchange(pending_, {}); }
 
  private:
@@ -102,7 +102,7 @@ FitResult Trainer::Session::fit(const Dataset& data, const FitOptions& options) 
   require_sense(options.check_gradients);
   join(data, WarmUp::training);
   const std::size_t call = join_call("fit", data, options.epochs);
-  if (record_of(call).is_finished) {
+  if (record_of(call).is_finished && !is_closing_) {
     if (place_->rank == 0) log(LogLevel::info, "this run's fit() had finished at step " + std::to_string(state_.step));
     trainable_.on_fit_end();
     return {record_of(call).results, record_of(call).history};
@@ -110,10 +110,15 @@ FitResult Trainer::Session::fit(const Dataset& data, const FitOptions& options) 
 
   FitContext context(*this, call, data);
   begin_fit(context, options);
-  carry_through(call, [&] { continue_fit(call, context, data, options); });
+  bool has_begun = false;
+  carry_through(call, [&] {
+    if (!record_of(call).is_finished) {
+      if (std::exchange(has_begun, true)) context.forget();
+      continue_fit(call, context, data, options);
+    }
+    close_fit(context, options);
+  });
   running_fit_ = nullptr;
-  memory_keeper_.finish();
-  if (place_->rank == 0) act_and_tell(options, [&] { flush_savepoints(); });
   trainable_.on_fit_end();
   return {record_of(call).results, record_of(call).history};
 }
@@ -163,6 +168,7 @@ void Trainer::Session::continue_fit(std::size_t call, FitContext& context, const
       record.results = means(trainable_.sum_names(), record.epoch_sums, record.epoch_samples);
       end_fit(record, context, options);
     }
+    if (record.is_finished) return;
     save_pending(context, options);
     keep_in_memory(options);
     save_on_request(options);
@@ -234,6 +240,7 @@ void Trainer::Session::end_epoch(CallRecord& record, FitContext& context, const 
 
 void Trainer::Session::end_fit(CallRecord& record, FitContext& context, const FitOptions& options) {
   record.is_finished = true;
+  is_closing_ = true;
   for (const CallbackHandle& callback : options.callbacks) callback->on_fit_end(context, record.results);
   // On every rank, so that whoever saves later saves the same.
   collect_callback_states(options);
@@ -243,6 +250,21 @@ void Trainer::Session::end_fit(CallRecord& record, FitContext& context, const Fi
   }
 }
 
+// Behind the last step, until all ranks know that what rank 0 was asked to save is durable. No snapshot in memory is
+// taken meanwhile, and nobody else keeps the state if it is cut off (enter_generation()): a run that goes on from a
+// finished fit() would never write its last savepoint. The way there is gone once more instead.
+void Trainer::Session::close_fit(FitContext& context, const FitOptions& options) {
+  memory_keeper_.finish();
+  agree();
+  if (place_->rank == 0) submit_all(context.take_pending(), options);
+  save_on_request(options);
+  if (is_stop_requested_) stop();
+  if (place_->rank == 0) act_and_tell(options, [&] { flush_savepoints(); });
+  wait_for_savepoints();
+  supervision_.enter(TrainingPhase::callbacks, state_.step);
+  is_closing_ = false;
+}
+
 void Trainer::Session::save_pending(FitContext& context, const FitOptions& options) {
   const std::vector<PendingSave> pending = context.take_pending();
   // On every rank, and whether or not the storage has a place: what is skipped must leave the same state behind.
@@ -250,7 +272,10 @@ void Trainer::Session::save_pending(FitContext& context, const FitOptions& optio
     agree();
     collect_callback_states(options);
   }
-  if (place_->rank != 0) return;
+  if (place_->rank == 0) submit_all(pending, options);
+}
+
+void Trainer::Session::submit_all(const std::vector<PendingSave>& pending, const FitOptions& options) {
   act_and_tell(options, [&] {
     while_storage_fails([&] { writer_.check(); });
     for (const PendingSave& save : pending) {

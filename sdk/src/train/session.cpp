@@ -141,7 +141,7 @@ SampleFeeds Trainer::Session::stage(const Dataset& data, const SampleRows& rows)
 
 void Trainer::Session::carry_through(std::size_t call, const std::function<void()>& act) {
   const CallRecord begun = record_of(call);
-  while (!record_of(call).is_finished) {
+  while (!record_of(call).is_finished || is_closing_) {
     try {
       act();
       continue;

@@ -44,6 +44,11 @@ class Trainer::Session {
  private:
   class FitContext;
 
+  struct PendingSave {
+    std::string path;
+    SaveOptions options;
+  };
+
   // How far a rank has come, compared in the order of the fields; all zero without a state.
   struct Position {
     std::int64_t has_state = 0;
@@ -53,6 +58,7 @@ class Trainer::Session {
     std::int64_t batch = 0;
     std::int64_t step = 0;
     std::int64_t is_epoch_begun = 0;
+    std::int64_t is_closed = 0;
 
     auto operator<=>(const Position&) const = default;
   };
@@ -98,7 +104,7 @@ class Trainer::Session {
   void share_state(int root, bool takes);
   std::string share_text(std::string text, int root);
   void share_arrays(int root, bool takes);
-  void take_state(const std::string& text, bool is_epoch_begun);
+  void take_state(const std::string& text);
 
   // session_disputes.cpp
   Digest state_digest() const;
@@ -134,6 +140,8 @@ class Trainer::Session {
   void save_before_stop();
   // Who goes on although a stop's savepoint was not durable in time must not change what is still being written.
   void take_state_back();
+  // By all ranks, of which rank 0 has them durable by then.
+  void wait_for_savepoints();
   [[noreturn]] void stop();
 
   // fit.cpp
@@ -150,7 +158,9 @@ class Trainer::Session {
   bool is_memory_snapshot_due();
   void keep_in_memory(const FitOptions& options);
   void keep_devices_state(const FitOptions& options);
+  void close_fit(FitContext& context, const FitOptions& options);
   void save_pending(FitContext& context, const FitOptions& options);
+  void submit_all(const std::vector<PendingSave>& pending, const FitOptions& options);
   void while_storage_fails(const std::function<void()>& act);
   // What somebody outside asked for, at the same step on every rank. Training goes on, whatever becomes of it.
   void save_on_request(const FitOptions& options);
@@ -169,6 +179,7 @@ class Trainer::Session {
   bool has_state_ = false;        // false also while another rank's is being taken
   bool has_taken_state_ = false;  // since the callbacks were given theirs
   bool is_epoch_begun_ = false;   // on_epoch_begin() was called for the epoch that is under way
+  bool is_closing_ = false;       // fit() has finished, and nobody knows yet that its savepoints are durable
   bool is_stop_requested_ = false;
   bool is_regroup_requested_ = false;
   bool is_comparison_requested_ = false;

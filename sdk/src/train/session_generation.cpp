@@ -29,6 +29,8 @@ void Trainer::Session::enter_generation() {
     try {
       if (runner_ && !trainable_.memory().is_host()) supervision_.regroup();
       runner_.reset();
+      // Only the one that writes its savepoints can close a fit().
+      if (is_closing_ && place_->rank != 0) has_state_ = false;
       supervision_.reach(FaultPoint::rendezvous, -1);
       place_->enter_generation(has_state_ ? state_.step : -1);
       prepare_workers();
@@ -68,7 +70,8 @@ Trainer::Session::Position Trainer::Session::position() const {
           .epoch = state_.epoch,
           .batch = state_.batch,
           .step = state_.step,
-          .is_epoch_begun = is_epoch_begun_ ? 1 : 0};
+          .is_epoch_begun = is_epoch_begun_ ? 1 : 0,
+          .is_closed = is_closing_ ? 0 : 1};
 }
 
 std::vector<Trainer::Session::Standing> Trainer::Session::exchange_standings() {
@@ -162,7 +165,7 @@ void Trainer::Session::load_state() {
   text = share_text(std::move(text), 0);
   if (text.empty()) return begin_anew();
   share_arrays(0, true);
-  take_state(text, false);
+  take_state(text);
 }
 
 // The state of step 0, also where another was given up.
@@ -174,6 +177,7 @@ void Trainer::Session::begin_anew() {
   state_.callbacks.clear();
   trainable_.initialize(place_->seed);
   is_epoch_begun_ = false;
+  is_closing_ = false;
   has_state_ = true;
   has_taken_state_ = true;
 }
@@ -182,11 +186,17 @@ void Trainer::Session::begin_anew() {
 void Trainer::Session::share_state(int root, bool takes) {
   if (!takes && running_fit_ != nullptr) collect_callback_states(*running_fit_);
   std::string text;
-  if (place_->rank == root) text = (is_epoch_begun_ ? "1" : "0") + to_json(state_);
+  if (place_->rank == root) {
+    text = {is_epoch_begun_ ? '1' : '0', is_closing_ ? '1' : '0'};
+    text += to_json(state_);
+  }
   text = share_text(std::move(text), root);
   has_state_ = has_state_ && !takes;
   share_arrays(root, takes);
-  if (takes) take_state(text.substr(1), text.front() == '1');
+  if (!takes) return;
+  take_state(text.substr(2));
+  is_epoch_begun_ = text[0] == '1';
+  is_closing_ = text[1] == '1';
 }
 
 std::string Trainer::Session::share_text(std::string text, int root) {
@@ -206,9 +216,10 @@ void Trainer::Session::share_arrays(int root, bool takes) {
   }
 }
 
-void Trainer::Session::take_state(const std::string& text, bool is_epoch_begun) {
+void Trainer::Session::take_state(const std::string& text) {
   state_ = train_state_from_json(text, "the state that another replica sent");
-  is_epoch_begun_ = is_epoch_begun;
+  is_epoch_begun_ = false;
+  is_closing_ = false;
   has_state_ = true;
   has_taken_state_ = true;
 }

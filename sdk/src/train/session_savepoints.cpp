@@ -12,6 +12,8 @@ namespace {
 
 // A write that takes longer than this is taken for stuck.
 constexpr auto kSaveTimeout = std::chrono::minutes(10);
+// For a place, for those under way, and for the last one: who waits for all of them gives up after whoever writes.
+constexpr auto kAllSavesTimeout = 3 * kSaveTimeout;
 
 }  // namespace
 
@@ -84,6 +86,11 @@ void Trainer::Session::take_state_back() {
   is_state_lent_ = false;
 }
 
+void Trainer::Session::wait_for_savepoints() {
+  supervision_.enter(TrainingPhase::waiting_for_peers, state_.step);
+  runner_->communicator().barrier(Deadline::after(kAllSavesTimeout));
+}
+
 // All ranks come here after the same step. The others wait for the savepoint, so that none ends before the state is
 // durable.
 void Trainer::Session::stop() {
@@ -97,8 +104,7 @@ void Trainer::Session::stop() {
         act_and_tell(*running_fit_, [&] { save_before_stop(); });
       }
     }
-    supervision_.enter(TrainingPhase::waiting_for_peers, state_.step);
-    runner_->communicator().barrier(Deadline::after(kSaveTimeout));
+    wait_for_savepoints();
     // What is left to do is to give memory back, and nobody waits for it.
     supervision_.enter(TrainingPhase::finishing, state_.step);
   }

@@ -95,6 +95,29 @@ class Stopping final : public NoSupervision {
   std::map<std::thread::id, TrainingPhase> last_;  // guarded by mutex_
 };
 
+// Opens a gate when one rank, whose on_fit_end() was called, waits for the others a second time: behind the comparison
+// of their states nothing but the end of fit() is left to wait for.
+class OpenAtTheEndOfFit final : public NoSupervision {
+ public:
+  explicit OpenAtTheEndOfFit(Gate& gate) : gate_(gate) {}
+
+  void watch(std::thread::id thread) {
+    const std::lock_guard lock(mutex_);
+    watched_ = thread;
+  }
+  void enter(TrainingPhase phase, std::int64_t) override {
+    const std::lock_guard lock(mutex_);
+    if (std::this_thread::get_id() != watched_ || phase != TrainingPhase::waiting_for_peers) return;
+    if (++waits_ == 2) gate_.open();
+  }
+
+ private:
+  Gate& gate_;
+  std::mutex mutex_;
+  std::thread::id watched_;  // guarded by mutex_
+  int waits_ = 0;            // guarded by mutex_
+};
+
 // Opens a gate when the replica waits for its savepoints on the way back to an earlier state.
 class OpenOnTheWayBack final : public NoSupervision {
  public:
@@ -165,6 +188,41 @@ TEST(Trainer, TellsThePrimarysCallbacksOfSavepointsOnTheirOwnThread) {
   EXPECT_EQ(listeners[0]->steps(SavepointEvent::Kind::started), (std::vector<std::int64_t>{4, 6, 8, 12}));
   EXPECT_EQ(listeners[0]->threads, std::set<std::thread::id>{threads[0]});
   EXPECT_TRUE(listeners[1]->events.empty());
+}
+
+// Only the first rank waited for them, and the others could not read what fit() had promised.
+TEST(Trainer, ReturnsFromFitOnEveryRankWhenItsSavepointsAreDurable) {
+  class AtTheEnd final : public Callback {
+   public:
+    explicit AtTheEnd(std::function<void()> act) : act_(std::move(act)) {}
+    std::string name() const override { return "at_the_end"; }
+    void on_fit_end(TrainingContext&, const Logs&) override { act_(); }
+
+   private:
+    std::function<void()> act_;
+  };
+  const TemporaryFolder folder;
+  const std::string last = folder / "savepoint-0000000012.h5";
+  Gate gate;
+  const auto files = when_saving("rename", [&] {
+    if (savepoint_files(folder.path()).size() == 1) gate.pass();
+  });
+  const auto supervision = std::make_shared<OpenAtTheEndOfFit>(gate);
+  std::vector<int> was_durable(2);
+
+  train_on_threads(
+      {.replicas = 2, .run_directory = folder.path(), .supervision = supervision, .file_system = files.get()},
+      [&](Replica& replica) {
+        Trainer trainer(replica, small_model(), Adam(0.01F), SparseCategoricalCrossentropy({.from_logits = true}));
+        const AtTheEnd watch_the_other([&] {
+          if (!replica.is_primary()) supervision->watch(std::this_thread::get_id());
+        });
+        trainer.fit(small_data().shuffle().batch(10), {.epochs = 2, .callbacks = {ModelCheckpoint{}, watch_the_other}});
+        was_durable[static_cast<std::size_t>(replica.rank())] = std::filesystem::exists(last) ? 1 : 0;
+        if (!replica.is_primary()) gate.open();
+      });
+
+  EXPECT_EQ(was_durable, (std::vector<int>{1, 1}));
 }
 
 // A storage that writes nothing until the last step, and one that is never waited for.

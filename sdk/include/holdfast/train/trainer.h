@@ -84,8 +84,9 @@ class Trainer {
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
-  // `data` must be batched. Blocks until training is over; its savepoints are durable then, and `model` and its copies
-  // have the trained weights.
+  // `data` must be batched. Blocks until training is over; its savepoints are durable then, on whichever rank it
+  // returns, and `model` and its copies have the trained weights. If rank 0 is lost while it writes the last ones, the
+  // others go back to a state before the end and train to it once more.
   FitResult fit(const Dataset& data, const FitOptions& options = {});
 
   // Means over the data set by name. `data` must be batched.

@@ -68,20 +68,77 @@ SampleArrays resized(const Dataset& dataset, const Part& part, std::vector<float
   return {features, targets};
 }
 
-// The arrays have room for all samples of the part. False when it was stopped half-way.
-bool load_part(const Dataset& dataset, std::uint64_t seed, const Part& part, const SampleArrays& to,
-               const std::stop_token& stop) {
-  const auto feature_count = static_cast<std::size_t>(dataset.feature_shape().element_count());
-  const auto target_count = static_cast<std::size_t>(dataset.target_shape().element_count());
-  const auto [first_position, count] = positions_of(dataset, part);
+// Where the samples of a part are loaded into: there is room for all of them.
+struct Destination {
+  const Dataset& dataset;
+  const std::uint64_t seed;
+  const Part& part;
+  const SampleArrays arrays;
+};
 
+void load_sample(const Destination& to, std::size_t index) {
+  const auto feature_count = static_cast<std::size_t>(to.dataset.feature_shape().element_count());
+  const auto target_count = static_cast<std::size_t>(to.dataset.target_shape().element_count());
+  const Positions positions = positions_of(to.dataset, to.part);
+  to.dataset.load(to.seed, to.part.epoch, positions.first + static_cast<std::int64_t>(index),
+                  {.features = to.arrays.features.subspan(index * feature_count, feature_count),
+                   .targets = to.arrays.targets.subspan(index * target_count, target_count)});
+}
+
+// False when it was stopped half-way.
+bool load_part(const Destination& to, const std::stop_token& stop) {
+  const std::size_t count = positions_of(to.dataset, to.part).count;
   for (std::size_t i = 0; i < count; ++i) {
     if (stop.stop_requested()) return false;
-    dataset.load(seed, part.epoch, first_position + static_cast<std::int64_t>(i),
-                 {.features = to.features.subspan(i * feature_count, feature_count),
-                  .targets = to.targets.subspan(i * target_count, target_count)});
+    load_sample(to, i);
   }
   return true;
+}
+
+// What was thrown for the first sample in order of those that failed. Any thread.
+class FirstFailure {
+ public:
+  void note(std::size_t sample) {
+    const std::lock_guard lock(mutex_);
+    if (failure_ != nullptr && sample > sample_) return;
+    sample_ = sample;
+    failure_ = std::current_exception();
+  }
+  bool is_there() const {
+    const std::lock_guard lock(mutex_);
+    return failure_ != nullptr;
+  }
+  void rethrow_if_there() {
+    const std::lock_guard lock(mutex_);
+    if (failure_ != nullptr) std::rethrow_exception(failure_);
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::exception_ptr failure_;  // guarded by mutex_
+  std::size_t sample_ = 0;      // guarded by mutex_
+};
+
+// The same by all threads of the pool. They begin pieces in order, so that none needs to begin behind a failure.
+bool load_part(const Destination& to, const std::stop_token& stop, WorkerPool& pool) {
+  constexpr std::size_t kPiecesPerThread = 8;  // some samples may take longer than others
+  const std::size_t count = positions_of(to.dataset, to.part).count;
+  const std::size_t pieces = std::min(count, kPiecesPerThread * static_cast<std::size_t>(pool.size()));
+  FirstFailure failure;
+  pool.run(static_cast<int>(pieces), [&](int, int index) {
+    if (failure.is_there()) return;
+    const auto piece = static_cast<std::size_t>(index);
+    std::size_t sample = piece * count / pieces;
+    try {
+      for (const std::size_t end = (piece + 1) * count / pieces; sample < end && !stop.stop_requested(); ++sample) {
+        load_sample(to, sample);
+      }
+    } catch (...) {
+      failure.note(sample);
+    }
+  });
+  failure.rethrow_if_there();
+  return !stop.stop_requested();
 }
 
 Batch view_of(const Dataset& dataset, const Part& part, std::span<const float> features,
@@ -111,7 +168,7 @@ LoadedShards::LoadedShards(const Dataset& dataset, std::uint64_t seed, int total
   HOLDFAST_ASSERT(0 <= first_shard && first_shard <= end_shard && end_shard <= total_shards && total_shards > 0);
   HOLDFAST_ASSERT(epoch >= 0 && batch_index >= 0 && batch_index < dataset.batches());
   const Part part{.total = total_shards, .first = first_shard, .end = end_shard, .epoch = epoch, .index = batch_index};
-  load_part(dataset, seed, part, resized(dataset, part, features_, targets_), std::stop_token());
+  load_part({dataset, seed, part, resized(dataset, part, features_, targets_)}, std::stop_token());
   batch_ = view_of(dataset, part, features_, targets_);
 }
 
@@ -148,6 +205,9 @@ BatchLoader::BatchLoader(Dataset dataset, std::uint64_t seed, int total_shards, 
     current_->room = staged_->room(0);
     for (std::size_t i = 0; i < free_.size(); ++i) free_[i]->room = staged_->room(1 + i);
   }
+  if (dataset_.prefetch_threads() > 1 && !needs_positions_only()) {
+    pool_ = std::make_unique<WorkerPool>(dataset_.prefetch_threads());
+  }
   thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
 }
 
@@ -182,12 +242,16 @@ bool BatchLoader::load(const Cursor& cursor, LoadedBatch& batch, const std::stop
     batch.positions = source_positions_of(dataset_, seed_, part);
     return true;
   }
-  if (!batch.room) {
-    return load_part(dataset_, seed_, part, resized(dataset_, part, batch.features, batch.targets), stop);
+  SampleArrays arrays;
+  if (batch.room) {
+    batch.positions.resize(positions_of(dataset_, part).count);
+    std::iota(batch.positions.begin(), batch.positions.end(), batch.room->first_row);
+    arrays = {batch.room->features, batch.room->targets};
+  } else {
+    arrays = resized(dataset_, part, batch.features, batch.targets);
   }
-  batch.positions.resize(positions_of(dataset_, part).count);
-  std::iota(batch.positions.begin(), batch.positions.end(), batch.room->first_row);
-  return load_part(dataset_, seed_, part, {batch.room->features, batch.room->targets}, stop);
+  const Destination to{dataset_, seed_, part, arrays};
+  return pool_ == nullptr ? load_part(to, stop) : load_part(to, stop, *pool_);
 }
 
 Batch BatchLoader::view(const LoadedBatch& batch, std::span<const float> features,

@@ -1,8 +1,8 @@
 #pragma once
 
-// Gives a replica its shards of batch after batch, from a cursor on, loaded ahead by a thread of its own as deep as the
-// data set asks. Which samples a shard gets depends on (seed, epoch, batch, shard, number of shards) alone. For one
-// thread; the views may be read by several.
+// Gives a replica its shards of batch after batch, from a cursor on, loaded ahead by threads of its own as many and as
+// deep as the data set asks. Which samples a shard gets depends on (seed, epoch, batch, shard, number of shards) alone.
+// For one thread; the views may be read by several.
 //
 //   free buffers --loading thread--> loaded batches, oldest first --next()--> the batch in use --next()--> free buffers
 
@@ -18,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/worker_pool.h"
 #include "data/pinned_samples.h"
 #include "data/resident_samples.h"
 #include "data/staged_batches.h"
@@ -78,7 +79,7 @@ class BatchLoader {
   // Error{invalid_argument} for a data set without a batch size; asserts the rest.
   BatchLoader(Dataset dataset, std::uint64_t seed, int total_shards, int first_shard, int end_shard, std::int64_t epoch,
               std::int64_t batch_index, std::int64_t end_epoch, SampleWays ways = {});
-  // Blocks until a sample that is just being loaded is done.
+  // Blocks until the samples that are just being loaded are done, one by each thread.
   ~BatchLoader();
   BatchLoader(const BatchLoader&) = delete;
   BatchLoader& operator=(const BatchLoader&) = delete;
@@ -148,6 +149,8 @@ class BatchLoader {
   std::deque<std::unique_ptr<LoadedBatch>> loaded_;
   bool is_finished_ = false;  // the loading thread will add no more
   std::exception_ptr failure_;
+
+  std::unique_ptr<WorkerPool> pool_;  // the loading thread's; null where that loads alone
 
   std::jthread thread_;  // last: stopped and joined before the rest goes
 };

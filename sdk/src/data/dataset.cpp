@@ -91,12 +91,19 @@ Dataset Dataset::batch(std::int64_t samples, BatchOptions options) const {
   return result;
 }
 
-Dataset Dataset::prefetch(int depth) const {
+Dataset Dataset::prefetch(int depth, PrefetchOptions options) const {
   check_count("prefetch", depth, 0);
+  if (options.threads < 1 || (depth == 0 && options.threads > 1)) {
+    throw Error(ErrorCode::invalid_argument, "prefetch() of " + std::to_string(depth) + " batches by " +
+                                                 std::to_string(options.threads) +
+                                                 " threads: there must be at least 1, and with a depth of 0, where "
+                                                 "nothing is loaded ahead, no more");
+  }
   if (is_prefetched_) throw Error(ErrorCode::invalid_argument, "prefetch() is given twice");
   Dataset result = *this;
   result.is_prefetched_ = true;
   result.prefetch_depth_ = depth;
+  result.prefetch_threads_ = options.threads;
   return result;
 }
 
@@ -134,7 +141,7 @@ void Dataset::load(std::uint64_t seed, std::int64_t epoch, std::int64_t position
   stage_->load(seed, epoch, position, destination);
 }
 
-// How far batches are loaded ahead, and where samples are kept, is left out: no bit depends on it.
+// How far batches are loaded ahead, by how many threads, and where samples are kept, is left out: no bit depends on it.
 std::string Dataset::description() const {
   nlohmann::ordered_json stages = nlohmann::ordered_json::array();
   stage_->describe(stages);

@@ -12,11 +12,11 @@
 
 #include "collective/communicator.h"
 #include "collective/shard_accumulator.h"
+#include "core/worker_pool.h"
 #include "data/batch_loader.h"
 #include "holdfast/train/trainable.h"
 #include "train/gradient_check.h"
 #include "train/place.h"
-#include "train/worker_pool.h"
 
 namespace holdfast {
 

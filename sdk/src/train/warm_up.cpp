@@ -2,9 +2,9 @@
 
 #include <vector>
 
+#include "core/worker_pool.h"
 #include "data/batch_loader.h"
 #include "holdfast/base/error.h"
-#include "train/worker_pool.h"
 
 namespace holdfast {
 namespace {

@@ -140,14 +140,21 @@ SampleFeeds row_views(const SampleRows& rows) {
           .targets = std::make_unique<RowViews>(rows.targets, 1)};
 }
 
-// How many batches are loaded ahead.
-class BatchLoading : public testing::TestWithParam<int> {
+// How many batches are loaded ahead, and by how many threads.
+struct Ahead {
+  int depth = 0;
+  int threads = 1;
+};
+
+class BatchLoading : public testing::TestWithParam<Ahead> {
  protected:
-  int depth() const { return GetParam(); }
+  int depth() const { return GetParam().depth; }
+  int threads() const { return GetParam().threads; }
 };
 
 TEST_P(BatchLoading, GivesTheBatchesOfEachEpochInOrder) {
-  const std::vector<Seen> batches = read_all(numbers(5).batch(2).prefetch(depth()), {}, {.end_epoch = 2});
+  const std::vector<Seen> batches =
+      read_all(numbers(5).batch(2).prefetch(depth(), {.threads = threads()}), {}, {.end_epoch = 2});
 
   ASSERT_EQ(batches.size(), 6U);
   EXPECT_EQ(batches[1].epoch, 0);
@@ -162,8 +169,8 @@ TEST_P(BatchLoading, GivesTheBatchesOfEachEpochInOrder) {
 }
 
 TEST_P(BatchLoading, LeavesOutARemainderThatIsDropped) {
-  const std::vector<Seen> batches =
-      read_all(numbers(5).batch(2, {.drop_remainder = true}).prefetch(depth()), {}, {.end_epoch = 2});
+  const std::vector<Seen> batches = read_all(
+      numbers(5).batch(2, {.drop_remainder = true}).prefetch(depth(), {.threads = threads()}), {}, {.end_epoch = 2});
 
   ASSERT_EQ(batches.size(), 4U);
   EXPECT_THAT(batches[1].targets[0], ElementsAre(-2, -3));
@@ -171,7 +178,7 @@ TEST_P(BatchLoading, LeavesOutARemainderThatIsDropped) {
 }
 
 TEST_P(BatchLoading, LoadsWhatTheDataSetHasAtThosePositions) {
-  const Dataset dataset = numbers(10).shuffle().map(add_noise).batch(4).prefetch(depth());
+  const Dataset dataset = numbers(10).shuffle().map(add_noise).batch(4).prefetch(depth(), {.threads = threads()});
 
   const std::vector<Seen> batches = read_all(dataset, {}, {.epoch = 3, .end_epoch = 4});
 
@@ -184,14 +191,14 @@ TEST_P(BatchLoading, LoadsWhatTheDataSetHasAtThosePositions) {
 
 TEST_P(BatchLoading, CutsABatchIntoShards) {
   const std::vector<Seen> batches =
-      read_all(numbers(10).batch(10).prefetch(depth()), {.shards = 4, .first = 0, .end = 4});
+      read_all(numbers(10).batch(10).prefetch(depth(), {.threads = threads()}), {.shards = 4, .first = 0, .end = 4});
 
   EXPECT_THAT(batches.at(0).first_samples, ElementsAre(0, 2, 5, 7));
   EXPECT_THAT(batches[0].targets[1], ElementsAre(-2, -3, -4));
 }
 
 TEST_P(BatchLoading, GivesRanksThePartsOfOneBatch) {
-  const Dataset dataset = numbers(23).shuffle().map(add_noise).batch(9).prefetch(depth());
+  const Dataset dataset = numbers(23).shuffle().map(add_noise).batch(9).prefetch(depth(), {.threads = threads()});
   const std::vector<Seen> whole = read_all(dataset, {.shards = 6, .first = 0, .end = 6}, {.end_epoch = 2});
 
   std::vector<Seen> together = read_all(dataset, {.shards = 6, .first = 0, .end = 1}, {.end_epoch = 2});
@@ -212,14 +219,14 @@ TEST_P(BatchLoading, GivesRanksThePartsOfOneBatch) {
 
 TEST_P(BatchLoading, GivesEmptyShardsWhereABatchHasFewerSamples) {
   const std::vector<Seen> batches =
-      read_all(numbers(2).batch(8).prefetch(depth()), {.shards = 4, .first = 0, .end = 4});
+      read_all(numbers(2).batch(8).prefetch(depth(), {.threads = threads()}), {.shards = 4, .first = 0, .end = 4});
 
   EXPECT_THAT(batches.at(0).first_samples, ElementsAre(0, 0, 1, 1));
   EXPECT_THAT(batches[0].targets, ElementsAre(Values{}, Values{0}, Values{}, Values{-1}));
 }
 
 TEST_P(BatchLoading, ResumedAtAnyCursorGivesWhatContinuingWouldHave) {
-  const Dataset dataset = numbers(10).shuffle().map(add_noise).batch(4).prefetch(depth());
+  const Dataset dataset = numbers(10).shuffle().map(add_noise).batch(4).prefetch(depth(), {.threads = threads()});
   const Part part{.shards = 3, .first = 1, .end = 3};
   const std::vector<Seen> uninterrupted = read_all(dataset, part, {.end_epoch = 3});
   ASSERT_EQ(uninterrupted.size(), 9U);
@@ -231,7 +238,7 @@ TEST_P(BatchLoading, ResumedAtAnyCursorGivesWhatContinuingWouldHave) {
 }
 
 TEST_P(BatchLoading, GoesOnWithTheNextEpochBehindTheLastBatch) {
-  const Dataset dataset = numbers(4).batch(2).prefetch(depth());
+  const Dataset dataset = numbers(4).batch(2).prefetch(depth(), {.threads = threads()});
 
   const std::vector<Seen> batches = read_all(dataset, {}, {.epoch = 0, .batch = 2, .end_epoch = 2});
 
@@ -241,8 +248,9 @@ TEST_P(BatchLoading, GoesOnWithTheNextEpochBehindTheLastBatch) {
 }
 
 TEST_P(BatchLoading, TakesTheSameBatchesFromResidentSamples) {
-  const Dataset dataset = numbers(23).skip(2).shuffle(8).take(20).repeat(2).batch(9).prefetch(depth());
-  const Dataset in_order = numbers(23).batch(9).prefetch(depth());
+  const Dataset dataset =
+      numbers(23).skip(2).shuffle(8).take(20).repeat(2).batch(9).prefetch(depth(), {.threads = threads()});
+  const Dataset in_order = numbers(23).batch(9).prefetch(depth(), {.threads = threads()});
   for (const Dataset& kept : {dataset.keep_on_device(), in_order.keep_on_device()}) {
     ResidentSamples samples(kept, host_memory());
     BatchLoader loader(kept, 7, 4, 1, 4, 0, 1, 3, {.resident = &samples});
@@ -253,7 +261,7 @@ TEST_P(BatchLoading, TakesTheSameBatchesFromResidentSamples) {
 }
 
 TEST_P(BatchLoading, SaysWhereResidentSamplesAre) {
-  const Dataset kept = numbers(4).batch(2).prefetch(depth()).keep_on_device();
+  const Dataset kept = numbers(4).batch(2).prefetch(depth(), {.threads = threads()}).keep_on_device();
   ResidentSamples samples(kept, host_memory());
   BatchLoader from_device(kept, 7, 1, 0, 1, 0, 0, 1, {.resident = &samples});
   BatchLoader from_host(kept, 7, 1, 0, 1, 0, 0, 1);
@@ -263,7 +271,7 @@ TEST_P(BatchLoading, SaysWhereResidentSamplesAre) {
 }
 
 TEST_P(BatchLoading, IsOverForGood) {
-  BatchLoader loader(numbers(2).batch(2).prefetch(depth()), 7, 1, 0, 1, 0, 0, 1);
+  BatchLoader loader(numbers(2).batch(2).prefetch(depth(), {.threads = threads()}), 7, 1, 0, 1, 0, 0, 1);
 
   EXPECT_TRUE(loader.next().has_value());
   EXPECT_FALSE(loader.next().has_value());
@@ -271,9 +279,11 @@ TEST_P(BatchLoading, IsOverForGood) {
 }
 
 TEST_P(BatchLoading, OfNothingIsOverAtOnce) {
-  EXPECT_TRUE(read_all(numbers(0).batch(2).prefetch(depth())).empty());
-  EXPECT_TRUE(read_all(numbers(3).batch(4, {.drop_remainder = true}).prefetch(depth())).empty());
-  EXPECT_TRUE(read_all(numbers(4).batch(4).prefetch(depth()), {}, {.epoch = 2, .end_epoch = 2}).empty());
+  EXPECT_TRUE(read_all(numbers(0).batch(2).prefetch(depth(), {.threads = threads()})).empty());
+  EXPECT_TRUE(
+      read_all(numbers(3).batch(4, {.drop_remainder = true}).prefetch(depth(), {.threads = threads()})).empty());
+  EXPECT_TRUE(read_all(numbers(4).batch(4).prefetch(depth(), {.threads = threads()}), {}, {.epoch = 2, .end_epoch = 2})
+                  .empty());
 }
 
 TEST_P(BatchLoading, RethrowsWhatLoadingThrewWhenItsBatchIsDue) {
@@ -283,7 +293,8 @@ TEST_P(BatchLoading, RethrowsWhatLoadingThrewWhenItsBatchIsDue) {
   for (const bool is_staged : {false, true}) {
     SampleWays ways;
     if (is_staged) ways.stage = row_views;
-    BatchLoader loader(dataset.batch(2).prefetch(depth()), 7, 1, 0, 1, 0, 0, 1, std::move(ways));
+    BatchLoader loader(dataset.batch(2).prefetch(depth(), {.threads = threads()}), 7, 1, 0, 1, 0, 0, 1,
+                       std::move(ways));
 
     EXPECT_THAT(seen(*loader.next()).targets[0], ElementsAre(0, -1));
     EXPECT_THAT(seen(*loader.next()).targets[0], ElementsAre(-2, -3));
@@ -295,7 +306,7 @@ TEST_P(BatchLoading, RethrowsWhatLoadingThrewWhenItsBatchIsDue) {
 TEST_P(BatchLoading, LoadsNoFurtherAheadThanAsked) {
   std::atomic<int> loaded_samples = 0;
   const Dataset dataset = numbers(40).map([&](Sample, Random&) { ++loaded_samples; });
-  BatchLoader loader(dataset.batch(2).prefetch(depth()), 7, 1, 0, 1, 0, 0, 1);
+  BatchLoader loader(dataset.batch(2).prefetch(depth(), {.threads = threads()}), 7, 1, 0, 1, 0, 0, 1);
 
   for (int batch = 1; loader.next().has_value(); ++batch) EXPECT_LE(loaded_samples, 2 * (batch + depth()));
 
@@ -303,7 +314,7 @@ TEST_P(BatchLoading, LoadsNoFurtherAheadThanAsked) {
 }
 
 TEST_P(BatchLoading, CanBeLeftAtAnyTime) {
-  const Dataset dataset = numbers(1000).shuffle().batch(10).prefetch(depth());
+  const Dataset dataset = numbers(1000).shuffle().batch(10).prefetch(depth(), {.threads = threads()});
 
   for (int read = 0; read < 5; ++read) {
     BatchLoader loader(dataset, 7, 2, 0, 2, 0, 0, 1000);
@@ -311,7 +322,58 @@ TEST_P(BatchLoading, CanBeLeftAtAnyTime) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(, BatchLoading, testing::Values(0, 1, 2, 5));
+INSTANTIATE_TEST_SUITE_P(, BatchLoading,
+                         testing::Values(Ahead{0}, Ahead{1}, Ahead{2}, Ahead{5}, Ahead{1, 2}, Ahead{2, 9}),
+                         [](const testing::TestParamInfo<Ahead>& ahead) {
+                           return std::to_string(ahead.param.depth) + "ahead_by_" + std::to_string(ahead.param.threads);
+                         });
+
+TEST(BatchLoader, GivesTheSameBitsWithAnyNumberOfThreads) {
+  const Dataset dataset = numbers(203).shuffle().map(add_noise, "noise").batch(90);
+  const Part part{.shards = 6, .first = 1, .end = 5};
+  const std::vector<Seen> expected = read_all(dataset, part, {.end_epoch = 2});
+
+  for (const int threads : {1, 2, 3, 8}) {
+    EXPECT_TRUE(read_all(dataset.prefetch(2, {.threads = threads}), part, {.end_epoch = 2}) == expected) << threads;
+  }
+}
+
+TEST(BatchLoader, LoadsABatchWithAllItsThreads) {
+  std::atomic<int> begun = 0;
+  std::atomic<int> alone = 0;
+  const auto meet = [&](Sample, Random&) {
+    ++begun;
+    if (!comes_true([&] { return begun >= 3; })) ++alone;
+  };
+  BatchLoader loader(numbers(12).map(meet, "meet").batch(12).prefetch(1, {.threads = 3}), 7, 1, 0, 1, 0, 0, 1);
+
+  EXPECT_EQ(loader.next()->samples, 12);
+  EXPECT_EQ(alone, 0);
+}
+
+// Of two that fail in one batch the first in order, although the other did so before.
+TEST(BatchLoader, RethrowsTheFailureOfTheFirstSampleInOrder) {
+  std::atomic<bool> has_last_failed = false;
+  const auto fail = [&](Sample sample, Random&) {
+    if (sample.features[0] == 6) {
+      EXPECT_TRUE(comes_true([&] { return has_last_failed.load(); }));
+      throw std::runtime_error("the first");
+    }
+    if (sample.features[0] == 7) {
+      has_last_failed = true;
+      throw std::runtime_error("the last");
+    }
+  };
+  BatchLoader loader(numbers(8).map(fail, "fail").batch(4).prefetch(2, {.threads = 2}), 7, 1, 0, 1, 0, 0, 1);
+
+  EXPECT_THAT(seen(*loader.next()).targets[0], ElementsAre(0, -1, -2, -3));
+  try {
+    loader.next();
+    FAIL() << "gave a batch that could not be loaded";
+  } catch (const std::runtime_error& failure) {
+    EXPECT_STREQ(failure.what(), "the first");
+  }
+}
 
 TEST(BatchLoader, LoadsAheadWhileABatchIsInUse) {
   std::latch second_batch_is_loaded(4);

@@ -199,6 +199,8 @@ TEST(Dataset, RemembersItsPrefetchDepth) {
   EXPECT_EQ(tenfold_targets(3).prefetch_depth(), 0);
   EXPECT_EQ(tenfold_targets(3).batch(2).prefetch(4).prefetch_depth(), 4);
   EXPECT_EQ(tenfold_targets(3).prefetch(4).batch(2).batch_size(), 2);
+  EXPECT_EQ(tenfold_targets(3).prefetch(4).prefetch_threads(), 1);
+  EXPECT_EQ(tenfold_targets(3).prefetch(4, {.threads = 3}).prefetch_threads(), 3);
 }
 
 TEST(Dataset, RefusesStagesBehindBatchAndPrefetch) {
@@ -226,6 +228,8 @@ TEST(Dataset, RefusesNumbersThatCannotWork) {
   expect_refused([] { tenfold_targets(4).shuffle(-5); }, "shuffle()");
   expect_refused([] { tenfold_targets(4).batch(0); }, "batch()");
   expect_refused([] { tenfold_targets(4).prefetch(-1); }, "prefetch()");
+  expect_refused([] { tenfold_targets(4).prefetch(1, {.threads = 0}); }, "by 0 threads");
+  expect_refused([] { tenfold_targets(4).prefetch(0, {.threads = 2}); }, "with a depth of 0");
 }
 
 TEST(Dataset, RefusesAnEmptyFunction) {
@@ -311,7 +315,8 @@ TEST(DatasetDescription, DiffersWithEverythingThatBitsDependOn) {
 }
 
 TEST(DatasetDescription, DoesNotDependOnHowFarBatchesAreLoadedAheadNorOnWhereSamplesAreKept) {
-  EXPECT_EQ(tenfold_targets(4).batch(2).description(), tenfold_targets(4).batch(2).prefetch(3).description());
+  EXPECT_EQ(tenfold_targets(4).batch(2).description(),
+            tenfold_targets(4).batch(2).prefetch(3, {.threads = 2}).description());
   EXPECT_EQ(tenfold_targets(4).batch(2).description(), tenfold_targets(4).keep_on_device().batch(2).description());
 }
 

@@ -34,6 +34,10 @@ struct BatchOptions {
   bool drop_remainder = false;  // leave out the samples at an epoch's end that do not fill a batch
 };
 
+struct PrefetchOptions {
+  int threads = 1;  // of each replica, that load one batch together; on CPUs they compete with those that train
+};
+
 class Dataset {
  public:
   // Changes a sample in place.
@@ -72,11 +76,13 @@ class Dataset {
   // unless 0 < count.
   Dataset repeat(std::int64_t count) const;
 
-  // How the samples are grouped, and how many batches are loaded ahead by a thread of their own (0: none). Both come
-  // behind all other stages, once each: Error{invalid_argument} otherwise, for a batch of no samples, and for a
-  // negative depth.
+  // How the samples are grouped, and how many batches are loaded ahead by threads of their own (0: none). More than one
+  // thread pays where map() functions take longer than training does; no bit depends on their number, and what a
+  // function throws is that of the first sample in order. Both come behind all other stages, once each:
+  // Error{invalid_argument} otherwise, for a batch of no samples, for a negative depth, for fewer than one thread, and
+  // for more than one with a depth of 0.
   Dataset batch(std::int64_t samples, BatchOptions options = {}) const;
-  Dataset prefetch(int depth) const;
+  Dataset prefetch(int depth, PrefetchOptions options = {}) const;
 
   // Has all samples of the source copied once to the device that trains, which takes batches from there: for data that
   // its memory holds beside the model. Stands where batch() does, once. The same bits as without, and nothing else on
@@ -88,6 +94,7 @@ class Dataset {
   // In an epoch; the last one may be smaller. 0 without batch().
   std::int64_t batches() const;
   int prefetch_depth() const { return prefetch_depth_; }
+  int prefetch_threads() const { return prefetch_threads_; }
   bool is_kept_on_device() const { return is_kept_on_device_; }
 
   // Writes the sample at a position in [0, size()) of an epoch, counted from 0. Throws Error{invalid_argument} for
@@ -110,6 +117,7 @@ class Dataset {
   bool drop_remainder_ = false;
   bool is_prefetched_ = false;
   int prefetch_depth_ = 0;
+  int prefetch_threads_ = 1;
   bool is_kept_on_device_ = false;
 };
 

@@ -11,7 +11,7 @@ namespace holdfast {
 // A training that the test plays.
 class PlayedContext final : public TrainingContext {
  public:
-  int rank() const override { return 0; }
+  int rank() const override { return rank_number; }
   int replicas() const override { return 1; }
   std::string run_directory() const override { return directory; }
   int saving_threads() const override { return threads; }
@@ -21,6 +21,8 @@ class PlayedContext final : public TrainingContext {
   std::int64_t batch_in_epoch() const override { return 12; }
   std::int64_t batches_per_epoch() const override { return 48; }
   std::int64_t samples_in_epoch() const override { return 1200; }
+  const std::vector<Logs>& history() const override { return past; }
+  FileSystem& file_system() const override { return *files; }
   void stop_training() override { stopped = true; }
   void save(const std::string& path, const SaveOptions& options) override {
     saved.push_back(path);
@@ -34,9 +36,12 @@ class PlayedContext final : public TrainingContext {
     posix_file_system().create(path);
   };
   std::string directory;
+  FileSystem* files = &posix_file_system();
+  int rank_number = 0;
   int threads = 0;
   std::int64_t step_number = 0;
   std::int64_t epoch_number = 0;
+  std::vector<Logs> past;
   bool stopped = false;
   std::vector<std::string> saved;
   std::vector<SaveOptions> asked;  // one for each of `saved`

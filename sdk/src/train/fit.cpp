@@ -66,6 +66,7 @@ class Trainer::Session::FitContext final : public TrainingContext {
   std::int64_t batch_in_epoch() const override { return session_.state_.batch; }
   std::int64_t batches_per_epoch() const override { return batches_; }
   std::int64_t samples_in_epoch() const override { return record().epoch_samples; }
+  const std::vector<Logs>& history() const override { return record().history; }
   void stop_training() override { should_stop_ = true; }
   void save(const std::string& path, const SaveOptions& options) override {
     std::erase_if(pending_, [&](const PendingSave& pending) { return pending.path == path; });

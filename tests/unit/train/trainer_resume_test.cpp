@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <stdexcept>
@@ -48,6 +49,30 @@ TEST(Trainer, BringsBackTheDeclaredStateOfCallbacks) {
 
   EXPECT_EQ(recovered->sum, undisturbed->sum);
   EXPECT_EQ(recovered->epochs, undisturbed->epochs);
+}
+
+// Ends before the first savepoint, within an epoch, behind the last savepoint's epoch, before the last epoch's end.
+TEST(Trainer, KeepsARecordOfEpochsWithoutGapsAndRepetitions) {
+  const auto logging = [](const TemporaryFolder& folder, std::int64_t save_every, std::int64_t fail_at) {
+    return outcomes_of({.replicas = 2, .run_directory = folder.path()}, [&](Replica& replica) {
+      return train_small(
+          replica, {ModelCheckpoint({.every_steps = save_every, .every_epochs = 0}), CSVLogger(), FailAt(fail_at)}, 4);
+    });
+  };
+  const TemporaryFolder undisturbed;
+  logging(undisturbed, 100, 0);
+  const std::string expected = read_file(undisturbed / "log.csv");
+  ASSERT_EQ(std::count(expected.begin(), expected.end(), '\n'), 5) << expected;
+
+  for (const std::int64_t fail_at : {3, 7, 17, 23}) {
+    SCOPED_TRACE("failure at step " + std::to_string(fail_at));
+    const TemporaryFolder folder;
+    EXPECT_THROW(logging(folder, 5, fail_at), std::runtime_error);
+
+    logging(folder, 5, 0);
+
+    EXPECT_EQ(read_file(folder / "log.csv"), expected);
+  }
 }
 
 TEST(Trainer, ReturnsTheRecordedResultsOfAFinishedRun) {

@@ -51,6 +51,11 @@ class TrainingContext {
   virtual std::int64_t batches_per_epoch() const = 0;
   virtual std::int64_t samples_in_epoch() const = 0;  // samples of this epoch that are done
 
+  // What on_epoch_end() was told of each epoch of this fit() that is over: the same on every rank, whatever was lost
+  // and redone. What a callback keeps outside the process is brought to it, rather than added to: calls since the
+  // newest state come again after a loss.
+  virtual const std::vector<Logs>& history() const = 0;
+
   // fit() returns behind the current epoch's or step's calls.
   virtual void stop_training() = 0;
 

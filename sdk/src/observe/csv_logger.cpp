@@ -1,0 +1,76 @@
+#include "holdfast/observe/csv_logger.h"
+
+#include <array>
+#include <charconv>
+#include <optional>
+#include <set>
+#include <string_view>
+
+#include "holdfast/base/error.h"
+#include "holdfast/base/file_system.h"
+#include "holdfast/base/whole_file.h"
+
+namespace holdfast {
+namespace {
+
+// The shortest decimal that reads back as the same double, as Python's repr() has it.
+std::string number(double value) {
+  std::array<char, 32> text;
+  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
+}
+
+// As RFC 4180 has it.
+std::string field(const std::string& text, char separator) {
+  if (text.find_first_of(std::string("\"\r\n") + separator) == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char letter : text) quoted += letter == '"' ? "\"\"" : std::string(1, letter);
+  return quoted + "\"";
+}
+
+std::string csv(const std::vector<Logs>& epochs, char separator) {
+  if (epochs.empty()) return "";
+  std::set<std::string> names;
+  for (const Logs& logs : epochs) {
+    for (const auto& [name, value] : logs) names.insert(name);
+  }
+  std::string text = "epoch";
+  for (const std::string& name : names) text += separator + field(name, separator);
+  text += "\n";
+  for (std::size_t epoch = 0; epoch < epochs.size(); ++epoch) {
+    text += std::to_string(epoch);
+    for (const std::string& name : names) {
+      const auto value = epochs[epoch].find(name);
+      text += separator + (value == epochs[epoch].end() ? "NA" : number(value->second));
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+// In one step, or by adding what is missing at the end: the whole lines of either are right, whenever it is cut off.
+void bring_to(FileSystem& files, const std::string& path, std::string_view text) {
+  const std::optional<std::string> found =
+      files.exists(path) ? std::optional(read_text_file(files, path)) : std::nullopt;
+  if (found == text) return;
+  if (!found || !text.starts_with(*found)) return write_whole_file(files, path, std::as_bytes(std::span(text)));
+  const auto file = files.open_for_writing(path);
+  file->write_at(found->size(), std::as_bytes(std::span(text.substr(found->size()))));
+  file->sync();
+}
+
+}  // namespace
+
+CSVLogger::CSVLogger(CSVLoggerOptions options) : options_(std::move(options)) {
+  if (std::string_view("\"\r\n+-.0123456789").find(options_.separator) != std::string_view::npos) {
+    throw Error(ErrorCode::invalid_argument, "CSVLogger cannot separate columns by \"" +
+                                                 std::string(1, options_.separator) + "\"; use a comma or a tab");
+  }
+}
+
+void CSVLogger::write(const TrainingContext& context, const std::vector<Logs>& epochs) {
+  const std::string path = path_in_run(context, options_.path, "log.csv", "CSVLogger");
+  context.file_system().create_folders(parent_folder(path));
+  bring_to(context.file_system(), path, csv(epochs, options_.separator));
+}
+
+}  // namespace holdfast

@@ -1,0 +1,51 @@
+#include "holdfast/observe/epoch_record.h"
+
+#include "holdfast/base/error.h"
+#include "holdfast/base/log.h"
+
+namespace holdfast {
+
+void EpochRecord::on_fit_begin(TrainingContext& context) {
+  written_epochs_.reset();
+  if (!context.is_primary()) return;
+  write(context, context.history());
+  written_epochs_ = context.history().size();
+}
+
+void EpochRecord::on_step_end(TrainingContext& context, const Logs&) {
+  if (!context.is_primary()) return written_epochs_.reset();
+  if (written_epochs_ != context.history().size()) try_to_write(context, context.history());
+}
+
+void EpochRecord::on_epoch_end(TrainingContext& context, const Logs& logs) {
+  if (!context.is_primary()) return written_epochs_.reset();
+  std::vector<Logs> epochs = context.history();
+  epochs.push_back(logs);
+  try_to_write(context, epochs);
+}
+
+void EpochRecord::on_fit_end(TrainingContext& context, const Logs&) {
+  if (context.is_primary()) try_to_write(context, context.history());
+}
+
+void EpochRecord::try_to_write(const TrainingContext& context, const std::vector<Logs>& epochs) {
+  // Also where it fails: at each step it would fail again.
+  written_epochs_ = epochs.size();
+  try {
+    write(context, epochs);
+  } catch (const Error& failure) {
+    log(LogLevel::error, name() + " is behind, and training goes on: " + failure.what());
+  }
+}
+
+std::string path_in_run(const TrainingContext& context, const std::string& path, const std::string& name,
+                        const std::string& callback) {
+  if (!path.empty()) return path;
+  if (context.run_directory().empty()) {
+    throw Error(ErrorCode::invalid_argument,
+                callback + " needs a path: this program runs without supervise(), so there is no run directory");
+  }
+  return context.run_directory() + "/" + name;
+}
+
+}  // namespace holdfast

@@ -1,0 +1,223 @@
+#include "observe/event_file.h"
+
+#include <algorithm>
+#include <bit>
+#include <boost/crc.hpp>
+#include <charconv>
+#include <cinttypes>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace holdfast {
+namespace {
+
+constexpr std::string_view kPrefix = "events.out.tfevents.";
+constexpr std::int64_t kLastSecond = 9'999'999'999;  // of ten digits
+constexpr std::string_view kVersion = "brain.Event:2";
+constexpr std::size_t kLengthBytes = 8;
+constexpr std::size_t kChecksumBytes = 4;
+
+// The low byte first.
+template <typename Number>
+std::string little_endian(Number value) {
+  std::string bytes;
+  for (std::size_t i = 0; i < sizeof value; ++i) bytes += static_cast<char>(value >> (8 * i) & 0xff);
+  return bytes;
+}
+
+std::uint64_t number_at(std::string_view bytes, std::size_t at, std::size_t size) {
+  std::uint64_t value = 0;
+  for (std::size_t i = 0; i < size; ++i) {
+    value |= std::uint64_t{static_cast<unsigned char>(bytes[at + i])} << (8 * i);
+  }
+  return value;
+}
+
+// A checksum over bytes that hold their own checksum would be weak, so it is turned and moved.
+std::string masked_checksum(std::string_view bytes) {
+  boost::crc_optimal<32, 0x1EDC6F41, 0xFFFFFFFF, 0xFFFFFFFF, true, true> castagnoli;
+  castagnoli.process_bytes(bytes.data(), bytes.size());
+  return little_endian(std::rotr(std::uint32_t{castagnoli.checksum()}, 15) + 0xA282EAD8U);
+}
+
+std::string framed(const std::string& message) {
+  const std::string length = little_endian(std::uint64_t{message.size()});
+  return length + masked_checksum(length) + message + masked_checksum(message);
+}
+
+// Protobuf: numbers in groups of seven bits, fields behind a key of number and kind.
+enum class Wire { varint = 0, eight_bytes = 1, text = 2, four_bytes = 5 };
+
+std::string varint(std::uint64_t value) {
+  std::string bytes;
+  for (; value >= 0x80; value >>= 7) bytes += static_cast<char>(value | 0x80);
+  return bytes + static_cast<char>(value);
+}
+
+std::string key(int field, Wire wire) {
+  return varint(static_cast<std::uint64_t>(field) << 3 | static_cast<std::uint64_t>(wire));
+}
+
+std::string text_field(int field, std::string_view text) {
+  return key(field, Wire::text) + varint(text.size()) + std::string(text);
+}
+
+// Fields of the message Event.
+constexpr int kWallTime = 1;
+constexpr int kStep = 2;
+constexpr int kFileVersion = 3;
+constexpr int kSummary = 5;
+constexpr int kSessionLog = 7;
+
+const std::string kSessionStart = key(1, Wire::varint) + varint(1);  // a message SessionLog
+
+std::string event(double seconds, std::int64_t step, const std::string& what) {
+  // Protobuf leaves out what is 0.
+  const std::string at = step == 0 ? "" : key(kStep, Wire::varint) + varint(static_cast<std::uint64_t>(step));
+  return framed(key(kWallTime, Wire::eight_bytes) + little_endian(std::bit_cast<std::uint64_t>(seconds)) + at + what);
+}
+
+std::optional<std::uint64_t> take_varint(std::string_view& bytes) {
+  std::uint64_t value = 0;
+  for (int shift = 0; shift < 64 && !bytes.empty(); shift += 7) {
+    const auto byte = static_cast<unsigned char>(bytes.front());
+    bytes.remove_prefix(1);
+    value |= std::uint64_t{byte & 0x7fU} << shift;
+    if (byte < 0x80) return value;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string_view> take(std::string_view& bytes, std::uint64_t count) {
+  if (count > bytes.size()) return std::nullopt;
+  const std::string_view taken = bytes.substr(0, count);
+  bytes.remove_prefix(count);
+  return taken;
+}
+
+struct ReadEvent {
+  std::int64_t step = 0;
+  std::string summary;
+  bool is_start = false;
+};
+
+// Of others' messages too, whose other fields are passed over. None for what is no such message.
+std::optional<ReadEvent> read_event(std::string_view message) {
+  ReadEvent event;
+  while (!message.empty()) {
+    const auto head = take_varint(message);
+    if (!head) return std::nullopt;
+    const std::uint64_t field = *head >> 3;
+    const auto wire = static_cast<Wire>(*head & 7);
+    if (wire == Wire::varint) {
+      const auto value = take_varint(message);
+      if (!value) return std::nullopt;
+      if (field == kStep) event.step = static_cast<std::int64_t>(*value);
+      continue;
+    }
+    std::optional<std::uint64_t> size;
+    if (wire == Wire::eight_bytes) size = 8;
+    if (wire == Wire::four_bytes) size = 4;
+    if (wire == Wire::text) size = take_varint(message);
+    const auto content = size ? take(message, *size) : std::nullopt;
+    if (!content) return std::nullopt;
+    if (field == kSummary) event.summary = *content;
+    if (field == kSessionLog) event.is_start = *content == kSessionStart;
+  }
+  return event;
+}
+
+std::string read_at(File& file, std::uint64_t offset, std::uint64_t bytes) {
+  std::string text(bytes, '\0');
+  text.resize(file.read_at(offset, std::as_writable_bytes(std::span(text))));
+  return text;
+}
+
+// The message of the record at `offset`, which it moves behind the record. None where there is no whole one.
+std::optional<std::string> take_record(File& file, std::uint64_t file_bytes, std::uint64_t& offset) {
+  const std::string head = read_at(file, offset, kLengthBytes + kChecksumBytes);
+  if (head.size() < kLengthBytes + kChecksumBytes) return std::nullopt;
+  if (head.substr(kLengthBytes) != masked_checksum(head.substr(0, kLengthBytes))) return std::nullopt;
+  const std::uint64_t length = number_at(head, 0, kLengthBytes);
+  const std::uint64_t left = file_bytes - offset - head.size();
+  if (left < kChecksumBytes || length > left - kChecksumBytes) return std::nullopt;
+  std::string message = read_at(file, offset + head.size(), length + kChecksumBytes);
+  if (message.size() < length + kChecksumBytes) return std::nullopt;
+  const std::string checksum = message.substr(length);
+  message.resize(length);
+  if (checksum != masked_checksum(message)) return std::nullopt;
+  offset += head.size() + length + kChecksumBytes;
+  return message;
+}
+
+void show(File& file, EventPoints& shown) {
+  const std::uint64_t file_bytes = file.size_bytes();
+  std::uint64_t offset = 0;
+  while (offset < file_bytes) {
+    const auto message = take_record(file, file_bytes, offset);
+    const auto event = message ? read_event(*message) : std::nullopt;
+    if (!event) return;
+    if (event->is_start) shown.erase(shown.lower_bound(event->step), shown.end());
+    if (!event->summary.empty()) shown[event->step] = event->summary;
+  }
+}
+
+std::vector<std::string> event_files(FileSystem& files, const std::string& folder) {
+  std::vector<std::string> names;
+  if (!files.exists(folder)) return names;
+  for (const std::string& name : files.list(folder)) {
+    if (name.find("tfevents") != std::string::npos) names.push_back(name);
+  }
+  return names;
+}
+
+}  // namespace
+
+std::string scalar_summary(const std::vector<std::pair<std::string, float>>& scalars) {
+  std::string summary;
+  for (const auto& [tag, value] : scalars) {
+    summary += text_field(
+        1, text_field(1, tag) + key(2, Wire::four_bytes) + little_endian(std::bit_cast<std::uint32_t>(value)));
+  }
+  return summary;
+}
+
+std::string version_record(double seconds) {
+  return event(seconds, 0, text_field(kFileVersion, kVersion));
+}
+
+std::string start_record(double seconds, std::int64_t step) {
+  return event(seconds, step, text_field(kSessionLog, kSessionStart));
+}
+
+std::string summary_record(double seconds, std::int64_t step, const std::string& summary) {
+  return event(seconds, step, text_field(kSummary, summary));
+}
+
+EventPoints shown_points(FileSystem& files, const std::string& folder) {
+  EventPoints shown;
+  for (const std::string& name : event_files(files, folder)) show(*files.open_for_reading(folder + "/" + name), shown);
+  return shown;
+}
+
+std::string last_event_file(FileSystem& files, const std::string& folder) {
+  const std::vector<std::string> names = event_files(files, folder);
+  return names.empty() ? "" : names.back();
+}
+
+std::string next_event_file(FileSystem& files, const std::string& folder, std::int64_t seconds) {
+  for (const std::string& name : event_files(files, folder)) {
+    if (!name.starts_with(kPrefix)) continue;
+    std::int64_t last = 0;
+    std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), last);
+    if (last < kLastSecond) seconds = std::max(seconds, last + 1);
+  }
+  char digits[32];
+  std::snprintf(digits, sizeof digits, "%010" PRId64, seconds);
+  return std::string(kPrefix) + digits + ".holdfast";
+}
+
+}  // namespace holdfast

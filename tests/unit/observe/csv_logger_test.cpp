@@ -1,0 +1,201 @@
+#include "holdfast/observe/csv_logger.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "holdfast/base/error.h"
+#include "holdfast/base/whole_file.h"
+#include "support/memory_file_system.h"
+#include "support/program.h"
+#include "support/text_bytes.h"
+#include "support/thrown.h"
+#include "unit/observe/support/played_epochs.h"
+
+namespace holdfast {
+namespace {
+
+const std::string kThreeEpochs = "epoch,loss,val_loss\n0,1,2\n1,0.5,1.5\n2,0.25,1.25\n";
+
+void write_text(FileSystem& files, const std::string& path, const std::string& text) {
+  if (files.exists(path)) files.remove(path);
+  files.create(path)->write_at(0, bytes_of(text));
+}
+
+}  // namespace
+
+TEST(CSVLogger, WritesALineAnEpochWithKerasColumns) {
+  const TemporaryFolder folder;
+  PlayedEpochs training;
+  CSVLogger logger({.path = folder / "deep/log.csv"});
+
+  training.begin(logger);
+  EXPECT_EQ(read_file(folder / "deep/log.csv"), "");
+  training.end_epoch(logger, {{"val_loss", 0.1}, {"loss", 1.0 / 3}, {"accuracy", 1e-7}});
+  training.end_epoch(logger, {{"val_loss", std::nan("")}, {"loss", -std::numeric_limits<double>::infinity()}});
+
+  EXPECT_EQ(read_file(folder / "deep/log.csv"),
+            "epoch,accuracy,loss,val_loss\n0,1e-07,0.3333333333333333,0.1\n1,NA,-inf,nan\n");
+}
+
+TEST(CSVLogger, LiesInTheRunDirectoryByDefault) {
+  const TemporaryFolder folder;
+  PlayedEpochs training;
+  training.context.directory = folder.path();
+  CSVLogger logger;
+
+  training.begin(logger);
+
+  EXPECT_EQ(folder.names(), std::vector<std::string>{"log.csv"});
+  PlayedEpochs alone;
+  EXPECT_EQ(code_thrown_by([&] { alone.begin(logger); }), ErrorCode::invalid_argument);
+}
+
+TEST(CSVLogger, QuotesNamesThatHoldTheSeparator) {
+  const TemporaryFolder folder;
+  PlayedEpochs training;
+  CSVLogger logger({.path = folder / "log.csv", .separator = ';'});
+
+  training.end_epoch(logger, {{"a;\"b\"", 1}, {"c,d", 2}});
+
+  EXPECT_EQ(read_file(folder / "log.csv"), "epoch;\"a;\"\"b\"\"\";c,d\n0;1;2\n");
+  EXPECT_EQ(code_thrown_by([] { CSVLogger({.separator = '.'}); }), ErrorCode::invalid_argument);
+  EXPECT_EQ(code_thrown_by([] { CSVLogger({.separator = '\n'}); }), ErrorCode::invalid_argument);
+}
+
+TEST(CSVLogger, BeginsTheFileAnewWithAnotherTraining) {
+  const TemporaryFolder folder;
+  write_text(posix_file_system(), folder / "log.csv", kThreeEpochs);
+  PlayedEpochs training;
+  CSVLogger logger({.path = folder / "log.csv"});
+
+  training.begin(logger);
+
+  EXPECT_EQ(read_file(folder / "log.csv"), "");
+}
+
+TEST(CSVLogger, CutsOffWhatTheStateDoesNotHaveWithTheFirstStepBehindARestart) {
+  const TemporaryFolder folder;
+  write_text(posix_file_system(), folder / "log.csv", kThreeEpochs + "3,9,9\n4,9,9\n");
+  PlayedEpochs training;
+  CSVLogger logger({.path = folder / "log.csv"});
+  training.go_back_to(kThreePlayedEpochs);
+
+  training.end_step(logger);
+
+  EXPECT_EQ(read_file(folder / "log.csv"), kThreeEpochs);
+}
+
+TEST(CSVLogger, CutsOffWhatASurvivorsStateDoesNotHaveAnyMore) {
+  const TemporaryFolder folder;
+  PlayedEpochs training;
+  CSVLogger logger({.path = folder / "log.csv"});
+  for (const Logs& logs : kThreePlayedEpochs) training.end_epoch(logger, logs);
+  training.end_epoch(logger, {{"loss", 9}, {"val_loss", 9}});
+  training.go_back_to(kThreePlayedEpochs);
+
+  training.end_step(logger);
+
+  EXPECT_EQ(read_file(folder / "log.csv"), kThreeEpochs);
+}
+
+// Rank 0 died with an epoch's end before it wrote the line; the others have the epoch.
+TEST(CSVLogger, LosesNoLineToTheDeathOfThePrimaryRank) {
+  const TemporaryFolder folder;
+  PlayedEpochs training;
+  CSVLogger dead({.path = folder / "log.csv"});
+  training.end_epoch(dead, kThreePlayedEpochs[0]);
+  training.go_back_to({kThreePlayedEpochs[0], kThreePlayedEpochs[1]});
+  CSVLogger survivor({.path = folder / "log.csv"});
+
+  training.end_epoch(survivor, kThreePlayedEpochs[2]);
+
+  EXPECT_EQ(read_file(folder / "log.csv"), kThreeEpochs);
+}
+
+TEST(CSVLogger, IsWrittenByThePrimaryRankAlone) {
+  const TemporaryFolder folder;
+  PlayedEpochs training;
+  training.context.rank_number = 1;
+  CSVLogger logger({.path = folder / "log.csv"});
+
+  training.begin(logger);
+  training.end_step(logger);
+  training.end_epoch(logger, {{"loss", 1}});
+  training.end(logger);
+
+  EXPECT_TRUE(folder.names().empty());
+}
+
+// A process that was primary, then was not, and is so again, finds what another rank wrote meanwhile.
+TEST(CSVLogger, LooksAtTheFileAgainWhenItsRankIsPrimaryAgain) {
+  const TemporaryFolder folder;
+  PlayedEpochs training;
+  CSVLogger logger({.path = folder / "log.csv"});
+  for (const Logs& logs : kThreePlayedEpochs) training.end_epoch(logger, logs);
+  training.context.rank_number = 1;
+  training.end_step(logger);
+  write_text(posix_file_system(), folder / "log.csv", "epoch,loss,val_loss\n0,1,2\n");
+  training.context.rank_number = 0;
+
+  training.end_step(logger);
+
+  EXPECT_EQ(read_file(folder / "log.csv"), kThreeEpochs);
+}
+
+// Whatever a kill leaves of a line, and whatever a power cut makes of its bytes.
+TEST(CSVLogger, MendsAFileThatIsCutOffAnywhere) {
+  MemoryFileSystem files;
+  PlayedEpochs training;
+  training.context.files = &files;
+  training.go_back_to(kThreePlayedEpochs);
+  for (std::size_t length = 0; length <= kThreeEpochs.size(); ++length) {
+    for (const std::string& behind : {std::string(), std::string("\0\0", 2), std::string("7,7")}) {
+      write_text(files, "/log.csv", kThreeEpochs.substr(0, length) + behind);
+      CSVLogger logger({.path = "/log.csv"});
+
+      training.end_step(logger);
+
+      ASSERT_EQ(read_text_file(files, "/log.csv"), kThreeEpochs) << "cut off at " << length;
+    }
+  }
+}
+
+// At each operation on the file the process is killed: what is there then, the next start mends.
+TEST(CSVLogger, LeavesWholeLinesAloneWhateverFails) {
+  for (int survived = 0;; ++survived) {
+    MemoryFileSystem memory;
+    write_text(memory, "/log.csv", "epoch,loss,val_loss\n0,1,2\n1,0.5,1.5\n");
+    int left = survived;
+    bool failed = false;
+    const auto files = watched_file_system(memory, [&](const FileOperation& operation) {
+      if (left-- > 0) return;
+      failed = true;
+      throw Error(ErrorCode::disk_full, "no space for " + operation.name);
+    });
+    PlayedEpochs training;
+    training.context.files = files.get();
+    training.go_back_to({kThreePlayedEpochs[0], kThreePlayedEpochs[1]});
+    CSVLogger logger({.path = "/log.csv"});
+
+    training.end_epoch(logger, kThreePlayedEpochs[2]);
+
+    EXPECT_TRUE(read_text_file(memory, "/log.csv").starts_with("epoch,loss,val_loss\n0,1,2\n1,0.5,1.5\n"));
+    training.context.files = &memory;
+    training.end(logger);
+    EXPECT_EQ(read_text_file(memory, "/log.csv"), kThreeEpochs);
+    if (!failed) break;
+  }
+}
+
+TEST(CSVLogger, EndsAFitThatCannotBeginItsFile) {
+  const TemporaryFolder folder;
+  write_text(posix_file_system(), folder / "file", "");
+  PlayedEpochs training;
+  CSVLogger logger({.path = folder / "file/log.csv"});
+
+  EXPECT_EQ(code_thrown_by([&] { training.begin(logger); }), ErrorCode::input_output);
+}
+
+}  // namespace holdfast

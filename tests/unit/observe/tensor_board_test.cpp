@@ -1,0 +1,207 @@
+#include "holdfast/observe/tensor_board.h"
+
+#include <gtest/gtest.h>
+
+
+#include "holdfast/base/error.h"
+#include "observe/event_file.h"
+#include "support/memory_file_system.h"
+#include "support/temporary_folder.h"
+#include "support/thrown.h"
+#include "unit/observe/support/played_epochs.h"
+
+namespace holdfast {
+namespace {
+
+// Points of the three played epochs, in "train" or "validation".
+EventPoints points_of_three(const std::string& log) {
+  EventPoints points;
+  for (std::size_t epoch = 0; epoch < kThreePlayedEpochs.size(); ++epoch) {
+    points[static_cast<std::int64_t>(epoch)] =
+        scalar_summary({{"epoch_loss", static_cast<float>(kThreePlayedEpochs[epoch].at(log))}});
+  }
+  return points;
+}
+
+class Board {
+ public:
+  Board() { training.context.files = &files; }
+
+  void expect_three() {
+    EXPECT_EQ(shown_points(files, "/logs/train"), points_of_three("loss"));
+    EXPECT_EQ(shown_points(files, "/logs/validation"), points_of_three("val_loss"));
+  }
+  std::size_t files_of(const std::string& part) { return files.list("/logs/" + part).size(); }
+
+  MemoryFileSystem files;
+  PlayedEpochs training;
+};
+
+}  // namespace
+
+TEST(TensorBoard, WritesAPointAnEpochUnderKerasNames) {
+  Board board;
+  TensorBoard callback({.directory = "/logs"});
+
+  board.training.begin(callback);
+  for (const Logs& logs : kThreePlayedEpochs) board.training.end_epoch(callback, logs);
+  board.training.end(callback);
+
+  board.expect_three();
+  EXPECT_EQ(board.files_of("train"), 1U);
+  EXPECT_EQ(board.files_of("validation"), 1U);
+}
+
+TEST(TensorBoard, LiesInTheRunDirectoryByDefault) {
+  const TemporaryFolder folder;
+  PlayedEpochs training;
+  training.context.directory = folder.path();
+  TensorBoard callback;
+
+  training.end_epoch(callback, {{"loss", 1}});
+
+  EXPECT_EQ(shown_points(posix_file_system(), folder / "tensorboard/train").size(), 1U);
+  EXPECT_FALSE(posix_file_system().exists(folder / "tensorboard/validation"));
+  PlayedEpochs alone;
+  TensorBoard placeless;
+  EXPECT_EQ(code_thrown_by([&] { alone.begin(placeless); }), ErrorCode::invalid_argument);
+}
+
+TEST(TensorBoard, TakesBackWhatAnotherTrainingLeft) {
+  Board board;
+  TensorBoard before({.directory = "/logs"});
+  for (const Logs& logs : kThreePlayedEpochs) board.training.end_epoch(before, logs);
+  board.training.go_back_to({});
+  TensorBoard after({.directory = "/logs"});
+
+  board.training.begin(after);
+
+  EXPECT_EQ(shown_points(board.files, "/logs/train"), EventPoints{});
+  EXPECT_EQ(shown_points(board.files, "/logs/validation"), EventPoints{});
+}
+
+TEST(TensorBoard, TakesBackWhatTheStateDoesNotHaveWithTheFirstStepBehindARestart) {
+  Board board;
+  TensorBoard dead({.directory = "/logs"});
+  for (const Logs& logs : kThreePlayedEpochs) board.training.end_epoch(dead, logs);
+  board.training.end_epoch(dead, {{"loss", 9}, {"val_loss", 9}});
+  board.training.go_back_to(kThreePlayedEpochs);
+  TensorBoard newcomer({.directory = "/logs"});
+
+  board.training.end_step(newcomer);
+
+  board.expect_three();
+}
+
+TEST(TensorBoard, TakesBackWhatASurvivorsStateDoesNotHaveAnyMore) {
+  Board board;
+  TensorBoard callback({.directory = "/logs"});
+  board.training.end_epoch(callback, kThreePlayedEpochs[0]);
+  board.training.end_epoch(callback, {{"loss", 9}, {"val_loss", 9}});
+  board.training.go_back_to({kThreePlayedEpochs[0]});
+
+  board.training.end_step(callback);
+  EXPECT_EQ(shown_points(board.files, "/logs/train").size(), 1U);
+  board.training.end_epoch(callback, kThreePlayedEpochs[1]);
+  board.training.end_epoch(callback, kThreePlayedEpochs[2]);
+
+  board.expect_three();
+}
+
+TEST(TensorBoard, WritesWhatADeadPrimaryRankDidNot) {
+  Board board;
+  TensorBoard dead({.directory = "/logs"});
+  board.training.end_epoch(dead, kThreePlayedEpochs[0]);
+  board.training.go_back_to({kThreePlayedEpochs[0], kThreePlayedEpochs[1]});
+  TensorBoard survivor({.directory = "/logs"});
+
+  board.training.end_epoch(survivor, kThreePlayedEpochs[2]);
+
+  board.expect_three();
+}
+
+TEST(TensorBoard, LeavesAloneWhatIsThereAlready) {
+  Board board;
+  TensorBoard dead({.directory = "/logs"});
+  for (const Logs& logs : kThreePlayedEpochs) board.training.end_epoch(dead, logs);
+  const FileContents before = board.files.contents();
+  TensorBoard newcomer({.directory = "/logs"});
+
+  board.training.end_step(newcomer);
+
+  EXPECT_EQ(board.files.contents(), before);
+}
+
+TEST(TensorBoard, IsWrittenByThePrimaryRankAlone) {
+  Board board;
+  board.training.context.rank_number = 1;
+  TensorBoard callback({.directory = "/logs"});
+
+  board.training.begin(callback);
+  board.training.end_step(callback);
+  board.training.end_epoch(callback, {{"loss", 1}});
+  board.training.end(callback);
+
+  EXPECT_EQ(board.files.contents(), FileContents{});
+}
+
+// TensorBoard does not look at a file any more once there is a later one.
+TEST(TensorBoard, BeginsAnotherFileWhereAnotherRankHasBegunOne) {
+  Board board;
+  TensorBoard first({.directory = "/logs"});
+  board.training.end_epoch(first, kThreePlayedEpochs[0]);
+  TensorBoard second({.directory = "/logs"});
+  board.training.end_epoch(second, kThreePlayedEpochs[1]);
+
+  board.training.end_epoch(first, kThreePlayedEpochs[2]);
+
+  board.expect_three();
+  EXPECT_EQ(board.files_of("train"), 3U);
+}
+
+// Each operation fails once, and no later one of that process comes: what is there then, the next start mends.
+TEST(TensorBoard, IsMendedByTheNextStartWhateverFails) {
+  for (int survived = 0;; ++survived) {
+    Board board;
+    TensorBoard whole({.directory = "/logs"});
+    board.training.end_epoch(whole, kThreePlayedEpochs[0]);
+    int left = survived;
+    bool failed = false;
+    const auto failing = watched_file_system(board.files, [&](const FileOperation& operation) {
+      if (left-- > 0) return;
+      failed = true;
+      throw Error(ErrorCode::disk_full, "no space for " + operation.name);
+    });
+    board.training.context.files = failing.get();
+    TensorBoard killed({.directory = "/logs"});
+    board.training.end_epoch(killed, kThreePlayedEpochs[1]);
+    board.training.context.files = &board.files;
+    TensorBoard next({.directory = "/logs"});
+
+    board.training.end_epoch(next, kThreePlayedEpochs[2]);
+
+    board.expect_three();
+    if (!failed) break;
+  }
+}
+
+TEST(TensorBoard, MakesUpForWhatFailedAtTheNextEpochsEnd) {
+  Board board;
+  bool fails = false;
+  const auto failing = watched_file_system(board.files, [&](const FileOperation& operation) {
+    if (fails && operation.name == "sync") throw Error(ErrorCode::input_output, "the disk is gone");
+  });
+  board.training.context.files = failing.get();
+  TensorBoard callback({.directory = "/logs"});
+  board.training.begin(callback);
+  board.training.end_epoch(callback, kThreePlayedEpochs[0]);
+
+  fails = true;
+  EXPECT_NO_THROW(board.training.end_epoch(callback, kThreePlayedEpochs[1]));
+  fails = false;
+  board.training.end_epoch(callback, kThreePlayedEpochs[2]);
+
+  board.expect_three();
+}
+
+}  // namespace holdfast

@@ -195,7 +195,7 @@ TEST(CSVLogger, EndsAFitThatCannotBeginItsFile) {
   PlayedEpochs training;
   CSVLogger logger({.path = folder / "file/log.csv"});
 
-  EXPECT_EQ(code_thrown_by([&] { training.begin(logger); }), ErrorCode::input_output);
+  EXPECT_THROW(training.begin(logger), Error);
 }
 
 }  // namespace holdfast

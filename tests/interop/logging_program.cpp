@@ -1,0 +1,37 @@
+// A small training that logs, for tests in Python of what it writes:
+//   logging_program RUN_DIRECTORY
+// Five epochs of 16 steps, with a savepoint behind every second one. Faults come through HOLDFAST_FAULTS.
+
+#include <string>
+
+#include "holdfast/holdfast.h"
+
+namespace {
+
+using namespace holdfast;
+
+Dataset points(std::int64_t count) {
+  Tensor features(Shape{count, 2});
+  Tensor targets(Shape{count, 1});
+  for (std::int64_t i = 0; i < count; ++i) {
+    Random random(5, Purpose::user, 0, static_cast<std::uint64_t>(i));
+    features.sample(i)[0] = random.normal();
+    features.sample(i)[1] = random.normal();
+    targets.sample(i)[0] = features.sample(i)[0] - 2 * features.sample(i)[1];
+  }
+  return from_tensors(std::move(features), std::move(targets));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const SuperviseOptions options{.replicas = 2, .run_directory = argc > 1 ? argv[1] : "run"};
+  return supervise(argc, argv, options, [](Replica& replica) {
+    const Sequential model{Input{2}, Dense{8, {.activation = Activation::tanh}}, Dense{1}};
+    Trainer trainer{replica, model, SGD{0.05F}, MeanSquaredError{}, {MeanAbsoluteError{}}};
+    trainer.fit(points(256).shuffle().batch(16),
+                {.epochs = 5,
+                 .validation = points(64).batch(16),
+                 .callbacks = {ModelCheckpoint{{.every_epochs = 2}}, CSVLogger{}, TensorBoard{}}});
+  });
+}

@@ -1,13 +1,34 @@
 #include "train/resume.h"
 
+#include <cmath>
 #include <memory>
 #include <utility>
 
+#include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
+#include "holdfast/format/array_file.h"
 #include "holdfast/format/catalogue.h"
 #include "holdfast/format/savepoint_keeper.h"
+#include "train/callbacks/monitor.h"
 
 namespace holdfast {
+namespace {
+
+// None where there is no such number, and of what cannot be read.
+std::optional<double> metric_in(FileSystem& files, const std::string& path, const std::string& name) {
+  try {
+    return format::metric_of(format::ArrayFile::open(files, path).metadata(), name);
+  } catch (const Error& failure) {
+    if (failure.code() == ErrorCode::invalid_file) {
+      log(LogLevel::warning, "savepoint " + path + " is passed over: " + failure.what());
+    } else if (failure.code() != ErrorCode::not_found) {
+      throw;
+    }
+    return std::nullopt;
+  }
+}
+
+}  // namespace
 
 std::string savepoint_name(std::int64_t step) {
   return format::savepoint_name(step);
@@ -47,6 +68,22 @@ std::function<void(const std::string& name)> make_savepoint_keeper(FileSystem& f
                                                                                       .threads = options.threads,
                                                                                       .report = warn});
   return [keeper](const std::string& name) { keeper->keep(name); };
+}
+
+std::string best_savepoint(const std::string& folder, const std::string& name, Best best) {
+  FileSystem& files = posix_file_system();
+  std::optional<double> best_value;
+  std::string path_of_best;
+  for (const format::SavepointEntry& entry : format::list_savepoints(files, folder)) {
+    const std::string path = folder + "/" + entry.name;
+    const std::optional<double> value = metric_in(files, path, name);
+    if (!value || std::isnan(*value) || (best_value && !is_better(*value, *best_value, best, 0))) continue;
+    best_value = value;
+    path_of_best = path;
+  }
+  if (best_value) return path_of_best;
+  throw Error(ErrorCode::not_found, "no savepoint in " + folder + " has a mean called \"" + name +
+                                        "\"; ModelCheckpoint with best_by = \"" + name + "\" keeps the best of them");
 }
 
 }  // namespace holdfast

@@ -9,6 +9,7 @@
 #include "holdfast/holdfast.h"
 #include "support/played_context.h"
 #include "support/program.h"
+#include "support/thrown.h"
 #include "train/resume.h"
 
 namespace holdfast {
@@ -147,6 +148,23 @@ TEST(ModelCheckpoint, KeepsTheBestBesideTheLast) {
   for (const double loss : {0.5, 0.2, 0.3, 0.9, 0.8}) training.end_epoch(checkpoint, {{"val_loss", loss}});
 
   EXPECT_EQ(saved_steps(folder), (std::vector<std::int64_t>{20, 30, 50}));
+}
+
+TEST(ModelCheckpoint, NamesTheBestOfWhatItKept) {
+  const TemporaryFolder folder;
+  SavingContext training(folder);
+  ModelCheckpoint checkpoint({.keep_last = 2, .best_by = "val_loss"});
+  for (const double loss : {std::nan(""), 0.5, 0.2, 0.3, 0.2, 0.8}) {
+    training.end_epoch(checkpoint, {{"val_loss", loss}, {"loss", -loss}});
+  }
+
+  EXPECT_EQ(best_savepoint(folder.path(), "val_loss"), folder / savepoint_name(30));
+  EXPECT_EQ(best_savepoint(folder.path(), "val_loss", Best::highest), folder / savepoint_name(60));
+
+  std::filesystem::resize_file(folder / savepoint_name(30), 40);
+  EXPECT_EQ(best_savepoint(folder.path(), "val_loss"), folder / savepoint_name(50));
+  EXPECT_EQ(code_thrown_by([&] { best_savepoint(folder.path(), "accuracy"); }), ErrorCode::not_found);
+  EXPECT_EQ(code_thrown_by([&] { best_savepoint(folder / "none", "val_loss"); }), ErrorCode::not_found);
 }
 
 TEST(ModelCheckpoint, SavesOnlyTheBestWhenAskedForNothingElse) {

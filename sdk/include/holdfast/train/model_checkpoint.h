@@ -66,4 +66,10 @@ class ModelCheckpoint final : public Callback {
   std::function<void(const std::string& name)> keep_;  // made with the first savepoint, called on the writer thread
 };
 
+// The path of the savepoint in `folder` whose epoch had the best mean `name` ("val_loss"), of equal ones the older: of
+// those that a ModelCheckpoint with that `best_by` keeps, or any that were written at an epoch's end. load_model()
+// reads it. One that is damaged is passed over, which is logged. Throws Error{not_found} where no savepoint has such a
+// mean.
+std::string best_savepoint(const std::string& folder, const std::string& name, Best best = Best::lowest);
+
 }  // namespace holdfast

@@ -1,5 +1,7 @@
 #include <holdfast/holdfast.h>
 
+#include <cstdio>
+
 using namespace holdfast;
 
 int main(int argc, char** argv) {
@@ -15,6 +17,9 @@ int main(int argc, char** argv) {
     trainer.fit(digits.skip(1000).shuffle().batch(128).prefetch(2),
                 {.epochs = 5,
                  .validation = digits.take(1000).batch(128),
-                 .callbacks = {ModelCheckpoint{}, EarlyStopping{{.patience = 2}}, ProgressLine{}}});
+                 .callbacks = {ModelCheckpoint{{.best_by = "val_loss"}}, EarlyStopping{{.patience = 2}}, CSVLogger{},
+                               TensorBoard{}, ProgressLine{}}});
+    const Logs means = trainer.evaluate(read_idx("t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz").batch(128));
+    if (replica.is_primary()) std::printf("test accuracy %.4f\n", means.at("accuracy"));
   });
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <sstream>
 
 #include "resilience/digits_run.h"
 
@@ -48,6 +49,48 @@ TEST(CustomTrainable, IsMirroredKilledAndRecoveredWithTheSameBits) {
 
   for (const std::string& line : lines) EXPECT_EQ(line, lines[0]);
   EXPECT_NE(lines[0].find("steps 100"), std::string::npos) << lines[0];
+}
+
+TEST(SamplesInAFile, LearnsFromSamplesThatItReadsAsItGoes) {
+  const TemporaryFolder folder;
+
+  const ProgramResult result = run_program(built_program("samples_in_a_file"), {folder / "samples", folder / "run"});
+
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_NE(result.output.find("loss 0.000"), std::string::npos) << result.output;
+}
+
+// What the README shows: a training, and a program that applies the best of its savepoints.
+TEST(Readme, TrainsAndPredictsDigits) {
+  const std::string data = real_digits();
+  if (data.empty()) GTEST_SKIP() << "HOLDFAST_TEST_DATA is not set: there are no real digits";
+  const TemporaryFolder folder;
+  for (const std::string part : {"images-idx3-ubyte.gz", "labels-idx1-ubyte.gz"}) {
+    for (const std::string name : {"train-", "t10k-"}) {
+      std::filesystem::create_symlink(data + "/t10k-" + part, folder / (name + part));
+    }
+  }
+  const auto run = [&](const std::string& program) {
+    return run_program("/bin/sh", {"-c", "cd '" + folder.path() + "' && '" + built_program(program) + "'"},
+                       std::chrono::minutes(10));
+  };
+
+  const ProgramResult training = run("readme");
+  ASSERT_EQ(training.exit_code, 0) << training.output;
+  const ProgramResult prediction = run("predict");
+  ASSERT_EQ(prediction.exit_code, 0) << prediction.output;
+
+  EXPECT_TRUE(std::filesystem::exists(folder / "run/log.csv"));
+  EXPECT_TRUE(std::filesystem::exists(folder / "run/tensorboard/validation"));
+  std::istringstream lines(prediction.output);
+  std::string labels;
+  int right = 0;
+  for (char label = 0, colon = 0, predicted = 0; lines >> label >> colon >> predicted;) {
+    labels += label;
+    right += label == predicted ? 1 : 0;
+  }
+  EXPECT_EQ(labels, "7210414959");
+  EXPECT_GE(right, 8) << prediction.output;
 }
 
 // 97.3 to 98.2 % were seen with five seeds (docs/measurements.md).

@@ -2,18 +2,39 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "support/program.h"
 
 namespace holdfast {
+namespace {
 
-// The example is built as a program of its own, so that what the README shows compiles.
-TEST(Readme, ShowsTheExampleProgramAsItIsBuilt) {
+std::string example(const std::string& name) {
+  return read_file(std::string(HOLDFAST_SOURCE_DIR) + "/examples/" + name + "/main.cpp");
+}
+
+std::vector<std::string> code_of_readme() {
+  const std::string begin = "```cpp\n";
   const std::string readme = read_file(std::string(HOLDFAST_SOURCE_DIR) + "/README.md");
-  const std::string program = read_file(std::string(HOLDFAST_SOURCE_DIR) + "/examples/readme/main.cpp");
+  std::vector<std::string> blocks;
+  for (std::size_t at = readme.find(begin); at != std::string::npos; at = readme.find(begin, at)) {
+    at += begin.size();
+    blocks.push_back(readme.substr(at, readme.find("```\n", at) - at));
+  }
+  return blocks;
+}
 
-  EXPECT_NE(readme.find("```cpp\n" + program + "```\n"), std::string::npos);
-  EXPECT_LE(std::count(program.begin(), program.end(), '\n'), 30);
+}  // namespace
+
+// The examples are built as programs of their own, so that what the README shows compiles.
+TEST(Readme, ShowsTheExampleProgramsAsTheyAreBuilt) {
+  const std::vector<std::string> blocks = code_of_readme();
+  ASSERT_EQ(blocks.size(), 3U);
+
+  EXPECT_EQ(blocks[0], example("readme"));
+  EXPECT_LE(std::count(blocks[0].begin(), blocks[0].end(), '\n'), 30);
+  EXPECT_EQ(blocks[1], example("predict"));
+  EXPECT_NE(example("samples_in_a_file").find(blocks[2]), std::string::npos) << blocks[2];
 }
 
 }  // namespace holdfast

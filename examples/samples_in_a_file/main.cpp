@@ -1,0 +1,71 @@
+// Trains on samples that stay in a file: `samples_in_a_file FILE RUN_DIRECTORY`. FILE has 8 floats a sample, the first
+// of which is to be learned from the others; without one, it is made.
+
+#include <fcntl.h>
+#include <holdfast/holdfast.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+namespace {
+
+using namespace holdfast;
+
+constexpr std::int64_t kSamples = 2000;
+constexpr std::int64_t kFloats = 8;
+
+void make_file(const std::string& path) {
+  std::ofstream file(path + ".new", std::ios::binary);
+  for (std::uint64_t i = 0; i < kSamples; ++i) {
+    Random random(1, Purpose::user, 0, i);
+    std::vector<float> sample(kFloats);
+    for (float& value : sample) value = random.normal();
+    sample[0] = sample[1] - 2 * sample[2];
+    file.write(reinterpret_cast<const char*>(sample.data()), kFloats * sizeof(float));
+  }
+  file.close();
+  if (!file) throw Error(ErrorCode::input_output, "cannot write " + path);
+  std::filesystem::rename(path + ".new", path);
+}
+
+// The targets are read once; of each sample's features only the index is in memory.
+Dataset samples_of(const std::string& path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) throw Error(ErrorCode::not_found, "cannot open " + path);
+  const auto read = [file, path](std::int64_t sample, std::int64_t first, std::span<float> values) {
+    const auto bytes = static_cast<ssize_t>(values.size_bytes());
+    const auto offset = static_cast<off_t>((sample * kFloats + first) * static_cast<std::int64_t>(sizeof(float)));
+    if (::pread(file, values.data(), values.size_bytes(), offset) != bytes) {
+      throw Error(ErrorCode::invalid_file, path + " does not hold sample " + std::to_string(sample));
+    }
+  };
+  Tensor indices{Shape{kSamples, 1}};
+  Tensor targets{Shape{kSamples, 1}};
+  for (std::int64_t i = 0; i < kSamples; ++i) {
+    indices.sample(i)[0] = static_cast<float>(i);
+    read(i, 0, targets.sample(i));
+  }
+
+  const auto read_features = [read](std::span<const float> index, std::span<float> features, Random&) {
+    read(static_cast<std::int64_t>(index[0]), 1, features);
+  };
+  return from_tensors(indices, targets).map(Shape{kFloats - 1}, read_features, "features of version 1");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) return std::fprintf(stderr, "usage: %s FILE RUN_DIRECTORY\n", argv[0]), 2;
+  const std::string path = argv[1];
+  if (!is_replica_process() && !std::filesystem::exists(path)) make_file(path);
+  return supervise(argc, argv, {.replicas = 2, .run_directory = argv[2]}, [&](Replica& replica) {
+    const Sequential model{Input{kFloats - 1}, Dense{1}};
+    Trainer trainer{replica, model, SGD{0.05F}, MeanSquaredError{}};
+    const Dataset samples = samples_of(path);
+    trainer.fit(samples.skip(200).shuffle().batch(32).prefetch(2), {.epochs = 3, .callbacks = {ModelCheckpoint{}}});
+    const Logs means = trainer.evaluate(samples.take(200).batch(32));
+    if (replica.is_primary()) std::printf("loss %.6f of samples that it was not trained on\n", means.at("loss"));
+  });
+}

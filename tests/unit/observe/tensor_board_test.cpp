@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-
 #include "holdfast/base/error.h"
 #include "observe/event_file.h"
 #include "support/memory_file_system.h"

@@ -25,10 +25,13 @@ std::size_t round_up(std::size_t bytes) {
 // The place, until its copy is over or it goes.
 class ArrayHolder::Held final : public HeldArrays {
  public:
-  Held(ArrayHolder& holder, std::vector<std::span<const float>> places) : holder_(holder), places_(std::move(places)) {}
+  Held(ArrayHolder& holder, std::vector<std::span<const float>> places) : holder_(holder), places_(std::move(places)) {
+    ++holder_.held_;
+  }
   // The copy uses this object. It ends by its deadline.
   ~Held() override {
     if (copying_.valid()) copying_.wait();
+    --holder_.held_;
   }
 
   Digest digest() override;
@@ -100,7 +103,7 @@ bool ArrayHolder::can_join(const Run& run, std::span<const std::byte> next) cons
 
 bool ArrayHolder::make_room(std::size_t bytes) {
   if (place_ != nullptr && bytes <= place_bytes_) return true;
-  // What did not fit will not fit later either: training has what it needs by then.
+  // What did not fit will not fit later either: training gives nothing back.
   if (!obstacle_.empty()) return false;
   place_.reset();
   place_bytes_ = 0;
@@ -124,6 +127,22 @@ bool ArrayHolder::make_room(std::size_t bytes) {
               " free, too little for a second copy of " + in_bytes(bytes) + " with " + in_bytes(left_free) +
               " to spare";
   return false;
+}
+
+// Waits for nobody: a copy takes turns, and who allocates may have one.
+bool ArrayHolder::give_back_idle() {
+  if (place_ == nullptr || held_ > 0) return false;
+  if (is_digest_queued_ && cudaEventQuery(digested_.get()) != cudaSuccess) {
+    // The runtime remembers "not ready" as if it were a failure.
+    static_cast<void>(cudaGetLastError());
+    return false;
+  }
+  is_digest_queued_ = false;
+  place_.reset();
+  obstacle_ = context_.device() + " has no room for a second copy any more: training needed the " +
+              in_bytes(place_bytes_) + " that it had";
+  place_bytes_ = 0;
+  return true;
 }
 
 void ArrayHolder::begin_use() {

@@ -4,6 +4,7 @@
 // goes on: training's own stream does one copy within the device.
 
 #include <cuda_runtime_api.h>
+#include <atomic>
 
 #include <cstddef>
 #include <future>
@@ -30,6 +31,10 @@ class ArrayHolder {
   // See MemorySpace::hold(). Null where the device has no room for a second copy; obstacle() says so then.
   std::unique_ptr<HeldArrays> hold(std::span<const std::span<const float>> arrays);
   const std::string& obstacle() const { return obstacle_; }
+
+  // Whether the second place was given back for good, since training needs the memory: only where it is not in use.
+  // Called by whoever allocates.
+  bool give_back_idle();
 
  private:
   class Held;
@@ -69,6 +74,7 @@ class ArrayHolder {
   std::shared_ptr<std::byte[]> place_;
   std::size_t place_bytes_ = 0;
   std::string obstacle_;
+  std::atomic<int> held_ = 0;  // that live
   bool is_digest_queued_ = false;
   std::shared_future<void> copying_;  // what the place is in use for
 };

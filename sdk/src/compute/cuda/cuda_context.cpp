@@ -103,7 +103,11 @@ std::string CudaContext::description() const {
 
 std::byte* CudaContext::allocate_now(std::size_t bytes) const {
   void* memory = nullptr;
-  const cudaError_t status = cudaMalloc(&memory, std::max<std::size_t>(bytes, 1));
+  cudaError_t status = cudaMalloc(&memory, std::max<std::size_t>(bytes, 1));
+  if (status == cudaErrorMemoryAllocation && give_back_ && give_back_()) {
+    static_cast<void>(cudaGetLastError());
+    status = cudaMalloc(&memory, std::max<std::size_t>(bytes, 1));
+  }
   if (status == cudaErrorMemoryAllocation) {
     static_cast<void>(cudaGetLastError());
     MemoryShortage shortage = {.device = device() + " (" + device_model_ + ")", .asked_bytes = bytes};

@@ -7,9 +7,11 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "compute/cuda/cuda_error.h"
@@ -62,6 +64,9 @@ class CudaContext {
   // saying how much there is and how much is missing. Giving it back waits for what was queued before, no longer than
   // the time limit says.
   std::shared_ptr<std::byte[]> allocate(std::size_t bytes);
+  // `give_back` says whether it gave memory back that nobody uses; it is tried once more then. For as long as anybody
+  // allocates.
+  void call_when_full(std::function<bool()> give_back) { give_back_ = std::move(give_back); }
 
   // Until everything is done that was queued before, as wait_for() does, within the time limit.
   void wait();
@@ -92,6 +97,7 @@ class CudaContext {
 
   const int device_;
   const GivenUp given_up_;
+  std::function<bool()> give_back_;
   std::string device_model_;
   int multiprocessors_ = 0;
   int compute_capability_ = 0;

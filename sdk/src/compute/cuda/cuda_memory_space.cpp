@@ -143,6 +143,8 @@ std::unique_ptr<RowFeed> CudaMemorySpace::feed(std::span<const float> from, std:
 void CudaMemorySpace::pin(std::span<std::byte> memory) {
   if (memory.empty()) return;
   const CudaContext::Turn turn = context_.take_turn();
+  // Of a data set that two trainers of a process read, say.
+  if (pinned_.share(memory)) return;
   const cudaError_t status =
       cudaHostRegister(memory.data(), memory.size(), cudaHostRegisterPortable | cudaHostRegisterMapped);
   static_cast<void>(cudaGetLastError());

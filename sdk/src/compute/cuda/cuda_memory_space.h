@@ -20,7 +20,9 @@ class CudaMemorySpace final : public MemorySpace {
   // what CudaContext does.
   static std::shared_ptr<CudaMemorySpace> of_device(int device);
 
-  explicit CudaMemorySpace(int device) : context_(device), staging_(context_, context_.stream()) {}
+  explicit CudaMemorySpace(int device) : context_(device), staging_(context_, context_.stream()) {
+    context_.call_when_full([this] { return holder_.give_back_idle(); });
+  }
 
   CudaContext& context() { return context_; }
 

@@ -34,5 +34,21 @@ TEST(MemoryRanges, ForgetWhatIsRemovedOnce) {
   EXPECT_FALSE(ranges.contain(range));
 }
 
+TEST(MemoryRanges, ForgetWhatSeveralShareWithTheLastOfThem) {
+  const std::vector<std::byte> memory(100);
+  const std::span<const std::byte> range = std::span<const std::byte>(memory).first(50);
+  MemoryRanges ranges;
+  EXPECT_FALSE(ranges.share(range));
+  ranges.add(range);
+
+  EXPECT_TRUE(ranges.share(range));
+  EXPECT_FALSE(ranges.share(range.first(20))) << "is another one";
+
+  EXPECT_FALSE(ranges.remove(range));
+  EXPECT_TRUE(ranges.contain(range));
+  EXPECT_TRUE(ranges.remove(range));
+  EXPECT_FALSE(ranges.contain(range));
+}
+
 }  // namespace
 }  // namespace holdfast::compute

@@ -71,6 +71,27 @@ TEST_F(HeldOnADevice, ArraysArriveAsTheyWereWhileTrainingChangesThem) {
   EXPECT_TRUE(target_ == all_contents());
 }
 
+TEST_F(HeldOnADevice, TheirPlaceIsGivenBackWhenTrainingNeedsIt) {
+  pretended_cuda::Device& device = pretended_cuda::device();
+  std::unique_ptr<HeldArrays> held = hold();
+  held->begin_copy(targets());
+  held->finish_copy();
+  const std::size_t floats = (1 << 20) + (1 << 18);
+  device.total_bytes = device.used_bytes + (1 << 20);
+
+  EXPECT_THROW(space_->allocate(floats), Error) << "somebody may still ask for the digest";
+  held.reset();
+  const std::shared_ptr<float[]> needed = space_->allocate(floats);
+
+  EXPECT_NE(needed, nullptr);
+  held = hold();
+  EXPECT_THAT(held->obstacle(), testing::HasSubstr("training needed"));
+  target_.assign(target_.size(), 0.0F);
+  held->begin_copy(targets());
+  held->finish_copy();
+  EXPECT_TRUE(target_ == all_contents());
+}
+
 TEST_F(HeldOnADevice, ArraysHaveTheDigestOfWhatTheyWere) {
   const Floats all = all_contents();
   const std::span<const float> expected(all);

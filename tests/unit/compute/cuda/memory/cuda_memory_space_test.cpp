@@ -269,6 +269,20 @@ TEST_F(CudaMemory, IsOneForAllWhoAskForADevice) {
   EXPECT_THROW(CudaMemorySpace::of_device(1), Error);
 }
 
+// As two trainers of a process have that read one data set.
+TEST_F(CudaMemory, StaysRegisteredWhileSomebodyHasItSo) {
+  Floats samples = numbers(4096);
+  const auto bytes = std::as_writable_bytes(std::span(samples));
+  space_->pin(bytes);
+  space_->pin(bytes);
+
+  space_->unpin(bytes);
+  EXPECT_NE(space_->feed(samples, 16), nullptr);
+
+  space_->unpin(bytes);
+  EXPECT_EQ(space_->feed(samples, 16), nullptr);
+}
+
 TEST_F(CudaMemory, HasAWorkspaceThatKeepsWhatItOutgrows) {
   CudaContext& context = space_->context();
   const std::size_t used = pretended_cuda::device().used_bytes;

@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
 #include "compute/cuda/cuda_convolution.h"
-#include "unit/compute/cuda/products/support/convolution_numbers.h"
 #include "emulation/host_cublas.h"
+#include "unit/compute/cuda/products/support/convolution_numbers.h"
 
 namespace holdfast::compute {
 namespace {

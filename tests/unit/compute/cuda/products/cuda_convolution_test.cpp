@@ -5,9 +5,9 @@
 #include <gtest/gtest.h>
 
 #include "compute/cuda/cuda_operations.h"
-#include "unit/compute/cuda/products/support/convolution_numbers.h"
 #include "emulation/host_cublas.h"
 #include "emulation/host_cudnn.h"
+#include "unit/compute/cuda/products/support/convolution_numbers.h"
 
 namespace holdfast::compute {
 namespace {

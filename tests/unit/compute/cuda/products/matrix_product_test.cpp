@@ -11,8 +11,8 @@
 
 #include "compute/arithmetic/bfloat16.h"
 #include "compute/cuda/cuda_operations.h"
-#include "gpu/support/gpu_test.h"
 #include "emulation/host_cublas.h"
+#include "gpu/support/gpu_test.h"
 
 namespace holdfast::compute {
 namespace {

@@ -153,6 +153,7 @@ Device& device() {
 
 void reset() {
   state().device = {};
+  state().registered.clear();
   for (const cudaStream_t stream : state().streams) {
     stream->queue.clear();
     stream->done = stream->queued;
@@ -342,6 +343,9 @@ cudaError_t cudaFreeHost(void* memory) {
 cudaError_t cudaHostRegister(void* memory, size_t bytes, unsigned) {
   const Lock lock(state().mutex);
   if (device().refuses_to_register) return remember(cudaErrorMemoryAllocation);
+  if (state().registered.contains(static_cast<const std::byte*>(memory))) {
+    return remember(cudaErrorHostMemoryAlreadyRegistered);
+  }
   state().registered[static_cast<const std::byte*>(memory)] = bytes;
   return cudaSuccess;
 }

@@ -152,7 +152,7 @@ StepRunner::Outcome StepRunner::apply(const Sum& sum, const Batch& batch, std::i
 }
 
 StepRunner::Outcome StepRunner::train_checked(const Batch& batch, std::int64_t step, const TrainOptions& options) {
-  check_ = prepare_check(false, step, options);
+  check_ = prepare_check(&batch, step, options);
   const Sum reduced = sum_over_shards(batch, step);
   if (is_agreed(check_floats(reduced.block.tail))) {
     check_.reset();
@@ -166,7 +166,7 @@ StepRunner::Outcome StepRunner::train_checked(const Batch& batch, std::int64_t s
 // what the others computed by then.
 StepRunner::Outcome StepRunner::train_again(const std::vector<CheckReport>& first, std::int64_t step,
                                             const TrainOptions& options) {
-  check_ = prepare_check(true, step, options);
+  check_ = prepare_check(nullptr, step, options);
   const LoadedShards loaded = options.load(local_);
   const auto [reduced, is_finite] = sum_over_shards(loaded.batch(), step);
   // The exchange of reports takes the memory of the sum.
@@ -191,7 +191,8 @@ std::vector<int> StepRunner::drawn_shards_of(int rank, std::int64_t step, int co
   return drawn_shards(place_.seed, step, place_.deal().of(rank), count);
 }
 
-StepRunner::Check StepRunner::prepare_check(bool is_repeated, std::int64_t step, const TrainOptions& options) const {
+StepRunner::Check StepRunner::prepare_check(const Batch* own, std::int64_t step, const TrainOptions& options) const {
+  const bool is_repeated = own == nullptr;
   // Samples are read, which may take longer than a step.
   place_.supervision->enter(TrainingPhase::callbacks, step);
   const auto drawn = [&](int rank) { return drawn_shards_of(rank, step, options.checked_shards); };
@@ -200,8 +201,15 @@ StepRunner::Check StepRunner::prepare_check(bool is_repeated, std::int64_t step,
               .own_digests = std::vector<Digest>(static_cast<std::size_t>(local_.count())),
               .others = {}};
   for (int distance = 1; distance <= check.recomputations; ++distance) {
-    for (const int shard : drawn(rank_before(place_.rank, distance, place_.size))) {
-      check.others.push_back({.distance = distance, .samples = options.load({shard, shard + 1})});
+    const int rank = rank_before(place_.rank, distance, place_.size);
+    for (const int shard : drawn(rank)) {
+      // A lone replica has its own at hand. Loading those that went to a device as they are, and sending them once
+      // more, takes as long as many steps, and nothing has computed them.
+      if (rank == place_.rank && own != nullptr && own->is_on_device) {
+        check.others.push_back({.distance = distance, .index = static_cast<std::size_t>(shard - local_.begin)});
+      } else {
+        check.others.push_back({.distance = distance, .samples = options.load({shard, shard + 1})});
+      }
     }
   }
   return check;
@@ -320,7 +328,7 @@ void StepRunner::compute_shards(const Batch& batch, std::int64_t step, Mode mode
   const int others = check_ ? static_cast<int>(check_->others.size()) : 0;
   workers_.run(local_.count() + others, [&](int worker, int index) {
     if (index < local_.count()) return compute_shard(batch, step, mode, worker, index);
-    recompute_shard(check_->others[static_cast<std::size_t>(index - local_.count())], step, worker);
+    recompute_shard(batch, check_->others[static_cast<std::size_t>(index - local_.count())], step, worker);
   });
 }
 
@@ -395,11 +403,12 @@ void StepRunner::check_cancelled() const {
 }
 
 // In memory of its own, as those of the owner aligned to a cache line, and freed at once: checks are rare.
-void StepRunner::recompute_shard(Recomputation& recomputation, std::int64_t step, int worker) {
+void StepRunner::recompute_shard(const Batch& batch, Recomputation& recomputation, std::int64_t step, int worker) {
   const std::shared_ptr<float[]> gradients = memory().allocate(gradient_floats_);
   std::vector<float> sums(sum_count_);
   const Slot block{.gradients = {gradients.get(), gradient_floats_}, .tail = sums};
-  compute_block(shard_batch(recomputation.samples.batch(), 0, step, worker), block);
+  const Batch& samples = recomputation.samples ? recomputation.samples->batch() : batch;
+  compute_block(shard_batch(samples, recomputation.index, step, worker), block);
   recomputation.digest = digest_of(block);
 }
 

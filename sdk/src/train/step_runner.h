@@ -81,7 +81,8 @@ class StepRunner {
   // A shard of a rank before this one.
   struct Recomputation {
     int distance = 1;
-    LoadedShards samples;
+    std::optional<LoadedShards> samples{};  // where they are not those of the batch that is computed
+    std::size_t index = 0;                  // of the shard, among these
     Digest digest{};
   };
   // The check of the step that is being computed.
@@ -116,7 +117,8 @@ class StepRunner {
 
   Outcome train_checked(const Batch& batch, std::int64_t step, const TrainOptions& options);
   Outcome train_again(const std::vector<CheckReport>& first, std::int64_t step, const TrainOptions& options);
-  Check prepare_check(bool is_repeated, std::int64_t step, const TrainOptions& options) const;
+  // Of the batch that is computed; null for one that is read anew, once more.
+  Check prepare_check(const Batch* own, std::int64_t step, const TrainOptions& options) const;
   CheckReport report_of(const Check& check) const;
   std::vector<CheckReport> gather_reports();
   std::span<const float> check_floats(std::span<const float> tail) const;
@@ -128,7 +130,7 @@ class StepRunner {
   bool is_handed_over(int index, std::int64_t step) const;
   GradientSink::Wishes handing_over(int index, std::int64_t step);
   void check_cancelled() const;
-  void recompute_shard(Recomputation& recomputation, std::int64_t step, int worker);
+  void recompute_shard(const Batch& batch, Recomputation& recomputation, std::int64_t step, int worker);
   // Whether its gradients are finite, where the Trainable has looked.
   std::optional<bool> compute_block(const ShardBatch& shard, const Slot& block, GradientSink::Wishes wishes = {});
   ShardBatch shard_batch(const Batch& batch, std::size_t index, std::int64_t step, int worker) const;

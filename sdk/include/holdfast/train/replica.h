@@ -33,7 +33,8 @@ struct AloneOptions {
 
 class Replica {
  public:
-  // Throws Error: invalid_argument for what does not fit together, unavailable for a device that is not there.
+  // Throws Error: invalid_argument for what does not fit together, unavailable for a device that is not there. On a
+  // device, Trainers of one process are for one thread.
   static Replica alone(const AloneOptions& options = {});
 
   int rank() const;

@@ -51,7 +51,7 @@ enum class WhenNotFinite {
 // is replaced. One replica compares with itself, and finds only what is wrong for a moment.
 struct GradientChecks {
   // Steps from one check to the next; 0: never. With one shard a replica the default costs about 0.2 % of the time: a
-  // step with a check takes up to twice as long, and the samples of the shards have to be loaded again.
+  // step with a check takes up to twice as long, and other replicas' samples have to be loaded for it.
   std::int64_t every = 500;
   // How many shards of each replica are computed twice in such a step; 0: all.
   int shards = 1;

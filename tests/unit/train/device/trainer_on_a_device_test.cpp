@@ -228,7 +228,7 @@ TEST_F(TrainerOnADevice, KeepsTheStatesOfTheCpuInMemory) {
 
   const std::map<std::int64_t, States::Image> expected = states_of("cpu");
 
-  EXPECT_EQ(expected.size(), 4U);
+  EXPECT_EQ(expected.size(), 3U) << "behind the last step fit() is not over yet";
   EXPECT_TRUE(states_of("cuda:0") == expected);
 }
 

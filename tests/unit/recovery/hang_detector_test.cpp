@@ -361,7 +361,8 @@ TEST_F(HangDetectorTest, GivesAStepAsMuchMoreTimeAsItHasMoreRounds) {
 // The survivor waits for the newcomer in NCCL, which tells nobody so.
 TEST_F(HangDetectorTest, NamesTheNewcomerAndNotWhoConnectsWithIt) {
   train(20);
-  const std::vector<Pulse> pulses{at(Phase::regrouping, 0), {.member = 1, .phase = Phase::starting, .is_joining = true}};
+  const std::vector<Pulse> pulses{at(Phase::regrouping, 0),
+                                  {.member = 1, .phase = Phase::starting, .is_joining = true}};
 
   const std::optional<Hang> hang = look_for(200s, pulses);
 

@@ -91,10 +91,10 @@ class NcclConnection {
 
   nccl::Comm* comm_ = nullptr;  // null before it connects, and when it has ended
   bool is_connected_ = false;
-  bool is_settled_ = false;  // NCCL has taken over all that it was asked for
+  bool is_settled_ = false;                                  // NCCL has taken over all that it was asked for
   std::optional<Deadline::Clock::time_point> queued_since_;  // what has not been waited for
   std::chrono::milliseconds longest_{0};                     // from there until it was done
-  nccl::Result failed_call_ = nccl::Result::success;  // of the group that is being queued
+  nccl::Result failed_call_ = nccl::Result::success;         // of the group that is being queued
   std::string failed_call_name_;
 };
 

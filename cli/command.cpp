@@ -14,6 +14,7 @@
 #include "exit_code.h"
 #include "inspect.h"
 #include "live_run.h"
+#include "option_checks.h"
 #include "prune.h"
 #include "report.h"
 #include "run.h"
@@ -36,6 +37,7 @@ class Parser {
  public:
   Parser(FileSystem& files, Console& console) : files_(files), console_(console) {
     app_.require_subcommand(1);
+    app_.set_version_flag("--version", "holdfast " HOLDFAST_VERSION);
     add_inspect();
     add_verify();
     add_diff();
@@ -55,6 +57,12 @@ class Parser {
   Action parse(std::vector<std::string> arguments, int& exit_code) {
     take_program(arguments, "run", run_.watchdog.command);
     take_program(arguments, "chaos", chaos_.command);
+    if (!knows_command_of(arguments)) {
+      console_.problems << "holdfast: there is no command \"" << printable(arguments.front())
+                        << "\"; \"holdfast --help\" lists those that there are\n";
+      exit_code = kNotDone;
+      return {};
+    }
     std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes them
     try {
       app_.parse(arguments);
@@ -88,7 +96,7 @@ class Parser {
     command
         ->add_option("--tolerance", diff_.tolerance,
                      "Take elements for equal that are at most so far apart, and all NaNs; without it their bits count")
-        ->check(CLI::NonNegativeNumber);
+        ->check(at_least(0));
     command->add_flag("--ignore-metadata", diff_.ignores_metadata, "Compare the arrays alone");
     command->callback([this] { action_ = [this] { return diff(files_, diff_, console_); }; });
   }
@@ -127,13 +135,13 @@ class Parser {
 
   void add_compression(CLI::App& command) {
     using format::Compression;
-    const std::map<std::string, Compression> kinds = {
+    const std::vector<std::pair<std::string, Compression>> kinds = {
         {"fast", Compression::fast}, {"zstd", Compression::zstd}, {"none", Compression::none}};
     command
         .add_option("--compression", convert_.compression,
                     "Of a Holdfast file: fast (default), zstd, or none: the portable mode, which every HDF5 reads "
                     "without a plugin")
-        ->transform(CLI::CheckedTransformer(kinds).description(""))
+        ->transform(one_of(kinds))
         ->type_name("fast|zstd|none");
     command.add_option("--level", convert_.zstd_level, "Of zstd: -7 (fastest) to 22 (smallest)")
         ->check(CLI::Range(-7, 22).description(""));
@@ -146,18 +154,21 @@ class Parser {
         "best always stay. Exit code: 0 done, 1 one was damaged, 2 not done");
     format::RetentionPolicy& retention = prune_.retention;
     command->add_option("FOLDER", prune_.folder, "A run directory, or another folder of savepoints")->required();
-    command->add_option("--keep-last", retention.keep_last, "The newest so many stay; 0: all")
-        ->check(CLI::NonNegativeNumber);
+    command->add_option("--keep-last", retention.keep_last, "The newest so many stay; 0: all")->check(whole_from(0));
     command->add_option("--keep-best", retention.keep_best, "So many with the best metric stay, too")
-        ->check(CLI::NonNegativeNumber);
+        ->check(whole_from(0));
     command->add_option("--by", prune_.best_by, "The metric")->capture_default_str();
-    const std::map<std::string, format::BestValue> directions = {{"min", format::BestValue::lowest},
-                                                                 {"max", format::BestValue::highest}};
-    command->add_option("--best", retention.best, "Which value of the metric is the best: min (default) or max")
-        ->transform(CLI::CheckedTransformer(directions).description(""))
-        ->type_name("min|max");
+    const std::vector<std::pair<std::string, format::BestValue>> directions = {{"lowest", format::BestValue::lowest},
+                                                                               {"highest", format::BestValue::highest},
+                                                                               {"min", format::BestValue::lowest},
+                                                                               {"max", format::BestValue::highest}};
+    command
+        ->add_option("--best", retention.best,
+                     "Which value of the metric is the best: lowest (default) or highest; min and max mean the same")
+        ->transform(one_of(directions))
+        ->type_name("lowest|highest");
     command->add_option("--keep-every", retention.keep_every_steps, "All whose step is a multiple stay, too")
-        ->check(CLI::NonNegativeNumber);
+        ->check(whole_from(0));
     command
         ->add_option("--max-bytes", retention.max_bytes,
                      "The oldest of those go until all fit (10MB, 2GiB), but never the newest or the best")
@@ -183,7 +194,7 @@ class Parser {
     command->add_flag("--plain", watchdog.is_plain_program,
                       "The program knows nothing of Holdfast: exit code 0 is its end, any other makes all start again");
     command->add_option("--spares", watchdog.spares, "Further processes, ready to take the place of one at once")
-        ->check(CLI::NonNegativeNumber);
+        ->check(whole_from(0));
     command
         ->add_option("--max-replicas", watchdog.max_replicas,
                      "As many as \"holdfast scale\" may ask for; of a program of the SDK at most its shards")
@@ -192,7 +203,7 @@ class Parser {
         ->capture_default_str();
     command->add_option("--max-restarts", watchdog.max_restarts, "Within ten minutes; one more ends the run")
         ->capture_default_str()
-        ->check(CLI::NonNegativeNumber);
+        ->check(whole_from(0));
     add_recovery_choices(*command);
     add_run_times(*command);
     command->add_option("--inject", watchdog.faults, "A fault to make, such as rank=1,step=120,fault=kill; repeatable")
@@ -204,29 +215,30 @@ class Parser {
     using recovery::RecoverFrom;
     using recovery::WhenLost;
     using recovery::WhenSlow;
-    const std::map<std::string, WhenLost> losses = {{"wait", WhenLost::wait}, {"shrink", WhenLost::shrink}};
+    const std::vector<std::pair<std::string, WhenLost>> losses = {{"wait", WhenLost::wait},
+                                                                  {"shrink", WhenLost::shrink}};
     command
         .add_option("--when-lost", run_.watchdog.when_lost,
                     "Without a spare: wait for a new process, or shrink (default) until it is there")
-        ->transform(CLI::CheckedTransformer(losses).description(""))
+        ->transform(one_of(losses))
         ->type_name("wait|shrink");
-    const std::map<std::string, RecoverFrom> sources = {{"survivors", RecoverFrom::survivors},
-                                                        {"savepoint", RecoverFrom::savepoint}};
+    const std::vector<std::pair<std::string, RecoverFrom>> sources = {{"survivors", RecoverFrom::survivors},
+                                                                      {"savepoint", RecoverFrom::savepoint}};
     command
         .add_option("--recover-from", run_.watchdog.recover_from,
                     "survivors (default) keep their state; savepoint: all start again")
-        ->transform(CLI::CheckedTransformer(sources).description(""))
+        ->transform(one_of(sources))
         ->type_name("survivors|savepoint");
     command.add_flag("--start-when-gone,!--start-at-once", run_.watchdog.start_when_gone,
                      "A new process waits for the confirmed end of the one before it on its device (default where that "
                      "is no CPU), or does not");
-    const std::map<std::string, WhenSlow> slow = {
+    const std::vector<std::pair<std::string, WhenSlow>> slow = {
         {"report", WhenSlow::report}, {"deal", WhenSlow::deal}, {"replace", WhenSlow::replace}};
     command
         .add_option(
             "--when-slow", run_.watchdog.when_slow,
             "A replica slower than the others: report (default), deal it fewer shards, or replace it by a spare")
-        ->transform(CLI::CheckedTransformer(slow).description(""))
+        ->transform(one_of(slow))
         ->type_name("report|deal|replace");
   }
 
@@ -294,8 +306,10 @@ class Parser {
     command->add_option("--fault", chaos_.faults, "A fault, such as rank=1,step=120,fault=kill; repeatable")
         ->allow_extra_args(false);
     command->add_option("--plan", chaos_.plan_path, "A file with a fault a line, or a JSON list of them");
-    command->add_option("--faults", chaos_.random_faults, "So many faults, drawn from --seed")
-        ->check(CLI::PositiveNumber);
+    command
+        ->add_option("--faults", chaos_.random_faults,
+                     "So many faults, drawn from --seed")
+        ->check(whole_from(1));
     command->add_flag("--matrix", chaos_.is_matrix, "Every fault in every phase, one run for each");
     command->add_flag("--pairs", chaos_.is_pairs, "Every fault during the recovery from a death, one run for each");
     command
@@ -308,7 +322,7 @@ class Parser {
     command->add_option("--replicas", chaos_.replicas, "For {replicas} and for random faults; default: the program's")
         ->check(CLI::Range(1, 64).description(""));
     command->add_option("--steps", chaos_.steps, "Of the run, for random faults; default: as the undisturbed run has")
-        ->check(CLI::PositiveNumber);
+        ->check(whole_from(1));
     command->add_flag("--each", chaos_.is_one_run_each, "A run for each fault, not one with all of them");
     command->add_option("--timeout", chaos_.timeout_seconds, "For each run; then all its processes are killed")
         ->capture_default_str()
@@ -333,7 +347,7 @@ class Parser {
 
   void add_chaos_matrix(CLI::App& command) {
     const auto add_step = [&](const char* name, std::int64_t& step, const char* what) {
-      command.add_option(name, step, what)->capture_default_str()->check(CLI::NonNegativeNumber);
+      command.add_option(name, step, what)->capture_default_str()->check(whole_from(0));
     };
     command.add_option("--matrix-replicas", chaos_.matrix_replicas, "Of matrix and pairs: for {replicas}, such as 2,4")
         ->delimiter(',')
@@ -344,7 +358,15 @@ class Parser {
              "Of matrix and pairs: where a savepoint is written, older ones prune");
     add_step("--snapshot-step", chaos_.snapshot_step, "Of matrix and pairs: where a memory snapshot is made");
     command.add_option("--sample", chaos_.sample, "Of matrix and pairs: so many of its cases, drawn from --seed")
-        ->check(CLI::PositiveNumber);
+        ->check(whole_from(1));
+  }
+
+  // True where there is none, too: CLI11 says that one is missing, and not which one it does not know.
+  bool knows_command_of(const std::vector<std::string>& arguments) {
+    if (arguments.empty() || arguments.front().starts_with('-')) return true;
+    const std::vector<CLI::App*> commands = app_.get_subcommands([](CLI::App*) { return true; });
+    return std::any_of(commands.begin(), commands.end(),
+                       [&](const CLI::App* command) { return command->get_name() == arguments.front(); });
   }
 
   // What follows the first "--" behind `command` is the program's own, options and further "--" too.

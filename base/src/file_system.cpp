@@ -29,6 +29,8 @@ std::string advice(int error_number) {
     case EPERM:
     case EROFS:
       return "; check the permissions of the file and its folder";
+    case EISDIR:
+      return "; give a file, not a folder";
     case EIO:
       return "; check the disk and the system's log";
     case EMFILE:
@@ -144,7 +146,11 @@ class PosixFileSystem : public FileSystem {
   }
 
   std::unique_ptr<File> open_for_reading(const std::string& path) override {
-    return std::make_unique<PosixFile>(calls_, open_descriptor(calls_, path, O_RDONLY, "open"), path);
+    FileDescriptor descriptor = open_descriptor(calls_, path, O_RDONLY, "open");
+    // A folder can be opened so, and fails with the first read.
+    struct stat status {};
+    if (::fstat(descriptor.value(), &status) == 0 && S_ISDIR(status.st_mode)) fail(EISDIR, "cannot open " + path);
+    return std::make_unique<PosixFile>(calls_, std::move(descriptor), path);
   }
 
   std::unique_ptr<File> open_for_writing(const std::string& path) override {

@@ -105,6 +105,13 @@ TEST_F(PosixFileSystem, NamesThePathThatIsMissing) {
   EXPECT_EQ(code_thrown_by([&] { files_.list(path("none")); }), ErrorCode::not_found);
 }
 
+// It could be opened, and the first read would fail with a sentence about bytes.
+TEST_F(PosixFileSystem, OpensNoFolderForReading) {
+  const std::string sentence = sentence_thrown_by([&] { files_.open_for_reading(folder_.path()); });
+
+  EXPECT_EQ(sentence, "cannot open " + folder_.path() + ": Is a directory; give a file, not a folder");
+}
+
 TEST_F(PosixFileSystem, ReportsAWriteThatTheSystemCutsShort) {
   // The system writes up to the limit, which is a short write, and fails the rest.
   rlimit old_limit{};

@@ -26,6 +26,30 @@ TEST_F(Command, ExplainsItself) {
   EXPECT_EQ(problems(), "");
 }
 
+TEST_F(Command, SaysItsVersion) {
+  EXPECT_EQ(run({"--version"}), kDone);
+
+  EXPECT_THAT(out(), ::testing::MatchesRegex("holdfast [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+}
+
+TEST_F(Command, NamesACommandThatItDoesNotKnow) {
+  EXPECT_EQ(run({"frobnicate", "--version"}), kNotDone);
+
+  EXPECT_THAT(problems(), HasSubstr("no command \"frobnicate\""));
+  EXPECT_EQ(out(), "");
+}
+
+TEST_F(Command, SaysWhichValuesAnOptionTakes) {
+  EXPECT_EQ(run({"diff", "a", "b", "--tolerance", "inf"}), kNotDone);
+  EXPECT_THAT(problems(), HasSubstr("--tolerance: inf is no number from 0 on\n"));
+  EXPECT_EQ(run({"prune", "/d", "--keep-last", "-1"}), kNotDone);
+  EXPECT_THAT(problems(), HasSubstr("--keep-last: -1 is no whole number from 0 on\n"));
+  EXPECT_EQ(run({"convert", "a", "b", "--compression", "gzip"}), kNotDone);
+  EXPECT_THAT(problems(), HasSubstr("--compression: gzip is none of fast, zstd, none\n"));
+  EXPECT_EQ(run({"run", "--when-lost", "cry", "--", "true"}), kNotDone);
+  EXPECT_THAT(problems(), HasSubstr("--when-lost: cry is none of wait, shrink\n"));
+}
+
 TEST_F(Command, RefusesWrongUsage) {
   for (const std::vector<std::string>& arguments :
        std::vector<std::vector<std::string>>{{},
@@ -91,9 +115,11 @@ TEST_F(PruneCommand, KeepsTheLowestUnlessToldOtherwise) {
 }
 
 TEST_F(PruneCommand, KeepsTheHighestWhenTold) {
-  EXPECT_EQ(run({"prune", "/d", "--keep-last", "1", "--keep-best", "1", "--by", "loss", "--best", "max"}), kDone)
-      << problems();
-  EXPECT_THAT(steps(), ::testing::ElementsAre(3, 4));
+  for (const char* name : {"highest", "max"}) {
+    EXPECT_EQ(run({"prune", "/d", "--keep-last", "1", "--keep-best", "1", "--by", "loss", "--best", name}), kDone)
+        << problems();
+    EXPECT_THAT(steps(), ::testing::ElementsAre(3, 4));
+  }
   EXPECT_EQ(run({"prune", "/d", "--keep-last", "1", "--best", "average"}), kNotDone);
 }
 

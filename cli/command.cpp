@@ -150,8 +150,8 @@ class Parser {
   void add_prune() {
     CLI::App* command = app_.add_subcommand(
         "prune",
-        "Delete the savepoints of a folder that no rule keeps, while no run writes there. The newest whole one and the "
-        "best always stay. Exit code: 0 done, 1 one was damaged, 2 not done");
+        "Delete the savepoints of a folder that no rule keeps. The newest whole one and the best always stay. A run "
+        "directory is refused while its run is live. Exit code: 0 done, 1 one was damaged, 2 not done");
     format::RetentionPolicy& retention = prune_.retention;
     command->add_option("FOLDER", prune_.folder, "A run directory, or another folder of savepoints")->required();
     command->add_option("--keep-last", retention.keep_last, "The newest so many stay; 0: all")->check(whole_from(0));

@@ -1,12 +1,14 @@
 #include "prune.h"
 
 #include <algorithm>
+#include <chrono>
 #include <vector>
 
 #include "exit_code.h"
 #include "holdfast/format/array_file.h"
 #include "holdfast/format/catalogue.h"
 #include "holdfast/format/savepoint_keeper.h"
+#include "holdfast/recovery/run_lock.h"
 #include "text.h"
 
 namespace holdfast::cli {
@@ -35,14 +37,38 @@ void require_metric(FileSystem& files, const std::string& folder, const std::vec
                                         "(\"holdfast inspect --json\" shows them under \"metrics\")");
 }
 
+// Empty: the folder is of no run, as far as it can be seen.
+std::string run_directory_of(FileSystem& files, const std::string& folder) {
+  if (files.exists(folder + "/lock")) return folder;
+  const std::string parent = parent_folder(folder);
+  return files.exists(parent + "/lock") && files.exists(parent + "/journal.jsonl") ? parent : "";
+}
+
+// Held until the command is done, so that no run begins meanwhile.
+FileDescriptor lock_run_of(FileSystem& files, const std::string& folder) {
+  const std::string run = run_directory_of(files, folder);
+  if (run.empty()) return {};
+  try {
+    return recovery::lock_run_directory(run, Deadline::after(std::chrono::seconds(0)));
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::already_running) throw;
+    throw Error(error.code(),
+                "nothing was deleted from " + folder + ": a run is live in " + run +
+                    ", and what its savepoints are kept by is that run's choice; wait for its end, or let "
+                    "--dry-run say what would go");
+  }
+}
+
 }  // namespace
 
 int prune(FileSystem& files, const PruneOptions& options, Console& console) {
   const std::string& folder = options.folder;
+  if (!files.exists(folder)) throw Error(ErrorCode::not_found, "there is no folder " + folder);
   if (options.retention.keep_last == 0 && options.retention.max_bytes == 0) {
     throw Error(ErrorCode::invalid_argument,
                 "nothing would be deleted from " + folder + "; say how many stay with --keep-last or --max-bytes");
   }
+  const FileDescriptor lock = options.is_trial ? FileDescriptor() : lock_run_of(files, folder);
   const std::vector<SavepointEntry> entries = format::list_savepoints(files, folder);
   if (entries.empty()) {
     throw Error(ErrorCode::not_found, "folder " + folder + " has no savepoint-*.h5; give a folder of savepoints");

@@ -19,8 +19,9 @@ struct PruneOptions {
 
 // Reads the newest savepoint back first and deletes nothing unless one is whole. Writes a line for each file that it
 // deletes to `console.out`, for each damaged one that it sets aside to `console.problems`. Returns the exit code:
-// kDamaged when a file was damaged. Throws Error for a folder without savepoints, for a rule that keeps everything, and
-// when the best are to be kept by a metric that no savepoint has.
+// kDamaged when a file was damaged. A run directory, or a folder in one, is locked meanwhile, but not for a trial;
+// throws Error{already_running} while a run is live there. Throws Error for a folder without savepoints, for a rule
+// that keeps everything, and when the best are to be kept by a metric that no savepoint has.
 int prune(FileSystem& files, const PruneOptions& options, Console& console);
 
 }  // namespace holdfast::cli

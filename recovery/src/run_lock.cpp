@@ -1,4 +1,4 @@
-#include "run_lock.h"
+#include "holdfast/recovery/run_lock.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -37,13 +37,12 @@ bool try_lock(int file, const std::string& directory) {
 Error taken(const std::string& directory) {
   std::string pid;
   std::ifstream(directory + "/lock") >> pid;
-  const std::string owner =
-      pid.empty() ? "another process" : "the watchdog with process number " + pid + " or its replicas";
+  const std::string owner = pid.empty() ? "another process" : "process " + pid + " or its replicas";
   return Error(ErrorCode::already_running, "the run directory " + directory + " is in use by " + owner +
                                                "; wait for that run to end, or give another directory");
 }
 
-// For the sentence that another watchdog tells its user; the lock holds without it.
+// For the sentence that the next who wants the lock tells its user; it holds without it.
 void write_owner(int file) {
   const std::string text = std::to_string(::getpid()) + "\n";
   if (::ftruncate(file, 0) == 0) {

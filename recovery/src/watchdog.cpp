@@ -8,7 +8,7 @@
 
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
-#include "run_lock.h"
+#include "holdfast/recovery/run_lock.h"
 #include "watchdog_options.h"
 
 namespace holdfast::recovery {

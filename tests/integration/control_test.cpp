@@ -182,6 +182,16 @@ TEST_F(LiveRun, AnswersForASavepointWhenItEnds) {
   EXPECT_THAT(answer.at("error").get<std::string>(), HasSubstr("the run ended before the savepoint was durable"));
 }
 
+TEST_F(LiveRun, LetsNobodyPruneWhatItKeeps) {
+  start(1, {"until_stop"});
+
+  const ProgramResult result = run_program(built_program("holdfast"), {"prune", folder_.path(), "--keep-last", "1"});
+
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.output, HasSubstr("a run is live in " + folder_.path()));
+  EXPECT_EQ(stop(), kExitStopped);
+}
+
 TEST_F(LiveRun, TakesNoHarmFromGarbage) {
   start(2, {"until_stop"});
   sockaddr_un address{};

@@ -3,18 +3,33 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <fstream>
 #include <sstream>
 
 #include "exit_code.h"
 #include "holdfast/base/error.h"
 #include "holdfast/format/array_file.h"
 #include "holdfast/format/catalogue.h"
+#include "holdfast/recovery/run_lock.h"
 #include "support/memory_file_system.h"
+#include "support/temporary_folder.h"
 
 namespace holdfast::cli {
 namespace {
 
 using ::testing::HasSubstr;
+
+template <typename Action>
+std::string sentence_thrown_by(const Action& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return "";
+}
 
 class Prune : public ::testing::Test {
  protected:
@@ -37,13 +52,7 @@ class Prune : public ::testing::Test {
   }
 
   std::string sentence_of(const PruneOptions& options) {
-    try {
-      prune_with(options);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    ADD_FAILURE() << "nothing was thrown";
-    return "";
+    return sentence_thrown_by([&] { prune_with(options); });
   }
 
   MemoryFileSystem files_;
@@ -112,6 +121,75 @@ TEST_F(Prune, RefusesToDoNothing) {
   EXPECT_THAT(sentence_of({.folder = {}, .retention = {.keep_last = 1}}), HasSubstr("no savepoint-*.h5"));
   write({0.5});
   EXPECT_THAT(sentence_of({.folder = {}, .retention = {.keep_best = 1}}), HasSubstr("--keep-last"));
+}
+
+TEST_F(Prune, NamesAFolderThatIsNotThereBeforeItAsksForRules) {
+  Console console{.out = out_, .problems = problems_};
+
+  EXPECT_EQ(sentence_thrown_by([&] { prune(files_, {.folder = "/nope"}, console); }), "there is no folder /nope");
+}
+
+// Locks are the system's own, so these are real folders.
+class PruneOfARun : public ::testing::Test {
+ protected:
+  void write_two(const std::string& folder) {
+    FileSystem& files = posix_file_system();
+    files.create_folders(folder);
+    for (const std::int64_t step : {1, 2}) {
+      format::write_array_file(files, folder + "/" + format::savepoint_name(step), "{}", {});
+    }
+  }
+  int prune_to_one(const std::string& folder, bool is_trial = false) {
+    Console console{.out = out_, .problems = problems_};
+    return prune(posix_file_system(), {.folder = folder, .retention = {.keep_last = 1}, .is_trial = is_trial}, console);
+  }
+  static std::size_t savepoints_in(const std::string& folder) {
+    return format::list_savepoints(posix_file_system(), folder).size();
+  }
+
+  const TemporaryFolder folder_;
+  const std::string run_ = folder_ / "run";
+  std::ostringstream out_;
+  std::ostringstream problems_;
+};
+
+TEST_F(PruneOfARun, DeletesNothingWhileTheRunIsLive) {
+  write_two(run_);
+  const FileDescriptor lock = recovery::lock_run_directory(run_, Deadline::after(std::chrono::seconds(0)));
+
+  EXPECT_THAT(sentence_thrown_by([&] { prune_to_one(run_); }), HasSubstr("a run is live in " + run_));
+
+  EXPECT_EQ(savepoints_in(run_), 2U);
+  EXPECT_EQ(prune_to_one(run_, true), kDone);
+  EXPECT_THAT(out_.str(), HasSubstr("1 savepoint would be deleted"));
+}
+
+TEST_F(PruneOfARun, DeletesNothingInAFolderOfALiveRun) {
+  write_two(run_ + "/best");
+  std::ofstream(run_ + "/journal.jsonl") << "{}\n";
+  const FileDescriptor lock = recovery::lock_run_directory(run_, Deadline::after(std::chrono::seconds(0)));
+
+  EXPECT_THAT(sentence_thrown_by([&] { prune_to_one(run_ + "/best"); }), HasSubstr("a run is live in " + run_));
+
+  EXPECT_EQ(savepoints_in(run_ + "/best"), 2U);
+}
+
+TEST_F(PruneOfARun, DeletesOnceTheRunHasEndedAndLeavesTheLockFree) {
+  write_two(run_);
+  recovery::lock_run_directory(run_, Deadline::after(std::chrono::seconds(0))).reset();
+
+  EXPECT_EQ(prune_to_one(run_), kDone);
+
+  EXPECT_EQ(savepoints_in(run_), 1U);
+  EXPECT_TRUE(recovery::lock_run_directory(run_, Deadline::after(std::chrono::seconds(0))).is_open());
+}
+
+TEST_F(PruneOfARun, MakesNoLockWhereThereIsNoRun) {
+  write_two(folder_.path());
+
+  EXPECT_EQ(prune_to_one(folder_.path()), kDone);
+
+  EXPECT_FALSE(posix_file_system().exists(folder_ / "lock"));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "run_lock.h"
+#include "holdfast/recovery/run_lock.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 #pragma once
 
-// One owner at a time for a run directory.
+// One owner at a time for a run directory: the watchdog with its replicas, or a command that changes what is in it.
 
 #include <string>
 

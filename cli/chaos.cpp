@@ -45,12 +45,6 @@ std::string replay_of(const Case& test, const ChaosOptions& options) {
   return text + program_of(options);
 }
 
-std::string replay_of_seed(const ChaosOptions& options, int replicas, std::int64_t steps) {
-  return "holdfast chaos --faults " + std::to_string(*options.random_faults) + " --seed " +
-         std::to_string(options.seed) + " --replicas " + std::to_string(replicas) + " --steps " +
-         std::to_string(steps) + program_of(options);
-}
-
 void require_one_source(const ChaosOptions& options) {
   if (options.command.empty()) {
     throw Error(ErrorCode::invalid_argument,
@@ -72,14 +66,34 @@ std::vector<std::string> specifications(const std::vector<recovery::Fault>& faul
   return texts;
 }
 
+// That the undisturbed run got to, as its journal shows. It tells nothing of memory snapshots and pruning, and there is
+// no recovery in it: the matrix has those, with steps that the user names.
+std::vector<recovery::FaultPhase> phases_reached(const std::vector<std::int64_t>& savepoint_steps) {
+  using recovery::FaultPhase;
+  std::vector<FaultPhase> phases = {FaultPhase::start,        FaultPhase::data,     FaultPhase::forward,
+                                    FaultPhase::backward,     FaultPhase::reduce,   FaultPhase::before_update,
+                                    FaultPhase::after_update, FaultPhase::callback, FaultPhase::shutdown};
+  if (!savepoint_steps.empty()) {
+    phases.insert(phases.end(), {FaultPhase::writing, FaultPhase::before_rename, FaultPhase::after_rename});
+  }
+  return phases;
+}
+
 // What is to go wrong but for the matrix, in the order in which it was given or drawn.
-std::vector<std::string> faults_of(FileSystem& files, const ChaosOptions& options, int replicas, std::int64_t steps) {
+std::vector<std::string> faults_of(FileSystem& files, const ChaosOptions& options, const RunResult& undisturbed,
+                                   int replicas, std::int64_t steps) {
   constexpr int kMostRanks = 2 * recovery::kMaxReplicas;  // spares have ranks, too; the program knows how many
   if (!options.plan_path.empty())
     return specifications(recovery::parse_fault_plan(read_text_file(files, options.plan_path), kMostRanks));
   if (options.random_faults) {
-    return specifications(recovery::random_fault_plan(
-        {.faults = *options.random_faults, .seed = options.seed, .replicas = replicas, .steps = steps}));
+    std::vector<std::int64_t> savepoint_steps = undisturbed.savepoint_steps;
+    std::erase_if(savepoint_steps, [&](std::int64_t step) { return step > steps; });
+    return specifications(recovery::random_fault_plan({.faults = *options.random_faults,
+                                                       .seed = options.seed,
+                                                       .replicas = replicas,
+                                                       .steps = steps,
+                                                       .phases = phases_reached(savepoint_steps),
+                                                       .savepoint_steps = savepoint_steps}));
   }
   for (const std::string& fault : options.faults) recovery::parse_fault(fault, kMostRanks);
   return options.faults;
@@ -98,7 +112,7 @@ std::vector<Case> cases_of(FileSystem& files, const ChaosOptions& options, const
   if (options.is_matrix || options.is_pairs) return matrix_cases(options);
   const int replicas = options.replicas.value_or(std::max(1, undisturbed.replicas));
   const std::int64_t steps = options.steps.value_or(std::max<std::int64_t>(1, undisturbed.last_fit->step));
-  const std::vector<std::string> faults = faults_of(files, options, replicas, steps);
+  const std::vector<std::string> faults = faults_of(files, options, undisturbed, replicas, steps);
   if (!options.is_one_run_each) return {{.name = "all", .faults = faults, .replicas = replicas}};
   std::vector<Case> cases;
   for (const std::string& fault : faults) {
@@ -120,7 +134,7 @@ void tell(const CaseResult& result, std::size_t number, std::size_t count, Conso
 
 int finish(const ChaosReport& report, Console& console) {
   write_findings(report, console.out);
-  return has_survived(report) ? kDone : kDamaged;
+  return exit_code(report);
 }
 
 int kill_again_and_again(FileSystem& files, const ChaosOptions& options, const resilience::Program& program,
@@ -129,10 +143,12 @@ int kill_again_and_again(FileSystem& files, const ChaosOptions& options, const r
   const resilience::SoakResult soak = resilience::soak(
       program,
       {.every = every, .seed = options.seed, .time_limit = time_limit(options), .run_directory = options.keep_in});
-  ChaosReport report{.undisturbed = undisturbed};
+  ChaosReport report{.undisturbed = undisturbed, .allows_missed = options.allows_missed};
   const std::string replay = "holdfast chaos --every " + describe_number(*options.kill_every_seconds) + " --seed " +
                              std::to_string(options.seed) + program_of(options);
-  report.cases.push_back({resilience::judge({.name = "soak"}, undisturbed, soak.run), replay});
+  report.cases.push_back({.result = resilience::judge({.name = "soak"}, undisturbed, soak.run),
+                          .missed = soak.kills == 0 ? 1 : 0,
+                          .replay = replay});
   write_soak(soak, console.out);
   write_table(report, console.out);
   write_file(files, options.json_path, to_json_text(soak, report));
@@ -146,7 +162,7 @@ int chaos(FileSystem& files, const ChaosOptions& options, Console& console) {
   require_one_source(options);
   const resilience::Program program{.command = options.command, .replicas = options.replicas.value_or(2)};
   resilience::ResilienceTest test(program, {.time_limit = time_limit(options), .keep_in = options.keep_in});
-  ChaosReport report{.undisturbed = test.undisturbed()};
+  ChaosReport report{.undisturbed = test.undisturbed(), .allows_missed = options.allows_missed};
   console.out << "undisturbed: weights " << report.undisturbed.last_fit->weights_digest << " at step "
               << report.undisturbed.last_fit->step << "\n\n"
               << std::flush;
@@ -154,11 +170,10 @@ int chaos(FileSystem& files, const ChaosOptions& options, Console& console) {
 
   const std::vector<Case> cases = cases_of(files, options, report.undisturbed);
   for (const Case& entry : cases) {
-    const bool is_of_a_seed = options.random_faults && !options.is_one_run_each;
-    const std::string replay = is_of_a_seed ? replay_of_seed(options, entry.replicas,
-                                                             options.steps.value_or(report.undisturbed.last_fit->step))
-                                            : replay_of(entry, options);
-    report.cases.push_back({test.run(entry), replay});
+    CaseResult result = test.run(entry);
+    const int missed = std::max(0, static_cast<int>(entry.faults.size()) - result.run.faults_struck);
+    // With faults that a seed drew, too: where savepoints fall may depend on the time, and the draws on them.
+    report.cases.push_back({.result = std::move(result), .missed = missed, .replay = replay_of(entry, options)});
     tell(report.cases.back().result, report.cases.size(), cases.size(), console);
     // After each, so that hours of work are not lost with the last of them.
     write_file(files, options.json_path, to_json_text(report));

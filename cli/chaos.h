@@ -27,6 +27,7 @@ struct ChaosOptions {
   std::optional<int> replicas{};
   std::optional<std::int64_t> steps{};  // that the run has, for random faults; as the undisturbed run had them
   bool is_one_run_each = false;         // one run for each fault, not one for all of them
+  bool allows_missed = false;           // a fault that never struck is only said
   // Of the matrix.
   std::vector<int> matrix_replicas{2, 4};
   std::int64_t step = 10;
@@ -41,7 +42,8 @@ struct ChaosOptions {
 };
 
 // Writes a table to `console.out` and, while it works, a line for each run to `console.problems`; findings last, each
-// with the command that makes it again. Returns kDone when the program survived everything, else kDamaged. Throws Error
+// with the command that makes it again. Returns kDone when the program survived everything, kDamaged when it did not,
+// and kNotDone when it did but not every fault struck, unless that is allowed: such a run shows nothing. Throws Error
 // for wrong usage, and when the undisturbed run does not finish. Blocks for as long as the runs take.
 int chaos(FileSystem& files, const ChaosOptions& options, Console& console);
 

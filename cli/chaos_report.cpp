@@ -6,6 +6,7 @@
 #include <sstream>
 #include <string_view>
 
+#include "exit_code.h"
 #include "table.h"
 #include "text.h"
 
@@ -26,8 +27,22 @@ std::string seconds_of(const RunResult& run) {
   return text.str();
 }
 
-bool have_all_struck(const CaseResult& result) {
-  return result.run.faults_struck >= static_cast<int>(result.test.faults.size());
+bool has_failed(const ChaosCase& entry) {
+  return !has_survived(entry.result.verdict);
+}
+
+// The program survived, but not what it was to survive.
+bool shows_nothing(const ChaosReport& report, const ChaosCase& entry) {
+  return !has_failed(entry) && entry.missed > 0 && !report.allows_missed;
+}
+
+std::size_t count_of_failed(const ChaosReport& report) {
+  return static_cast<std::size_t>(std::count_if(report.cases.begin(), report.cases.end(), has_failed));
+}
+
+std::size_t count_that_show_nothing(const ChaosReport& report) {
+  return static_cast<std::size_t>(std::count_if(report.cases.begin(), report.cases.end(),
+                                                [&](const ChaosCase& entry) { return shows_nothing(report, entry); }));
 }
 
 std::string struck(const CaseResult& result) {
@@ -72,7 +87,8 @@ json to_json(const ChaosReport& report) {
     line["name"] = result.test.name;
     line["faults"] = result.test.faults;
     line["verdict"] = to_string(result.verdict);
-    line["survived"] = has_survived(result.verdict);
+    line["survived"] = !has_failed(entry);
+    line["missed"] = entry.missed;
     line["what"] = result.sentence;
     line["replay"] = entry.replay;
     cases.push_back(std::move(line));
@@ -108,16 +124,11 @@ std::string escaped(std::string_view text) {
   return result;
 }
 
-std::size_t count_of_failed(const ChaosReport& report) {
-  return static_cast<std::size_t>(std::count_if(report.cases.begin(), report.cases.end(), [](const ChaosCase& entry) {
-    return !has_survived(entry.result.verdict);
-  }));
-}
-
 }  // namespace
 
-bool has_survived(const ChaosReport& report) {
-  return count_of_failed(report) == 0;
+int exit_code(const ChaosReport& report) {
+  if (count_of_failed(report) > 0) return kDamaged;
+  return count_that_show_nothing(report) > 0 ? kNotDone : kDone;
 }
 
 void write_table(const ChaosReport& report, std::ostream& out) {
@@ -138,13 +149,18 @@ void write_table(const ChaosReport& report, std::ostream& out) {
 void write_findings(const ChaosReport& report, std::ostream& out) {
   for (const ChaosCase& entry : report.cases) {
     const CaseResult& result = entry.result;
-    const bool is_survivor = has_survived(result.verdict);
-    if (is_survivor && have_all_struck(result)) continue;
+    if (!has_failed(entry) && entry.missed == 0) continue;
     out << "\n"
-        << (is_survivor ? "not every fault struck: " : "FINDING: ") << result.test.name << ": "
+        << (has_failed(entry) ? "FINDING: " : "not every fault struck: ") << result.test.name << ": "
         << to_string(result.verdict) << "\n  faults: " << joined(result.test.faults, "; ")
         << "\n  seen:   " << printable(result.sentence) << "\n  again:  " << entry.replay << "\n";
   }
+  const std::size_t count = count_that_show_nothing(report);
+  if (count == 0) return;
+  out << "\n"
+      << describe_count(count, "case") << (count == 1 ? " shows" : " show")
+      << " nothing of the faults that never struck: is there such a rank, and does it get to that step and phase? "
+         "--allow-missed takes such a run for a survivor\n";
 }
 
 std::string to_json_text(const ChaosReport& report) {
@@ -154,12 +170,17 @@ std::string to_json_text(const ChaosReport& report) {
 std::string to_junit_text(const ChaosReport& report) {
   std::ostringstream out;
   out << "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n<testsuite name=\"holdfast chaos\" tests=\""
-      << report.cases.size() << "\" failures=\"" << count_of_failed(report) << "\">\n";
+      << report.cases.size() << "\" failures=\"" << count_of_failed(report) << "\" errors=\""
+      << count_that_show_nothing(report) << "\">\n";
   for (const ChaosCase& entry : report.cases) {
     const CaseResult& result = entry.result;
     out << "<testcase classname=\"chaos\" name=\"" << escaped(result.test.name) << "\" time=\""
         << seconds_of(result.run) << "\">";
-    if (!has_survived(result.verdict)) {
+    if (shows_nothing(report, entry)) {
+      out << "<error message=\"not every fault struck: " << struck(result) << "\">"
+          << escaped(joined(result.test.faults, "; ")) << " again: " << escaped(entry.replay) << "</error>";
+    }
+    if (has_failed(entry)) {
       out << "<failure message=\"" << escaped(to_string(result.verdict)) << ": " << escaped(result.sentence) << "\">"
           << escaped(joined(result.test.faults, "; ")) << " again: " << escaped(entry.replay) << "</failure>";
     }

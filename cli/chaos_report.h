@@ -13,15 +13,18 @@ namespace holdfast::cli {
 
 struct ChaosCase {
   resilience::CaseResult result{};
+  int missed = 0;        // faults of it that never struck
   std::string replay{};  // a command line that makes it again
 };
 
 struct ChaosReport {
   resilience::RunResult undisturbed{};
+  bool allows_missed = false;
   std::vector<ChaosCase> cases{};
 };
 
-bool has_survived(const ChaosReport& report);
+// The command's exit code.
+int exit_code(const ChaosReport& report);
 
 void write_table(const ChaosReport& report, std::ostream& out);
 // Those that did not survive, and faults that never struck.

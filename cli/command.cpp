@@ -299,7 +299,7 @@ class Parser {
     CLI::App* command = app_.add_subcommand(
         "chaos",
         "Run a program undisturbed and under faults, and compare the weights at the end. Exit code: 0 it survived, 1 "
-        "it did not, 2 not done");
+        "it did not, 2 not done, or not every fault struck");
     command->footer(
         "The program stands behind a --: holdfast chaos [OPTIONS] -- PROGRAM [ARGUMENTS...]. {run_dir} in an argument "
         "stands for the run directory, a fresh one for each run, and {replicas} for the number of replicas.");
@@ -308,7 +308,7 @@ class Parser {
     command->add_option("--plan", chaos_.plan_path, "A file with a fault a line, or a JSON list of them");
     command
         ->add_option("--faults", chaos_.random_faults,
-                     "So many faults, drawn from --seed")
+                     "So many faults, drawn from --seed for places that the undisturbed run got to")
         ->check(whole_from(1));
     command->add_flag("--matrix", chaos_.is_matrix, "Every fault in every phase, one run for each");
     command->add_flag("--pairs", chaos_.is_pairs, "Every fault during the recovery from a death, one run for each");
@@ -324,6 +324,8 @@ class Parser {
     command->add_option("--steps", chaos_.steps, "Of the run, for random faults; default: as the undisturbed run has")
         ->check(whole_from(1));
     command->add_flag("--each", chaos_.is_one_run_each, "A run for each fault, not one with all of them");
+    command->add_flag("--allow-missed", chaos_.allows_missed,
+                      "Take runs for survivors, too, in which not every fault struck; without it the exit code is 2");
     command->add_option("--timeout", chaos_.timeout_seconds, "For each run; then all its processes are killed")
         ->capture_default_str()
         ->check(CLI::Range(0.1, 1e7).description(""))

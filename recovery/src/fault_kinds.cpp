@@ -184,6 +184,11 @@ bool is_of_rank_zero(FaultPhase phase) {
   return row_of(phase).is_of_rank_zero;
 }
 
+bool is_of_savepoint(FaultPhase phase) {
+  const std::span<const FaultPhase> phases = phases_of(Fault{.kind = FaultKind::full_disk});
+  return std::find(phases.begin(), phases.end(), phase) != phases.end();
+}
+
 FaultPhase default_phase(const Fault& fault) {
   const FaultMeans means = row_of(fault.kind).means;
   if (means == FaultMeans::process) return FaultPhase::forward;

@@ -61,12 +61,17 @@ const Value& draw(Draws& draws, const std::vector<Value>& values) {
   return values[draws.below(values.size())];
 }
 
+std::int64_t draw_step(const RandomFaultPlan& plan, FaultPhase phase, Draws& draws) {
+  if (is_of_savepoint(phase) && !plan.savepoint_steps.empty()) return draw(draws, plan.savepoint_steps);
+  return static_cast<std::int64_t>(draws.below(static_cast<std::uint64_t>(plan.steps)));
+}
+
 // Each fault has its own draws, so that the n-th of a longer plan is the n-th of a shorter one.
 Fault draw_fault(const RandomFaultPlan& plan, const std::vector<Choice>& choices, Draws draws) {
   Fault fault = draw(draws, draw(draws, choices).forms);
   fault.rank = static_cast<int>(draws.below(static_cast<std::uint64_t>(plan.replicas)));
   if (is_of_rank_zero(fault.phase)) fault.rank = 0;
-  if (fault.step) fault.step = static_cast<std::int64_t>(draws.below(static_cast<std::uint64_t>(plan.steps)));
+  if (fault.step) fault.step = draw_step(plan, fault.phase, draws);
   // All go through it after every generation; each generation may be ended by one fault.
   if (fault.phase == FaultPhase::rendezvous) {
     fault.generation = static_cast<int>(draws.below(static_cast<std::uint64_t>(plan.faults)));

@@ -44,6 +44,15 @@ void take_generations(const json& line, ReplicasOfGenerations& replicas_of) {
   }
 }
 
+// Others than a run's own have names that an application chose, and no fault strikes there.
+void take_savepoint(const json& details, std::vector<std::int64_t>& steps) {
+  const std::filesystem::path path = details.at("path").get<std::string>();
+  const auto step = details.at("step").get<std::int64_t>();
+  const auto place = std::lower_bound(steps.begin(), steps.end(), step);
+  const bool is_known = place != steps.end() && *place == step;
+  if (path.filename().string().starts_with("savepoint-") && !is_known) steps.insert(place, step);
+}
+
 void take(const json& line, ReplicasOfGenerations& replicas_of, RunResult& result) {
   const std::string event = line.at("event");
   if (event == "watchdog_started" && result.replicas == 0) result.replicas = line.at("replicas").get<int>();
@@ -56,6 +65,7 @@ void take(const json& line, ReplicasOfGenerations& replicas_of, RunResult& resul
                                   .replicas = replicas == replicas_of.end() ? 0 : replicas->second});
   }
   if (event == "rolled_back") ++result.roll_backs;
+  if (event == "savepoint") take_savepoint(line.at("details"), result.savepoint_steps);
   if (event == "fit_finished") {
     const json& details = line.at("details");
     result.last_fit = FinishedFit{.step = details.at("step").get<std::int64_t>(),

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "exit_code.h"
+#include "holdfast/recovery/fault_plan.h"
 #include "unit/cli/support/command_test.h"
 
 namespace holdfast::cli {
@@ -58,10 +59,53 @@ TEST_F(Chaos, FindsOtherWeightsAndSaysHowToGetThemAgain) {
   EXPECT_THAT(out(), HasSubstr("holdfast chaos --fault rank=1,step=10,fault=kill --replicas 2 -- /bin/sh -c 'mkdir"));
 }
 
-TEST_F(Chaos, DrawsFaultsFromASeedThatIsSaidAgain) {
-  EXPECT_EQ(run_chaos({"--faults", "3", "--seed", "8"}, kBreaks), kDamaged) << problems();
+TEST_F(Chaos, DrawsFaultsFromASeedAndSaysThemAgain) {
+  EXPECT_EQ(run_chaos({"--faults", "2", "--seed", "8"}, kBreaks), kDamaged) << problems();
+  const std::string first = out().substr(out().find("again:"));
+  EXPECT_EQ(run_chaos({"--faults", "2", "--seed", "8"}, kBreaks), kDamaged) << problems();
 
-  EXPECT_THAT(out(), HasSubstr("holdfast chaos --faults 3 --seed 8 --replicas 2 --steps 27 -- /bin/sh"));
+  EXPECT_THAT(first, ::testing::ContainsRegex("holdfast chaos --fault .* --fault .* --replicas 2 -- /bin/sh"));
+  EXPECT_EQ(out().substr(out().find("again:")), first);
+}
+
+std::vector<recovery::Fault> faults_of(const nlohmann::json& report) {
+  std::vector<recovery::Fault> faults;
+  for (const auto& text : report.at("cases").at(0).at("faults")) {
+    faults.push_back(recovery::parse_fault(text.get<std::string>(), 2));
+  }
+  return faults;
+}
+
+// What a savepoint, a memory snapshot, a recovery or pruning needs would never strike.
+TEST_F(Chaos, DrawsNoFaultForWhereTheUndisturbedRunNeverWas) {
+  const std::string line = finish_with("aa") + kMarks;
+  // Of those that are drawn twice the shell leaves one mark.
+  EXPECT_EQ(run_chaos({"--faults", "200", "--allow-missed", "--json", "/d/o.json"}, line), kDone) << problems();
+
+  for (const recovery::Fault& fault : faults_of(nlohmann::json::parse(text_of("/d/o.json")))) {
+    EXPECT_FALSE(recovery::is_of_rank_zero(fault.phase)) << fault.specification;
+    EXPECT_NE(fault.phase, recovery::FaultPhase::rendezvous);
+    EXPECT_NE(fault.phase, recovery::FaultPhase::broadcast);
+    EXPECT_LT(fault.step.value_or(0), 27) << fault.specification;
+  }
+}
+
+TEST_F(Chaos, DrawsFaultsOfSavepointsWhereTheUndisturbedRunWroteThem) {
+  const std::string line =
+      finish_with("aa") + kMarks +
+      "echo '{\"event\":\"savepoint\",\"details\":{\"path\":\"savepoint-0000000020.h5\",\"step\":20}}' >> "
+      "{run_dir}/journal.jsonl";
+  // Of those that are drawn twice the shell leaves one mark.
+  EXPECT_EQ(run_chaos({"--faults", "200", "--allow-missed", "--json", "/d/o.json"}, line), kDone) << problems();
+
+  int of_savepoints = 0;
+  for (const recovery::Fault& fault : faults_of(nlohmann::json::parse(text_of("/d/o.json")))) {
+    EXPECT_NE(fault.phase, recovery::FaultPhase::pruning);
+    if (!recovery::is_of_savepoint(fault.phase)) continue;
+    ++of_savepoints;
+    EXPECT_EQ(fault.step, 20) << fault.specification;
+  }
+  EXPECT_GT(of_savepoints, 0);
 }
 
 TEST_F(Chaos, MakesARunForEachFaultOfAPlanWhereThatIsAskedFor) {
@@ -85,10 +129,27 @@ TEST_F(Chaos, TellsBuildServersWhatFailed) {
   EXPECT_THAT(text_of("/d/o.xml"), HasSubstr("<failure message=\"other digest: weights aabb at step 27"));
 }
 
-TEST_F(Chaos, NamesFaultsThatNeverStruck) {
-  EXPECT_EQ(run_chaos({"--fault", "rank=1,step=10,fault=kill"}, finish_with("aa")), kDone);
+TEST_F(Chaos, IsNotDoneWhereAFaultNeverStruck) {
+  EXPECT_EQ(run_chaos({"--fault", "rank=1,step=10,fault=kill", "--junit", "/d/o.xml"}, finish_with("aa")), kNotDone);
 
   EXPECT_THAT(out(), HasSubstr("not every fault struck: all"));
+  EXPECT_THAT(out(), HasSubstr("1 case shows nothing of the faults that never struck"));
+  EXPECT_THAT(text_of("/d/o.xml"), HasSubstr("failures=\"0\" errors=\"1\""));
+  EXPECT_THAT(text_of("/d/o.xml"), HasSubstr("<error message=\"not every fault struck: 0/1\">"));
+}
+
+TEST_F(Chaos, TakesFaultsThatNeverStruckWhereThatIsAllowed) {
+  EXPECT_EQ(run_chaos({"--fault", "rank=1,step=10,fault=kill", "--allow-missed"}, finish_with("aa")), kDone);
+
+  EXPECT_THAT(out(), HasSubstr("not every fault struck: all"));
+  EXPECT_THAT(out(), Not(HasSubstr("shows nothing")));
+}
+
+TEST_F(Chaos, IsNotDoneWhereTheRunWasOverBeforeAnybodyWasKilled) {
+  EXPECT_EQ(run_chaos({"--every", "1000s"}, finish_with("aa")), kNotDone);
+
+  EXPECT_THAT(out(), HasSubstr("0 replicas killed"));
+  EXPECT_THAT(out(), HasSubstr("not every fault struck: soak"));
 }
 
 TEST_F(Chaos, SamplesTheMatrix) {

@@ -62,6 +62,21 @@ TEST(RandomFaultPlan, HoldsOnlyWhatWasAskedFor) {
   }
 }
 
+TEST(RandomFaultPlan, StrikesSavepointsWhereTheyAreWritten) {
+  const std::vector<Fault> faults = random_fault_plan({.faults = 300,
+                                                       .seed = 3,
+                                                       .steps = 100,
+                                                       .phases = {FaultPhase::before_rename, FaultPhase::data},
+                                                       .savepoint_steps = {20, 40}});
+
+  std::map<std::int64_t, int> of_savepoints;
+  std::map<std::int64_t, int> of_others;
+  for (const Fault& fault : faults) ++(is_of_savepoint(fault.phase) ? of_savepoints : of_others)[*fault.step];
+  EXPECT_EQ(of_savepoints.size(), 2U);
+  EXPECT_TRUE(of_savepoints.contains(20) && of_savepoints.contains(40));
+  EXPECT_GT(of_others.size(), 10U);
+}
+
 TEST(RandomFaultPlan, LeavesNoKindPhaseOrRankOut) {
   std::map<FaultKind, int> kinds;
   std::map<FaultPhase, int> phases;

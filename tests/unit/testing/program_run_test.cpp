@@ -33,6 +33,10 @@ TEST(ProgramRun, ReadsWhatTheJournalTells) {
       write_line(R"({"event":"corruption_injected","generation":4,"rank":1,"details":{"step":9,"what":"bit 3"}})") +
       write_line(R"({"event":"corruption_injected","details":{"what":"bit 3"}})") +
       write_line(R"({"event":"rolled_back","details":{"step":8}})") +
+      write_line(R"({"event":"savepoint","details":{"path":"run/savepoint-0000000020.h5","step":20}})") +
+      write_line(R"({"event":"savepoint","details":{"path":"run/savepoint-0000000008.h5","step":8}})") +
+      write_line(R"({"event":"savepoint","details":{"path":"copy/savepoint-0000000020.h5","step":20}})") +
+      write_line(R"({"event":"savepoint","details":{"path":"run/best.h5","step":9}})") +
       write_line(R"({"event":"fit_finished","details":{"step":20,"weights_digest":"old"}})") +
       write_line(R"({"event":"fit_finished","details":{"step":27,"weights_digest":"new"}})") + write_line("{torn") +
       write_line(R"({"event":"exited","actions":["finish 0: finished: all of it"]})") +
@@ -51,6 +55,7 @@ TEST(ProgramRun, ReadsWhatTheJournalTells) {
   EXPECT_EQ(run.corruptions[0].step, 9);
   EXPECT_EQ(run.corruptions[0].replicas, 3);
   EXPECT_EQ(run.roll_backs, 1);
+  EXPECT_EQ(run.savepoint_steps, (std::vector<std::int64_t>{8, 20}));
   EXPECT_EQ(run.faults_struck, 2);
   EXPECT_EQ(run.sentence, "finished: all of it");
 }

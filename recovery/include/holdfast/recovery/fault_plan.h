@@ -113,6 +113,8 @@ bool may_have_step(FaultPhase phase);
 bool must_have_step(FaultPhase phase);
 // True for phases that rank 0 alone gets to.
 bool is_of_rank_zero(FaultPhase phase);
+// True for phases whose step is a savepoint's.
+bool is_of_savepoint(FaultPhase phase);
 
 // Why this fault makes no sense, as the rest of a sentence that begins with the fault; empty when it does.
 std::string objection_to(const Fault& fault);
@@ -132,6 +134,8 @@ struct RandomFaultPlan {
   std::int64_t steps = 1;            // of the run: faults strike in steps 0 to steps - 1
   std::vector<FaultKind> kinds{};    // empty: all but kill_watchdog, after which the run has to be started again
   std::vector<FaultPhase> phases{};  // empty: all
+  // Numbers of updates at which savepoints are written, for phases that belong to one; empty: any of the steps.
+  std::vector<std::int64_t> savepoint_steps{};
 };
 
 // A function of its argument alone, the same on every host: kinds are equally likely, then the phases that each has.

@@ -60,6 +60,7 @@ struct RunResult {
   std::string output{};    // its end: at most 64 KiB
   int replicas = 0;        // that the watchdog began with; 0: it did not begin
   std::optional<FinishedFit> last_fit{};
+  std::vector<std::int64_t> savepoint_steps{};  // at which one became durable, as the journal tells; rising
   std::vector<LostReplica> lost{};
   std::vector<InjectedCorruption> corruptions{};
   int roll_backs = 0;

@@ -71,7 +71,8 @@ std::string name_of(const RunReport::Incident& incident) {
 }
 
 std::string describe_loss(const RunReport::Incident& incident) {
-  if (incident.rank < 0) return "nothing: the others went on";
+  if (incident.ended_run) return "the run ended by it";
+  if (incident.rank < 0) return incident.replicas > 0 ? "nothing: the others went on" : "nothing: nobody was training";
   if (!incident.repeated) return "not known: no progress was written down after it";
   std::string loss = *incident.repeated == 0 ? "no step" : describe_steps(*incident.repeated) + ", computed again";
   if (incident.resumed) {
@@ -193,6 +194,9 @@ void tell_savepoints(std::ostream& out, const RunReport::Savepoints& savepoints)
   }
   if (savepoints.skipped > 0) out << "; " << savepoints.skipped << " skipped";
   out << "\n";
+  if (savepoints.problems.empty()) return;
+  const bool is_cut = savepoints.problems.size() == RunReport::kMostProblems;
+  out << (is_cut ? "the first " : "") << describe_count(savepoints.problems.size(), "problem") << " with savepoints:\n";
   for (const std::string& problem : savepoints.problems) out << "    " << printable(problem) << "\n";
 }
 
@@ -213,7 +217,9 @@ std::string describe_report(const RunReport& report, bool is_live) {
   for (std::size_t i = 0; i < report.starts.size(); ++i) {
     tell_start(out, report.starts[i], i + 1 == report.starts.size(), is_live);
   }
-  out << "furthest step " << report.furthest_step << ", " << report.generations << " generations, "
+  const bool is_known = report.furthest_step >= 0;
+  out << "furthest step " << (is_known ? std::to_string(report.furthest_step) : "not known") << ", "
+      << describe_count(static_cast<std::uint64_t>(report.generations), "generation") << ", "
       << describe_count(report.incidents.size(), "incident") << "\n";
   tell_savepoints(out, report.savepoints);
   for (const RunReport::Remark& remark : report.remarks) {

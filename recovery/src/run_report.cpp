@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "holdfast/base/error.h"
+#include "holdfast/recovery/watchdog.h"
 #include "journal.h"
 #include "place_story.h"
 #include "recorded_actions.h"
@@ -86,6 +87,8 @@ class Reader {
     open_.clear();
     restarts_.clear();
     by_rank_.clear();
+    is_training_ = false;
+    incidents_behind_ = report_.incidents.size();
     slow_story_.begin_start();
     place_story_.begin_start();
   }
@@ -169,6 +172,7 @@ class Reader {
   Incident& begin_incident(int member, double time, const json& line) {
     Incident incident{.member = member, .pid = line.value("pid", 0), .step = line.value("step", std::int64_t{-1})};
     incident.noticed = time;
+    incident.replicas = is_training_ ? static_cast<int>(by_rank_.size()) : 0;
     const auto place = std::find(by_rank_.begin(), by_rank_.end(), member);
     if (place != by_rank_.end()) {
       incident.rank = static_cast<int>(place - by_rank_.begin());
@@ -195,6 +199,7 @@ class Reader {
   }
 
   void note_cancel(double time) {
+    is_training_ = false;
     for (const std::size_t index : open_) {
       Incident& incident = report_.incidents[index];
       if (incident.generation == generation_ && !incident.cancelled) incident.cancelled = time;
@@ -215,6 +220,7 @@ class Reader {
     }
     generation_ = generation;
     by_rank_ = by_rank;
+    is_training_ = true;
     forget_settled();
   }
 
@@ -225,6 +231,7 @@ class Reader {
   }
 
   void note_progress(double time) {
+    incidents_behind_ = report_.incidents.size();
     for (const std::size_t index : open_) {
       Incident& incident = report_.incidents[index];
       if (!incident.opened || incident.progressed) continue;
@@ -247,11 +254,15 @@ class Reader {
     start.ended = time;
     start.exit_code = finish.first;
     start.sentence = finish.second;
+    if (finish.first == kExitFinished || finish.first == kExitStopped) return;
+    if (report_.incidents.size() > incidents_behind_) report_.incidents.back().ended_run = true;
   }
 
   RunReport report_;
+  std::size_t incidents_behind_ = 0;  // at the last progress; later ones may have ended the run
   int generation_ = -1;
   std::vector<int> by_rank_;                     // members of it
+  bool is_training_ = false;                     // it has begun, and its waits were not ended
   std::vector<std::size_t> open_;                // incidents whose story goes on
   std::map<int, std::size_t> last_incident_of_;  // by member, until its exit
   std::deque<Restart> restarts_;                 // not yet seen in a decision
@@ -292,7 +303,8 @@ json to_json(const Incident& incident) {
           {"next_replicas", incident.next_replicas},
           {"survivors", incident.survivors},
           {"resumed", to_json(incident.resumed)},
-          {"repeated", or_null(incident.repeated)}};
+          {"repeated", or_null(incident.repeated)},
+          {"ended_run", incident.ended_run}};
 }
 
 json to_json(const RunReport::Remark& remark) {

@@ -78,6 +78,38 @@ TEST(DescribeReport, TellsWhatIsNotKnown) {
               HasSubstr("lost: not known: no progress was written down after it"));
 }
 
+TEST(DescribeReport, TellsWhatTheFailureOfAProcessThatWasNotTrainingCost) {
+  RunReport::Incident incident = death();
+  incident.rank = -1;
+  EXPECT_THAT(describe_report(run_with(incident), true), HasSubstr("lost: nothing: the others went on\n"));
+
+  incident.replicas = 0;
+  EXPECT_THAT(describe_report(run_with(incident), true), HasSubstr("lost: nothing: nobody was training\n"));
+
+  incident.ended_run = true;
+  EXPECT_THAT(describe_report(run_with(incident), true), HasSubstr("lost: the run ended by it\n"));
+}
+
+TEST(DescribeReport, TellsNoStepThatTheJournalDoesNotKnow) {
+  RunReport report = run_with(death());
+  report.furthest_step = -1;
+  report.generations = 1;
+
+  EXPECT_THAT(describe_report(report, true), HasSubstr("furthest step not known, 1 generation, 1 incident\n"));
+}
+
+TEST(DescribeReport, TellsProblemsWithSavepointsFromThoseThatAreDurable) {
+  RunReport report = run_with(death());
+  report.savepoints.durable = 24;
+  report.savepoints.newest_path = "a.h5";
+  report.savepoints.newest_step = 120;
+  report.savepoints.problems = {"b.h5: the disk is full"};
+
+  EXPECT_THAT(describe_report(report, true), HasSubstr("24 savepoints durable, the newest a.h5 of step 120\n"
+                                                       "1 problem with savepoints:\n"
+                                                       "    b.h5: the disk is full\n"));
+}
+
 TEST(DescribeReport, TellsALiveRunFromOneThatWasKilled) {
   const RunReport report = run_with(death());
 

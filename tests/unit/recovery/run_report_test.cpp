@@ -194,7 +194,36 @@ TEST_F(RunReportTest, TellsOfAFailureThatEndsTheRun) {
 
   ASSERT_EQ(told.incidents.size(), 1U);
   EXPECT_EQ(told.incidents[0].cause, "the option x differs");
+  EXPECT_TRUE(told.incidents[0].ended_run);
   EXPECT_EQ(told.starts.at(0).exit_code, 1);
+}
+
+TEST_F(RunReportTest, TellsWhichFailureEndedARunThatNeverBeganToTrain) {
+  start();
+  const Action finish{.kind = ActionKind::finish, .exit_code = 70, .text = "gave up"};
+  of(0, "failure_reported", {{"what", "no data"}}, {kill(0)});
+  of(1, "failure_reported", {{"what", "no data"}}, {kill(1)});
+  of(1, "exited", {{"exit_code", 1}}, {finish});
+
+  const RunReport told = report();
+
+  ASSERT_EQ(told.incidents.size(), 2U);
+  EXPECT_EQ(told.incidents[0].replicas, 0) << "nobody was training";
+  EXPECT_FALSE(told.incidents[0].ended_run);
+  EXPECT_TRUE(told.incidents[1].ended_run);
+}
+
+TEST_F(RunReportTest, TakesNoFailureThatTheRunOutlivedForItsEnd) {
+  begin_with_two();
+  of(2, "failure_reported", {{"what", "no room"}}, {kill(2)});
+  progress(90);
+  of(0, "exited", {{"exit_code", 1}}, {{.kind = ActionKind::finish, .exit_code = 1, .text = "too many replicas"}});
+
+  const RunReport told = report();
+
+  ASSERT_EQ(told.incidents.size(), 1U);
+  EXPECT_EQ(told.incidents[0].replicas, 2) << "they went on";
+  EXPECT_FALSE(told.incidents[0].ended_run);
 }
 
 TEST_F(RunReportTest, TakesNoOrderlyExitForAnIncident) {

@@ -39,7 +39,7 @@ struct RunReport {
     int pid = 0;
     int generation = -1;     // that it was part of
     std::int64_t step = -1;  // that it was in; -1: in none
-    int replicas = 0;        // of that generation
+    int replicas = 0;        // of that generation; where it was part of none, of the one that trained, or 0
 
     double noticed = 0;
     std::optional<double> cancelled{};   // the waits of the others had been ended by then
@@ -52,6 +52,7 @@ struct RunReport {
 
     std::optional<Origin> resumed{};         // where no survivor had a state
     std::optional<std::int64_t> repeated{};  // steps computed again; empty: not known yet
+    bool ended_run = false;                  // the run ended by it: nothing went on behind it
   };
 
   struct Savepoints {

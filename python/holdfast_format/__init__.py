@@ -8,10 +8,15 @@ Compressed arrays need HDF5's filter 32015 (zstd): install hdf5plugin, or let HD
 Holdfast's plugin. bfloat16 arrays are of ml_dtypes.bfloat16 where ml_dtypes is installed; otherwise they are uint16,
 each number the upper half of a float32.
 
+Magic, version and length are always checked before HDF5 sees the file. With verify=True, all its digests are: of
+header, index and HDF5's structures first, then of each array. That needs the package xxhash.
+
 Only reads. HDF5's library parses the file: do not open files of people whose programs you would not run.
 """
 
+import contextlib
 import json
+import os
 import struct
 
 import h5py
@@ -20,10 +25,14 @@ import numpy
 __all__ = ["FormatError", "load", "metadata"]
 
 _MAGIC = b"\x89HLD\r\n\x1a\n"
-_VERSIONS = (1, 2)
+_VERSION = 2
+_HEADER_BYTES = 512
+_SIGNED_BYTES = 496  # of the header: the digest of these stands behind them
+_PIECES_BEGIN = 4096
 _METADATA = "metadata"
 _ZSTD = 32015
 _LEAF_BYTES = 65536
+_ANOTHER = "use another savepoint or a copy of this one"
 
 
 class FormatError(Exception):
@@ -33,11 +42,11 @@ class FormatError(Exception):
 def load(path, verify=False):
     """Returns all arrays of the file, by name, sorted by name.
 
-    With verify=True, the bytes of every array are compared with the digest that the file has of them, which needs the
-    package xxhash. Raises FormatError, and OSError where the file cannot be read.
+    With verify=True, every digest of the file is checked, which needs the package xxhash; without it, what is damaged
+    but not cut off may go unnoticed. Raises FormatError, and OSError where the file cannot be read.
     """
     xxhash = _import_xxhash() if verify else None
-    with _open(path) as file:
+    with _open(path, xxhash) as (file, _):
         arrays = {}
         for name, dataset in _datasets(path, file):
             stored = _read(path, name, dataset)
@@ -47,24 +56,94 @@ def load(path, verify=False):
         return arrays
 
 
-def metadata(path):
-    """Returns what the file's writer said of it: in a savepoint a dict with the step, the seed, the model and more."""
-    with _open(path) as file:
+def metadata(path, verify=False):
+    """Returns what the file's writer said of it: in a savepoint a dict with the step, the seed, the model and more.
+
+    verify and what is raised: as of load().
+    """
+    xxhash = _import_xxhash() if verify else None
+    with _open(path, xxhash) as (file, index):
         text = file.get(_METADATA)
         if not isinstance(text, h5py.Dataset) or text.shape != ():
-            raise FormatError(f"{path} has no metadata; use another savepoint or a copy of this one")
-        return json.loads(text[()])
+            raise FormatError(f"{path} has no metadata; {_ANOTHER}")
+        stored = text[()]
+        if xxhash is not None:
+            _require_digest(path, "metadata", _metadata_digest(index), [stored], xxhash)
+        return json.loads(stored)
 
 
-def _open(path):
+@contextlib.contextmanager
+def _open(path, xxhash):
+    """The file and its index, once they were checked, and what HDF5 or a parser says of it later as damage.
+
+    No index where there is no xxhash to check it.
+    """
     with open(path, "rb") as file:
-        start = file.read(12)
-    if len(start) < 12 or start[:8] != _MAGIC:
-        raise FormatError(f"{path} is no array file of Holdfast; it begins with {start[:8]!r}")
-    (version,) = struct.unpack("<I", start[8:])
-    if version not in _VERSIONS:
-        raise FormatError(f"{path} has version {version} of the format; install a newer holdfast-format")
-    return h5py.File(path, "r")
+        index = _check_frame(path, file, xxhash)
+    try:
+        with h5py.File(path, "r") as file:
+            yield file, index
+    except (OSError, RuntimeError, KeyError, ValueError, TypeError) as error:
+        # What the system refuses has a number: a lock, a permission, a disk.
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise FormatError(f"{path} is damaged: {error}; {_ANOTHER}") from error
+
+
+def _check_frame(path, file, xxhash):
+    """What docs/format.md demands before anything is parsed, in its order; digests where there is xxhash."""
+    header = file.read(_HEADER_BYTES)
+    if header[: len(_MAGIC)] != _MAGIC:
+        raise FormatError(f"{path} is no array file of Holdfast; it begins with {header[:8]!r}")
+    if len(header) < _HEADER_BYTES:
+        raise FormatError(f"{path} was cut off within its first {_HEADER_BYTES} bytes; {_ANOTHER}")
+    if xxhash is not None:
+        _require_digest(path, "header", header[_SIGNED_BYTES:], [header[:_SIGNED_BYTES]], xxhash)
+    version, _, file_bytes, index_offset, index_bytes = struct.unpack_from("<IIQQQ", header, len(_MAGIC))
+    if version != _VERSION:
+        remedy = "install a newer holdfast-format" if version > _VERSION else "no Holdfast reads it any more"
+        raise FormatError(f"{path} has version {version} of the format; {remedy}")
+    actual_bytes = os.fstat(file.fileno()).st_size
+    if actual_bytes != file_bytes:
+        change = "cut off" if actual_bytes < file_bytes else "appended to"
+        raise FormatError(f"{path} has {actual_bytes} bytes and was {change}: its header says {file_bytes}; {_ANOTHER}")
+    return None if xxhash is None else _check_index(path, file, header[40:56], index_offset, index_bytes, xxhash)
+
+
+def _check_index(path, file, digest, offset, length, xxhash):
+    """The index, and with it the structures that HDF5 is to parse."""
+    index = _read_range(path, file, offset, length)
+    _require_digest(path, "index", digest, [index], xxhash)
+    if length < 40:
+        raise FormatError(f"{path} has an index of {length} bytes; {_ANOTHER}")
+    structures_offset, structures_bytes = struct.unpack_from("<QQ", index, 8)
+    structures = [
+        _read_range(path, file, _HEADER_BYTES, _PIECES_BEGIN - _HEADER_BYTES),
+        _read_range(path, file, structures_offset, structures_bytes),
+    ]
+    _require_digest(path, "HDF5 structures", index[24:40], structures, xxhash)
+    return index
+
+
+def _metadata_digest(index):
+    """Of the first record, behind its name, four bytes, the one extent and the offset."""
+    (name_bytes,) = struct.unpack_from("<H", index, 40)
+    start = 42 + name_bytes + 4 + 8 + 8
+    return index[start : start + 16]
+
+
+def _read_range(path, file, offset, length):
+    # Never more memory than the file has bytes, whatever a damaged number says.
+    if offset + length > os.fstat(file.fileno()).st_size:
+        raise FormatError(f"{path} says that it has {length} bytes at offset {offset}, which are not there; {_ANOTHER}")
+    file.seek(offset)
+    return file.read(length)
+
+
+def _require_digest(path, part, expected, pieces, xxhash):
+    actual = _digest(b"".join(pieces), xxhash)
+    if actual != expected.hex():
+        raise FormatError(f"the {part} of {path} has digest {actual} where {expected.hex()} is expected; {_ANOTHER}")
 
 
 def _datasets(path, file):
@@ -146,8 +225,7 @@ def _check_digest(path, name, dataset, stored, xxhash):
     actual = _digest(numpy.ascontiguousarray(stored).tobytes(), xxhash)
     if actual != expected:
         raise FormatError(
-            f'array "{name}" of {path} has digest {actual} where the file says {expected or "none"}; '
-            "use another savepoint or a copy of this one"
+            f'array "{name}" of {path} has digest {actual} where the file says {expected or "none"}; {_ANOTHER}'
         )
 
 

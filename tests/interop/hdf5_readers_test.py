@@ -218,26 +218,66 @@ except holdfast_format.FormatError as error:
     assert "pip install hdf5plugin" in done.stderr
 
 
+def flipped(path, offset, copy):
+    content = bytearray(path.read_bytes())
+    content[offset] ^= 1
+    copy.write_bytes(content)
+    return copy
+
+
 def test_holdfast_format_reports_bytes_that_are_not_those_written(samples, tmp_path):
-    changed = tmp_path / "changed.h5"
-    shutil.copy(samples / "fast.h5", changed)
-    with h5py.File(changed, "r+") as file:
-        file["small/i32"][1, 2] += 1
+    with h5py.File(samples / "fast.h5", "r") as file:
+        offset = file["small/i32"].id.get_offset()
+    changed = flipped(samples / "fast.h5", offset, tmp_path / "changed.h5")
 
     with pytest.raises(holdfast_format.FormatError, match="small/i32.*digest"):
         holdfast_format.load(changed, verify=True)
 
 
 def test_holdfast_format_reports_a_chunk_that_is_damaged(samples, tmp_path):
-    damaged = tmp_path / "damaged.h5"
-    shutil.copy(samples / "fast.h5", damaged)
-    with h5py.File(damaged, "r+") as file:
-        dataset = file["chunks/f32"].id
-        _, frame = dataset.read_direct_chunk((0, 0, 0))
-        dataset.write_direct_chunk((0, 0, 0), frame[:5000] + bytes([frame[5000] ^ 1]) + frame[5001:])
+    with h5py.File(samples / "fast.h5", "r") as file:
+        chunk = file["chunks/f32"].id.get_chunk_info(0)
+    damaged = flipped(samples / "fast.h5", chunk.byte_offset + 5000, tmp_path / "damaged.h5")
 
     with pytest.raises(holdfast_format.FormatError, match="chunks/f32"):
         holdfast_format.load(damaged)
+
+
+# Also by as little as cuts only the index, which HDF5 never looks at.
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("verify", [False, True])
+def test_holdfast_format_reports_a_file_that_was_cut_off_or_appended_to(samples, tmp_path, mode, verify):
+    content = (samples / f"{mode}.h5").read_bytes()
+    changed = tmp_path / "changed.h5"
+    for read in (holdfast_format.load, holdfast_format.metadata):
+        for left in (len(content) - 1, len(content) - 1000, len(content) - 3000, 600, 512, 100):
+            changed.write_bytes(content[:left])
+            with pytest.raises(holdfast_format.FormatError, match="cut off"):
+                read(changed, verify=verify)
+        changed.write_bytes(content + b"x")
+        with pytest.raises(holdfast_format.FormatError, match="appended"):
+            read(changed, verify=verify)
+
+
+# What HDF5 would parse is checked before it does.
+@pytest.mark.parametrize(
+    "part, offset",
+    [("header", 60), ("header", 500), ("HDF5 structures", 512 + 20), ("index", -30), ("metadata", 4096)],
+)
+def test_holdfast_format_checks_every_part_when_it_verifies(samples, tmp_path, part, offset):
+    damaged = flipped(samples / "none.h5", offset, tmp_path / "damaged.h5")
+
+    with pytest.raises(holdfast_format.FormatError, match=f"the {part} of .* has digest"):
+        holdfast_format.metadata(damaged, verify=True)
+
+
+def test_holdfast_format_tells_damaged_structures_from_a_file_that_cannot_be_read(samples, tmp_path):
+    damaged = flipped(samples / "none.h5", 512, tmp_path / "damaged.h5")
+
+    with pytest.raises(holdfast_format.FormatError, match="is damaged"):
+        holdfast_format.load(damaged)
+    with pytest.raises(IsADirectoryError):
+        holdfast_format.load(tmp_path)
 
 
 def test_holdfast_format_says_what_is_no_file_of_its_own(samples, tmp_path):
@@ -247,12 +287,13 @@ def test_holdfast_format_says_what_is_no_file_of_its_own(samples, tmp_path):
     with pytest.raises(holdfast_format.FormatError, match="no array file"):
         holdfast_format.load(plain)
 
-    newer = tmp_path / "newer.h5"
+    other = tmp_path / "other.h5"
     content = bytearray((samples / "fast.h5").read_bytes())
-    content[8] = 200
-    newer.write_bytes(content)
-    with pytest.raises(holdfast_format.FormatError, match="version 200.*newer"):
-        holdfast_format.metadata(newer)
+    for version, remedy in ((200, "newer"), (1, "any more")):
+        content[8] = version
+        other.write_bytes(content)
+        with pytest.raises(holdfast_format.FormatError, match=f"version {version} .*{remedy}"):
+            holdfast_format.metadata(other)
 
     with pytest.raises(FileNotFoundError):
         holdfast_format.load(tmp_path / "missing.h5")

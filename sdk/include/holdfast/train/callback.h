@@ -5,6 +5,11 @@
 // (files, network) belong on the primary rank alone. What a callback must remember across a failure it hands out in
 // state(): it is kept in every savepoint and given back through restore() before the first call after a restart.
 // Callbacks may throw; the exception ends the training function.
+//
+// Calls come again after a loss: training goes on from the newest state that there is (a survivor's, a memory snapshot,
+// a savepoint), perhaps with another process as the primary rank, and the calls made since that state are made once
+// more, with the same steps and logs. State follows by itself, and effects outside do not: write them under their epoch
+// or step, so that a call that comes again replaces what the first one left. Who only appends gets rows twice.
 
 #include <concepts>
 #include <cstdint>

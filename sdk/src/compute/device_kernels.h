@@ -52,6 +52,12 @@ struct AdamStep {
   float kept = 1;  // of the parameter, before the step: 1 - learning_rate * weight_decay
 };
 
+// Floats [begin, end) of an arena, which have one norm.
+struct NormRange {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+};
+
 class DeviceKernels {
  public:
   virtual ~DeviceKernels() = default;
@@ -66,6 +72,14 @@ class DeviceKernels {
                    float* velocity) = 0;
   virtual void adam(const AdamStep& step, std::size_t floats, float* parameters, const float* gradients, float* m,
                     float* v) = 0;
+
+  // Gradient clipping, with the bits of arithmetic/gradient_clipping.h. clipped[i] = gradients[i], or what is nearest
+  // to it in [-limit, limit].
+  virtual void clip_values(float limit, std::size_t floats, const float* gradients, float* clipped) = 0;
+  // In each range clipped[i] = gradients[i] * min(1, limit / norm of the range); nothing is written outside of them.
+  // `workspace` has norm_workspace_floats(ranges) floats, aligned for doubles.
+  virtual void clip_norms(std::span<const NormRange> ranges, float limit, const float* gradients, float* clipped,
+                          float* workspace) = 0;
 
   // moving[i] = moving[i] * momentum + sums[i] / *count * (1 - momentum); nothing where *count is 0.
   virtual void update_moving(const float* sums, const float* count, std::size_t floats, float momentum,

@@ -3,14 +3,16 @@
 #include "core/json_text.h"
 #include "optim/adam_pass.h"
 #include "optim/check_option.h"
+#include "optim/clipping_options.h"
 
 namespace holdfast {
 
-Adam::Adam(AdamOptions options) : options_(options) {
-  check_option(name(), "learning_rate", options.learning_rate, options.learning_rate >= 0, "not negative");
+Adam::Adam(const AdamOptions& options) : options_(options) {
+  check_learning_rate(name(), options.learning_rate);
   check_option(name(), "beta_1", options.beta_1, options.beta_1 >= 0 && options.beta_1 < 1, "in [0, 1)");
   check_option(name(), "beta_2", options.beta_2, options.beta_2 >= 0 && options.beta_2 < 1, "in [0, 1)");
   check_option(name(), "epsilon", options.epsilon, options.epsilon > 0, "positive");
+  check_clipping(name(), clipping());
 }
 
 std::string Adam::name() const {
@@ -18,21 +20,25 @@ std::string Adam::name() const {
 }
 
 std::string Adam::configuration() const {
-  return R"({"kind":"adam","learning_rate":)" + json_number(options_.learning_rate) + R"(,"beta_1":)" +
+  return R"({"kind":"adam","learning_rate":)" + options_.learning_rate.configuration() + R"(,"beta_1":)" +
          json_number(options_.beta_1) + R"(,"beta_2":)" + json_number(options_.beta_2) + R"(,"epsilon":)" +
-         json_number(options_.epsilon) + "}";
+         json_number(options_.epsilon) + clipping_members(clipping()) + "}";
 }
 
 std::unique_ptr<Optimizer> Adam::clone() const {
   return std::make_unique<Adam>(*this);
 }
 
+GradientClipping Adam::clipping() const {
+  return clipping_of(options_);
+}
+
 std::vector<std::string> Adam::slot_names() const {
   return {"m", "v"};
 }
 
-static AdamRates rates_of(const AdamOptions& options) {
-  return {.learning_rate = options.learning_rate,
+static AdamRates rates_of(const AdamOptions& options, std::int64_t step) {
+  return {.learning_rate = options.learning_rate.of_update(step),
           .beta_1 = options.beta_1,
           .beta_2 = options.beta_2,
           .epsilon = options.epsilon};
@@ -40,12 +46,12 @@ static AdamRates rates_of(const AdamOptions& options) {
 
 void Adam::update(std::int64_t step, std::span<float> parameters, std::span<const float> gradients,
                   std::span<const std::span<float>> slots) const {
-  adam_pass(adam_step(step, rates_of(options_)), parameters, gradients, slots);
+  adam_pass(adam_step(step, rates_of(options_, step)), parameters, gradients, slots);
 }
 
 void Adam::update_on(compute::DeviceKernels& device, std::int64_t step, std::span<float> parameters,
                      std::span<const float> gradients, std::span<const std::span<float>> slots) const {
-  adam_pass_on(device, adam_step(step, rates_of(options_)), parameters, gradients, slots);
+  adam_pass_on(device, adam_step(step, rates_of(options_, step)), parameters, gradients, slots);
 }
 
 }  // namespace holdfast

@@ -3,15 +3,17 @@
 #include "core/json_text.h"
 #include "optim/adam_pass.h"
 #include "optim/check_option.h"
+#include "optim/clipping_options.h"
 
 namespace holdfast {
 
-AdamW::AdamW(AdamWOptions options) : options_(options) {
-  check_option(name(), "learning_rate", options.learning_rate, options.learning_rate >= 0, "not negative");
+AdamW::AdamW(const AdamWOptions& options) : options_(options) {
+  check_learning_rate(name(), options.learning_rate);
   check_option(name(), "weight_decay", options.weight_decay, options.weight_decay >= 0, "not negative");
   check_option(name(), "beta_1", options.beta_1, options.beta_1 >= 0 && options.beta_1 < 1, "in [0, 1)");
   check_option(name(), "beta_2", options.beta_2, options.beta_2 >= 0 && options.beta_2 < 1, "in [0, 1)");
   check_option(name(), "epsilon", options.epsilon, options.epsilon > 0, "positive");
+  check_clipping(name(), clipping());
 }
 
 std::string AdamW::name() const {
@@ -19,35 +21,41 @@ std::string AdamW::name() const {
 }
 
 std::string AdamW::configuration() const {
-  return R"({"kind":"adamw","learning_rate":)" + json_number(options_.learning_rate) + R"(,"weight_decay":)" +
+  return R"({"kind":"adamw","learning_rate":)" + options_.learning_rate.configuration() + R"(,"weight_decay":)" +
          json_number(options_.weight_decay) + R"(,"beta_1":)" + json_number(options_.beta_1) + R"(,"beta_2":)" +
-         json_number(options_.beta_2) + R"(,"epsilon":)" + json_number(options_.epsilon) + "}";
+         json_number(options_.beta_2) + R"(,"epsilon":)" + json_number(options_.epsilon) +
+         clipping_members(clipping()) + "}";
 }
 
 std::unique_ptr<Optimizer> AdamW::clone() const {
   return std::make_unique<AdamW>(*this);
 }
 
+GradientClipping AdamW::clipping() const {
+  return clipping_of(options_);
+}
+
 std::vector<std::string> AdamW::slot_names() const {
   return {"m", "v"};
 }
 
-static AdamRates rates_of(const AdamWOptions& options) {
-  return {.learning_rate = options.learning_rate,
+static AdamRates rates_of(const AdamWOptions& options, std::int64_t step) {
+  const float learning_rate = options.learning_rate.of_update(step);
+  return {.learning_rate = learning_rate,
           .beta_1 = options.beta_1,
           .beta_2 = options.beta_2,
           .epsilon = options.epsilon,
-          .kept = static_cast<float>(1.0 - static_cast<double>(options.weight_decay) * options.learning_rate)};
+          .kept = static_cast<float>(1.0 - static_cast<double>(options.weight_decay) * learning_rate)};
 }
 
 void AdamW::update(std::int64_t step, std::span<float> parameters, std::span<const float> gradients,
                    std::span<const std::span<float>> slots) const {
-  adam_pass(adam_step(step, rates_of(options_)), parameters, gradients, slots);
+  adam_pass(adam_step(step, rates_of(options_, step)), parameters, gradients, slots);
 }
 
 void AdamW::update_on(compute::DeviceKernels& device, std::int64_t step, std::span<float> parameters,
                       std::span<const float> gradients, std::span<const std::span<float>> slots) const {
-  adam_pass_on(device, adam_step(step, rates_of(options_)), parameters, gradients, slots);
+  adam_pass_on(device, adam_step(step, rates_of(options_, step)), parameters, gradients, slots);
 }
 
 }  // namespace holdfast

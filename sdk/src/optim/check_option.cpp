@@ -6,11 +6,22 @@
 
 namespace holdfast {
 
-void check_option(const std::string& optimizer, const std::string& option, float value, bool is_in_range,
+void check_option(const std::string& owner, const std::string& option, float value, bool is_in_range,
                   const std::string& range) {
   if (std::isfinite(value) && is_in_range) return;
   throw Error(ErrorCode::invalid_argument,
-              optimizer + ": " + option + " is a finite number that is " + range + ", not " + std::to_string(value));
+              owner + ": " + option + " is a finite number that is " + range + ", not " + std::to_string(value));
+}
+
+void check_count(const std::string& owner, const std::string& option, std::int64_t count, std::int64_t least) {
+  if (count >= least) return;
+  throw Error(ErrorCode::invalid_argument, owner + ": " + option + " is a whole number of at least " +
+                                               std::to_string(least) + ", not " + std::to_string(count));
+}
+
+void check_learning_rate(const std::string& owner, const LearningRate& rate) {
+  const float constant = rate.constant().value_or(0);
+  check_option(owner, "learning_rate", constant, constant >= 0, "not negative");
 }
 
 }  // namespace holdfast

@@ -5,6 +5,7 @@
 #include "core/json_text.h"
 #include "holdfast/base/error.h"
 #include "optim/check_option.h"
+#include "optim/clipping_options.h"
 
 namespace holdfast {
 namespace {
@@ -16,10 +17,10 @@ void plain_pass(float rate, std::span<float> parameters, std::span<const float> 
   for (std::size_t i = 0; i < parameters.size(); ++i) compute::sgd_element(rate, gradient[i], parameter[i]);
 }
 
-void momentum_pass(const SGDOptions& options, std::span<float> parameters, std::span<const float> gradients,
+void momentum_pass(const compute::SgdStep& step, std::span<float> parameters, std::span<const float> gradients,
                    std::span<float> velocities) {
-  const float rate = options.learning_rate;
-  const float momentum = options.momentum;
+  const float rate = step.learning_rate;
+  const float momentum = step.momentum;
   float* const __restrict parameter = parameters.data();
   const float* const __restrict gradient = gradients.data();
   float* const __restrict velocity = velocities.data();
@@ -29,10 +30,10 @@ void momentum_pass(const SGDOptions& options, std::span<float> parameters, std::
   }
 }
 
-void nesterov_pass(const SGDOptions& options, std::span<float> parameters, std::span<const float> gradients,
+void nesterov_pass(const compute::SgdStep& step, std::span<float> parameters, std::span<const float> gradients,
                    std::span<float> velocities) {
-  const float rate = options.learning_rate;
-  const float momentum = options.momentum;
+  const float rate = step.learning_rate;
+  const float momentum = step.momentum;
   float* const __restrict parameter = parameters.data();
   const float* const __restrict gradient = gradients.data();
   float* const __restrict velocity = velocities.data();
@@ -42,11 +43,18 @@ void nesterov_pass(const SGDOptions& options, std::span<float> parameters, std::
   }
 }
 
+compute::SgdStep sgd_step(std::int64_t step, const SGDOptions& options) {
+  return {.learning_rate = options.learning_rate.of_update(step),
+          .momentum = options.momentum,
+          .nesterov = options.nesterov};
+}
+
 }  // namespace
 
-SGD::SGD(SGDOptions options) : options_(options) {
-  check_option(name(), "learning_rate", options.learning_rate, options.learning_rate >= 0, "not negative");
+SGD::SGD(const SGDOptions& options) : options_(options) {
+  check_learning_rate(name(), options.learning_rate);
   check_option(name(), "momentum", options.momentum, options.momentum >= 0 && options.momentum <= 1, "in [0, 1]");
+  check_clipping(name(), clipping());
 }
 
 std::string SGD::name() const {
@@ -54,12 +62,17 @@ std::string SGD::name() const {
 }
 
 std::string SGD::configuration() const {
-  return R"({"kind":"sgd","learning_rate":)" + json_number(options_.learning_rate) + R"(,"momentum":)" +
-         json_number(options_.momentum) + R"(,"nesterov":)" + (options_.nesterov ? "true}" : "false}");
+  return R"({"kind":"sgd","learning_rate":)" + options_.learning_rate.configuration() + R"(,"momentum":)" +
+         json_number(options_.momentum) + R"(,"nesterov":)" + (options_.nesterov ? "true" : "false") +
+         clipping_members(clipping()) + "}";
 }
 
 std::unique_ptr<Optimizer> SGD::clone() const {
   return std::make_unique<SGD>(*this);
+}
+
+GradientClipping SGD::clipping() const {
+  return clipping_of(options_);
 }
 
 std::vector<std::string> SGD::slot_names() const {
@@ -70,18 +83,19 @@ void SGD::update(std::int64_t step, std::span<float> parameters, std::span<const
                  std::span<const std::span<float>> slots) const {
   const bool has_momentum = options_.momentum > 0;
   HOLDFAST_ASSERT(step >= 1 && gradients.size() == parameters.size() && slots.size() == (has_momentum ? 1 : 0));
-  if (!has_momentum) return plain_pass(options_.learning_rate, parameters, gradients);
+  const compute::SgdStep rates = sgd_step(step, options_);
+  if (!has_momentum) return plain_pass(rates.learning_rate, parameters, gradients);
   HOLDFAST_ASSERT(slots[0].size() == parameters.size());
   const auto pass = options_.nesterov ? nesterov_pass : momentum_pass;
-  pass(options_, parameters, gradients, slots[0]);
+  pass(rates, parameters, gradients, slots[0]);
 }
 
 void SGD::update_on(compute::DeviceKernels& device, std::int64_t step, std::span<float> parameters,
                     std::span<const float> gradients, std::span<const std::span<float>> slots) const {
   const bool has_momentum = options_.momentum > 0;
   HOLDFAST_ASSERT(step >= 1 && gradients.size() == parameters.size() && slots.size() == (has_momentum ? 1 : 0));
-  device.sgd({.learning_rate = options_.learning_rate, .momentum = options_.momentum, .nesterov = options_.nesterov},
-             parameters.size(), parameters.data(), gradients.data(), has_momentum ? slots[0].data() : nullptr);
+  device.sgd(sgd_step(step, options_), parameters.size(), parameters.data(), gradients.data(),
+             has_momentum ? slots[0].data() : nullptr);
 }
 
 }  // namespace holdfast

@@ -10,6 +10,7 @@
 
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
+#include "optim/clipping_options.h"
 
 namespace holdfast {
 namespace {
@@ -40,6 +41,7 @@ ModelTrainable::ModelTrainable(const Sequential& model, const Optimizer& optimiz
       loss_(loss.clone()),
       metrics_(std::move(metrics)) {
   loss_->target_shape(model_.output_shape());  // throws where the two do not fit
+  check_clipping(optimizer_->name(), optimizer_->clipping());
 }
 
 std::string ModelTrainable::configuration() const {
@@ -79,6 +81,14 @@ void ModelTrainable::allocate() {
   parameters_ = arena(model_.parameters().float_count());
   buffers_ = arena(model_.buffers().float_count());
   for (std::size_t slot = 0; slot < optimizer_->slot_names().size(); ++slot) slots_.push_back(arena(parameters_.size));
+  const GradientClipping clipping = optimizer_->clipping();
+  if (!clipping.value && !clipping.norm && !clipping.global_norm) return;
+  std::vector<compute::NormRange> arrays;
+  for (const ArenaEntry& entry : model_.parameters().entries()) {
+    arrays.push_back({.begin = entry.offset, .end = entry.offset + entry.element_count()});
+  }
+  clipper_.emplace(clipping, std::move(arrays), parameters_.size, memory(),
+                   workers_.front().program->backend().device_kernels());
 }
 
 MemorySpace& ModelTrainable::memory() {
@@ -299,7 +309,8 @@ void ModelTrainable::predict(const ShardBatch& batch, std::span<float> outputs) 
 void ModelTrainable::apply_update(const Update& update) {
   std::vector<std::span<float>> slots;
   for (const Arena& slot : slots_) slots.push_back(slot.span());
-  const std::span<const float> gradients = update.gradients.first(parameters_.size);
+  std::span<const float> gradients = update.gradients.first(parameters_.size);
+  if (clipper_) gradients = clipper_->clip(gradients);
   ModelProgram& program = *workers_.front().program;
   if (compute::DeviceKernels* const device = program.backend().device_kernels()) {
     optimizer_->update_on(*device, update.step, parameters_.span(), gradients, slots);

@@ -14,6 +14,7 @@
 #include "holdfast/optim/optimizer.h"
 #include "holdfast/train/trainable.h"
 #include "nn/model_program.h"
+#include "optim/gradient_clipper.h"
 
 namespace holdfast {
 
@@ -97,6 +98,7 @@ class ModelTrainable final : public Trainable {
   Arena parameters_;          // of model_.parameters()
   Arena buffers_;             // of model_.buffers()
   std::vector<Arena> slots_;  // of model_.parameters(), one a slot of the optimizer
+  std::optional<GradientClipper> clipper_;
 };
 
 }  // namespace holdfast

@@ -4,6 +4,7 @@
 #include <bit>
 #include <memory>
 
+#include "compute/arithmetic/gradient_clipping.h"
 #include "holdfast/base/error.h"
 #include "holdfast/holdfast.h"
 #include "optim/adam_pass.h"
@@ -88,6 +89,24 @@ void PretendedKernels::adam(const compute::AdamStep& step, std::size_t floats, f
   memory_.queue([=] {
     const std::vector<std::span<float>> slots{{m, floats}, {v, floats}};
     adam_pass(step, {parameters, floats}, {gradients, floats}, slots);
+  });
+}
+
+void PretendedKernels::clip_values(float limit, std::size_t floats, const float* gradients, float* clipped) {
+  memory_.queue([=] {
+    for (std::size_t i = 0; i < floats; ++i) clipped[i] = compute::clipped_value(gradients[i], limit);
+  });
+}
+
+void PretendedKernels::clip_norms(std::span<const compute::NormRange> ranges, float limit, const float* gradients,
+                                  float* clipped, float* /*workspace*/) {
+  memory_.queue([ranges = std::vector(ranges.begin(), ranges.end()), limit, gradients, clipped] {
+    for (const compute::NormRange& range : ranges) {
+      std::vector<double> chunk_sums(compute::norm_chunks(range));
+      const double squares = compute::sum_of_squares({gradients + range.begin, gradients + range.end}, chunk_sums);
+      const float scale = compute::norm_scale(squares, limit);
+      for (std::size_t i = range.begin; i < range.end; ++i) clipped[i] = gradients[i] * scale;
+    }
   });
 }
 

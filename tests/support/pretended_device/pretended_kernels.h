@@ -20,6 +20,9 @@ class PretendedKernels final : public compute::DeviceKernels {
            float* velocity) override;
   void adam(const compute::AdamStep& step, std::size_t floats, float* parameters, const float* gradients, float* m,
             float* v) override;
+  void clip_values(float limit, std::size_t floats, const float* gradients, float* clipped) override;
+  void clip_norms(std::span<const compute::NormRange> ranges, float limit, const float* gradients, float* clipped,
+                  float* workspace) override;
   void update_moving(const float* sums, const float* count, std::size_t floats, float momentum, float* moving) override;
   void find_not_finite(const float* array, std::size_t floats, float* found) override;
   void clear(std::span<const Gap> gaps, float* arena) override;

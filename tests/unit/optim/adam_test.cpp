@@ -13,6 +13,7 @@ namespace holdfast {
 namespace {
 
 using testing::ElementsAre;
+using testing::EndsWith;
 
 // m and v of the first step are a tenth and a thousandth of g and g^2, and the bias corrections undo that: g / |g| is
 // left.
@@ -35,22 +36,22 @@ TEST(Adam, MovesByTheLearningRateInItsFirstStep) {
 // of three operations on |g| <= 1 against sqrt(v) > 0.1 behind the first steps, those of v, half as much, and five
 // operations more: less than 500 roundings.
 TEST(Adam, FollowsItsFormulaForAHundredSteps) {
-  constexpr AdamOptions kOptions{.learning_rate = 0.01F};
+  constexpr float kRate = 0.01F;
+  const AdamOptions options{.learning_rate = kRate};
 
   const Deviation deviation =
-      largest_deviation(Adam{kOptions}, [&](std::int64_t step, double gradient, ReferenceElement& element) {
+      largest_deviation(Adam{options}, [&](std::int64_t step, double gradient, ReferenceElement& element) {
         double& m = element.slots[0];
         double& v = element.slots[1];
         const auto t = static_cast<double>(step);
-        m += (gradient - m) * (1.0 - kOptions.beta_1);
-        v += (gradient * gradient - v) * (1.0 - kOptions.beta_2);
-        const double rate = kOptions.learning_rate * std::sqrt(1.0 - std::pow(kOptions.beta_2, t)) /
-                            (1.0 - std::pow(kOptions.beta_1, t));
-        element.parameter -= m * rate / (std::sqrt(v) + kOptions.epsilon);
+        m += (gradient - m) * (1.0 - options.beta_1);
+        v += (gradient * gradient - v) * (1.0 - options.beta_2);
+        const double rate = kRate * std::sqrt(1.0 - std::pow(options.beta_2, t)) / (1.0 - std::pow(options.beta_1, t));
+        element.parameter -= m * rate / (std::sqrt(v) + options.epsilon);
       });
 
   EXPECT_LT(deviation.parameter,
-            100 * kHalfUlp * (deviation.largest_parameter + 500 * 3.2 * static_cast<double>(kOptions.learning_rate)));
+            100 * kHalfUlp * (deviation.largest_parameter + 500 * 3.2 * static_cast<double>(kRate)));
 }
 
 TEST(Adam, StaysFiniteAtAGradientOfZero) {
@@ -84,17 +85,25 @@ TEST(Adam, HasTheDefaultsOfKeras) {
             R"({"kind":"adam","learning_rate":0.001,"beta_1":0.9,"beta_2":0.999,"epsilon":1e-07})");
 }
 
+TEST(Adam, SaysHowItClips) {
+  EXPECT_THAT(Adam{{.clip_value = 0.5F}}.configuration(), EndsWith(R"(,"epsilon":1e-07,"clip_value":0.5})"));
+  EXPECT_THAT(Adam{{.clip_norm = 2}}.configuration(), EndsWith(R"(,"epsilon":1e-07,"clip_norm":2})"));
+  EXPECT_THAT(Adam{{.global_clip_norm = 3}}.configuration(), EndsWith(R"(,"epsilon":1e-07,"global_clip_norm":3})"));
+}
+
 TEST(Adam, TakesALearningRateOrOptions) {
   EXPECT_EQ(Adam{1e-2F}.configuration(), Adam{{.learning_rate = 1e-2F}}.configuration());
 }
 
 TEST(Adam, RefusesOptionsOutOfTheirRange) {
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-  for (const AdamOptions options :
+  for (const AdamOptions& options :
        {AdamOptions{.learning_rate = -1e-3F}, AdamOptions{.learning_rate = kNan}, AdamOptions{.beta_1 = 1.0F},
         AdamOptions{.beta_1 = -0.1F}, AdamOptions{.beta_1 = kNan}, AdamOptions{.beta_2 = 1.0F},
         AdamOptions{.beta_2 = -0.1F}, AdamOptions{.beta_2 = kNan}, AdamOptions{.epsilon = 0},
-        AdamOptions{.epsilon = -1e-7F}, AdamOptions{.epsilon = kNan}}) {
+        AdamOptions{.epsilon = -1e-7F}, AdamOptions{.epsilon = kNan}, AdamOptions{.clip_norm = 0},
+        AdamOptions{.clip_value = -1.0F}, AdamOptions{.global_clip_norm = kNan},
+        AdamOptions{.clip_norm = 1.0F, .global_clip_norm = 1.0F}}) {
     try {
       const Adam adam{options};
       ADD_FAILURE() << "took " << adam.configuration();

@@ -8,6 +8,7 @@
 
 #include "holdfast/base/error.h"
 #include "holdfast/optim/adam.h"
+#include "holdfast/optim/piecewise_constant_decay.h"
 #include "unit/optim/support/training_run.h"
 
 namespace holdfast {
@@ -54,24 +55,37 @@ TEST(AdamW, WithoutDecayGivesTheBitsOfAdam) {
 // As for Adam, and one more rounding of the parameter a step: the product with what the decay leaves. That factor, near
 // 1, is itself rounded once.
 TEST(AdamW, FollowsItsFormulaForAHundredSteps) {
-  constexpr AdamWOptions kOptions{.learning_rate = 0.01F, .weight_decay = 0.1F};
+  constexpr float kRate = 0.01F;
+  const AdamWOptions options{.learning_rate = kRate, .weight_decay = 0.1F};
 
   const Deviation deviation =
-      largest_deviation(AdamW{kOptions}, [&](std::int64_t step, double gradient, ReferenceElement& element) {
+      largest_deviation(AdamW{options}, [&](std::int64_t step, double gradient, ReferenceElement& element) {
         double& m = element.slots[0];
         double& v = element.slots[1];
         const auto t = static_cast<double>(step);
-        element.parameter -= element.parameter * kOptions.weight_decay * kOptions.learning_rate;
-        m += (gradient - m) * (1.0 - kOptions.beta_1);
-        v += (gradient * gradient - v) * (1.0 - kOptions.beta_2);
-        const double rate = kOptions.learning_rate * std::sqrt(1.0 - std::pow(kOptions.beta_2, t)) /
-                            (1.0 - std::pow(kOptions.beta_1, t));
-        element.parameter -= m * rate / (std::sqrt(v) + kOptions.epsilon);
+        element.parameter -= element.parameter * options.weight_decay * kRate;
+        m += (gradient - m) * (1.0 - options.beta_1);
+        v += (gradient * gradient - v) * (1.0 - options.beta_2);
+        const double rate = kRate * std::sqrt(1.0 - std::pow(options.beta_2, t)) / (1.0 - std::pow(options.beta_1, t));
+        element.parameter -= m * rate / (std::sqrt(v) + options.epsilon);
       });
 
-  EXPECT_LT(
-      deviation.parameter,
-      100 * kHalfUlp * (3 * deviation.largest_parameter + 500 * 3.2 * static_cast<double>(kOptions.learning_rate)));
+  EXPECT_LT(deviation.parameter,
+            100 * kHalfUlp * (3 * deviation.largest_parameter + 500 * 3.2 * static_cast<double>(kRate)));
+}
+
+// As Keras's, which multiplies with the rate of the step.
+TEST(AdamW, DecaysWeightsByTheRateOfItsStep) {
+  std::vector<float> parameters = {8.0F};
+  std::vector<float> m(1);
+  std::vector<float> v(1);
+  const std::vector<std::span<float>> slots = {m, v};
+  const AdamW adamw{{.learning_rate = PiecewiseConstantDecay{{0}, {0.5F, 0.25F}}, .weight_decay = 0.5F}};
+
+  adamw.update(1, parameters, std::vector<float>(1), slots);
+  adamw.update(2, parameters, std::vector<float>(1), slots);
+
+  EXPECT_THAT(parameters, ElementsAre(8.0F * 0.75F * 0.875F));
 }
 
 TEST(AdamW, HasTheDefaultsOfKeras) {
@@ -86,7 +100,7 @@ TEST(AdamW, TakesALearningRateOrOptions) {
 
 TEST(AdamW, RefusesOptionsOutOfTheirRange) {
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-  for (const AdamWOptions options :
+  for (const AdamWOptions& options :
        {AdamWOptions{.learning_rate = -1e-3F}, AdamWOptions{.weight_decay = -0.1F}, AdamWOptions{.weight_decay = kNan},
         AdamWOptions{.beta_1 = 1.0F}, AdamWOptions{.beta_2 = kNan}, AdamWOptions{.epsilon = 0}}) {
     try {

@@ -6,12 +6,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
 
 #include "holdfast/core/random.h"
 #include "holdfast/optim/adam.h"
 #include "holdfast/optim/adamw.h"
+#include "holdfast/optim/exponential_decay.h"
+#include "holdfast/optim/polynomial_decay.h"
 #include "holdfast/optim/sgd.h"
 
 namespace holdfast {
@@ -104,6 +107,49 @@ TEST_P(EveryOptimizer, HasAConfigurationInJsonThatNamesIt) {
   const nlohmann::json configuration = nlohmann::json::parse(optimizer().configuration());
 
   EXPECT_EQ(configuration.at("kind"), optimizer().name());
+}
+
+struct Scheduled {
+  std::shared_ptr<const Optimizer> with_schedule;
+  std::function<std::shared_ptr<const Optimizer>(float)> with_rate;
+};
+
+template <class Kind, class Options>
+Scheduled scheduled(Options options, const LearningRateSchedule& schedule) {
+  options.learning_rate = schedule;
+  return {std::make_shared<Kind>(options), [options](float rate) {
+            Options constant = options;
+            constant.learning_rate = rate;
+            return std::make_shared<Kind>(constant);
+          }};
+}
+
+// One update's rate is what the schedule says of the updates before it.
+TEST(ScheduledOptimizer, GivesTheBitsOfTheRateOfItsStep) {
+  const PolynomialDecay schedule{0.1F, 10, {.end_learning_rate = 0.01F, .power = 2}};
+  for (const Scheduled& pair :
+       {scheduled<SGD>(SGDOptions{}, schedule), scheduled<SGD>(SGDOptions{.momentum = 0.9F}, schedule),
+        scheduled<SGD>(SGDOptions{.momentum = 0.9F, .nesterov = true}, schedule),
+        scheduled<Adam>(AdamOptions{}, schedule), scheduled<AdamW>(AdamWOptions{}, schedule)}) {
+    Arenas expected = random_arenas(*pair.with_schedule, 32);
+    Arenas found = expected;
+
+    for (std::int64_t step = 1; step <= 12; ++step) {
+      update_range(*pair.with_rate(schedule.rate_after(step - 1)), step, expected, 0, 32);
+      update_range(*pair.with_schedule, step, found, 0, 32);
+    }
+
+    EXPECT_TRUE(found == expected) << pair.with_schedule->configuration();
+  }
+}
+
+TEST(ScheduledOptimizer, HasTheScheduleInItsConfiguration) {
+  const ExponentialDecay schedule{0.5F, 10, 0.25F};
+  for (const std::string& configuration :
+       {SGD{schedule}.configuration(), Adam{schedule}.configuration(), AdamW{schedule}.configuration()}) {
+    EXPECT_EQ(nlohmann::json::parse(configuration).at("learning_rate"),
+              nlohmann::json::parse(schedule.configuration()));
+  }
 }
 
 const SGD kPlain;

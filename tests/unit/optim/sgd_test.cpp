@@ -96,11 +96,22 @@ TEST(SGD, HasTheDefaultsOfKeras) {
 
 TEST(SGD, RefusesOptionsOutOfTheirRange) {
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-  for (const SGDOptions options :
+  for (const SGDOptions& options :
        {SGDOptions{.learning_rate = -0.1F}, SGDOptions{.learning_rate = kNan},
         SGDOptions{.learning_rate = std::numeric_limits<float>::infinity()}, SGDOptions{.momentum = -0.1F},
-        SGDOptions{.momentum = 1.1F}, SGDOptions{.momentum = kNan}}) {
-    EXPECT_THROW(SGD{options}, Error) << options.learning_rate << ", " << options.momentum;
+        SGDOptions{.momentum = 1.1F}, SGDOptions{.momentum = kNan}, SGDOptions{.clip_value = 0},
+        SGDOptions{.clip_norm = -1.0F}, SGDOptions{.global_clip_norm = kNan}}) {
+    EXPECT_THROW(SGD{options}, Error) << options.learning_rate.of_update(1) << ", " << options.momentum;
+  }
+}
+
+TEST(SGD, ClipsInOneWayOnly) {
+  try {
+    const SGD sgd{{.clip_value = 1.0F, .global_clip_norm = 1.0F}};
+    FAIL() << "took two: " << sgd.configuration();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+    EXPECT_THAT(error.what(), HasSubstr("sgd: of clip_value and global_clip_norm only one can be"));
   }
 }
 

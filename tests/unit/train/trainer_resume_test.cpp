@@ -185,4 +185,43 @@ TEST(Trainer, GoesOnFromSavepointsOfAnyCompression) {
   expect_equal(outcome_of({.run_directory = folder.path()}, checkpoint_every_two), expected);
 }
 
+TEST(Trainer, GoesOnInItsSchedule) {
+  const auto optimizer = clipping_optimizers()[0];
+  const Outcome expected = outcomes_of({}, [&](Replica& r) { return train_with(r, *optimizer); })[0];
+  for (const std::int64_t step : {2, 5, 9}) {
+    const TemporaryFolder folder;
+    const auto train = [&](std::vector<CallbackHandle> callbacks) {
+      return outcomes_of({.run_directory = folder.path()},
+                         [&](Replica& r) { return train_with(r, *optimizer, callbacks); })[0];
+    };
+    EXPECT_THROW(train({ModelCheckpoint({.every_steps = 2}), FailAt(step)}), std::runtime_error);
+
+    expect_equal(train({ModelCheckpoint({.every_steps = 2})}), expected);
+  }
+}
+
+TEST(Trainer, RefusesAnotherScheduleOrOtherClipping) {
+  const TemporaryFolder folder;
+  const auto train = [&](const Optimizer& optimizer, std::vector<CallbackHandle> callbacks) {
+    return outcomes_of({.run_directory = folder.path()},
+                       [&](Replica& r) { return train_with(r, optimizer, callbacks); })[0];
+  };
+  EXPECT_THROW(train(Adam{{.learning_rate = CosineDecay{0.01F, 10}, .clip_norm = 1}}, {ModelCheckpoint(), FailAt(8)}),
+               std::runtime_error);
+
+  for (const auto& [other, what] :
+       {std::pair{Adam{{.learning_rate = CosineDecay{0.01F, 20}, .clip_norm = 1}}, "decay_steps was 10 and is 20"},
+        std::pair{Adam{{.learning_rate = 0.01F, .clip_norm = 1}}, "learning_rate"},
+        std::pair{Adam{{.learning_rate = CosineDecay{0.01F, 10}, .clip_norm = 2}}, "clip_norm was 1 and is 2"},
+        std::pair{Adam{CosineDecay{0.01F, 10}}, "clip_norm was 1 and is \"absent\""}}) {
+    try {
+      train(other, {ModelCheckpoint()});
+      ADD_FAILURE() << "took " << other.configuration();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::incompatible);
+      EXPECT_NE(std::string(error.what()).find(what), std::string::npos) << error.what();
+    }
+  }
+}
+
 }  // namespace holdfast

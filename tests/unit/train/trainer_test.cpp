@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <memory>
 
 #include "holdfast/base/error.h"
@@ -97,6 +98,45 @@ TEST(Trainer, WorksOnMoreShardsThanABatchHasSamples) {
 
   EXPECT_EQ(mirrored.digest, alone.digest);
   EXPECT_EQ(alone.step, 3);
+}
+
+TEST(Trainer, GivesTheSameBitsOnAnyNumberOfReplicasWithSchedulesAndClipping) {
+  for (const auto& optimizer : clipping_optimizers()) {
+    const auto train = [&](Replica& replica) { return train_with(replica, *optimizer); };
+    const Outcome expected = outcomes_of({.replicas = 1}, train)[0];
+
+    for (const int replicas : {2, 3, 4}) {
+      SCOPED_TRACE(optimizer->configuration() + " on " + std::to_string(replicas));
+      for (const Outcome& outcome : outcomes_of({.replicas = replicas}, train)) expect_equal(outcome, expected);
+    }
+  }
+}
+
+// One step with a rate of 1 moves all weights by the clipped gradient.
+TEST(Trainer, ClipsTheGradientOfTheWholeBatch) {
+  constexpr float kLimit = 0.25F;
+  double squares = 0;
+  train_on_threads({.replicas = 2}, [&](Replica& replica) {
+    const Sequential model{Input{6, 6, 1}, Flatten{}, Dense{3, {.kernel_initializer = Initializer::zeros()}}};
+    Trainer trainer(replica, model, SGD{{.learning_rate = 1, .global_clip_norm = kLimit}},
+                    SparseCategoricalCrossentropy({.from_logits = true}));
+    trainer.fit(small_data(16).batch(16));
+    if (replica.rank() > 0) return;
+    for (const float weight : model.parameter_values()) squares += static_cast<double>(weight) * weight;
+  });
+
+  EXPECT_NEAR(std::sqrt(squares), kLimit, 1e-6);  // the scale and each product are rounded once
+}
+
+// Nobody would know which of them it is to be.
+TEST(Trainer, RefusesAnOptimizerThatClipsInTwoWays) {
+  class TwoWays final : public SGD {
+   public:
+    std::unique_ptr<Optimizer> clone() const override { return std::make_unique<TwoWays>(*this); }
+    GradientClipping clipping() const override { return {.value = 1.0F, .norm = 1.0F}; }
+  };
+
+  EXPECT_THROW(outcomes_of({}, [](Replica& replica) { return train_with(replica, TwoWays()); }), Error);
 }
 
 }  // namespace holdfast

@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "holdfast/optim/gradient_clipping.h"
+
 namespace holdfast {
 
 namespace compute {
@@ -31,6 +33,9 @@ class Optimizer {
   virtual std::unique_ptr<Optimizer> clone() const = 0;
 
   virtual std::vector<std::string> slot_names() const = 0;
+
+  // What is done to the gradients before update() gets them. It is part of the configuration.
+  virtual GradientClipping clipping() const { return {}; }
 
   // One pass over a range of the arenas; `step` counts from 1. `slots` are in the order of slot_names(). Asserts that
   // all ranges have one length; they must not overlap.

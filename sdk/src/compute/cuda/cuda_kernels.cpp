@@ -7,6 +7,7 @@
 
 #include "compute/cuda/cuda_arrays.h"
 #include "compute/cuda/cuda_error.h"
+#include "compute/cuda/cuda_gradient_norms.h"
 #include "compute/cuda/cuda_losses.h"
 #include "compute/cuda/cuda_metrics.h"
 #include "compute/cuda/cuda_optimizers.h"
@@ -69,6 +70,15 @@ void CudaKernels::sgd(const SgdStep& step, std::size_t floats, float* parameters
 void CudaKernels::adam(const AdamStep& step, std::size_t floats, float* parameters, const float* gradients, float* m,
                        float* v) {
   queue_adam(step, floats, parameters, gradients, m, v, stream_);
+}
+
+void CudaKernels::clip_values(float limit, std::size_t floats, const float* gradients, float* clipped) {
+  queue_clip_values(limit, floats, gradients, clipped, stream_);
+}
+
+void CudaKernels::clip_norms(std::span<const NormRange> ranges, float limit, const float* gradients, float* clipped,
+                             float* workspace) {
+  queue_clip_norms(ranges, limit, gradients, clipped, workspace, stream_);
 }
 
 void CudaKernels::update_moving(const float* sums, const float* count, std::size_t floats, float momentum,

@@ -1,8 +1,8 @@
 #pragma once
 
-// Losses, metrics and optimizers on a CUDA device. Each call queues one kernel and returns; arrays do not overlap,
-// unless the call says so. Nothing is allocated after construction, and the launches may be captured into a graph
-// (check() may not).
+// Losses, metrics and optimizers on a CUDA device. Each call queues a kernel or a few and returns; arrays do not
+// overlap, unless the call says so. Nothing is allocated after construction, and the launches may be captured into a
+// graph (check() may not).
 
 #include <cuda_runtime_api.h>
 
@@ -26,6 +26,9 @@ class CudaKernels final : public DeviceKernels {
            float* velocity) override;
   void adam(const AdamStep& step, std::size_t floats, float* parameters, const float* gradients, float* m,
             float* v) override;
+  void clip_values(float limit, std::size_t floats, const float* gradients, float* clipped) override;
+  void clip_norms(std::span<const NormRange> ranges, float limit, const float* gradients, float* clipped,
+                  float* workspace) override;
   void update_moving(const float* sums, const float* count, std::size_t floats, float momentum, float* moving) override;
   void find_not_finite(const float* array, std::size_t floats, float* found) override;
   void clear(std::span<const Gap> gaps, float* arena) override;

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "compute/arithmetic/gradient_clipping.h"
 #include "compute/arithmetic/optimizers.h"
 #include "compute/cuda/cuda_elements.cuh"
 #include "compute/cuda/cuda_optimizers.h"
@@ -65,6 +66,19 @@ struct MomentumPass {
   }
 };
 
+struct ClipPass {
+  float limit;
+  const float* gradients;
+  float* clipped;
+
+  template <int kCount>
+  __device__ void run(std::size_t index) const {
+    FloatVector<kCount> gradient = load<kCount>(gradients, index);
+    for (int i = 0; i < kCount; ++i) gradient.at[i] = clipped_value(gradient.at[i], limit);
+    store(clipped, index, gradient);
+  }
+};
+
 struct MovingPass {
   const float* sums;
   const float* count;  // one number
@@ -113,6 +127,10 @@ void queue_sgd(const SgdStep& step, std::size_t floats, float* parameters, const
 void queue_adam(const AdamStep& step, std::size_t floats, float* parameters, const float* gradients, float* m, float* v,
                 cudaStream_t stream) {
   run_pass("adam", AdamPass{step, parameters, gradients, m, v}, floats, {parameters, gradients, m, v}, stream);
+}
+
+void queue_clip_values(float limit, std::size_t floats, const float* gradients, float* clipped, cudaStream_t stream) {
+  run_pass("clip_values", ClipPass{limit, gradients, clipped}, floats, {gradients, clipped}, stream);
 }
 
 void queue_update_moving(const float* sums, const float* count, std::size_t floats, float momentum, float* moving,

@@ -1,7 +1,7 @@
 #pragma once
 
-// One pass over memory for a step of an optimizer, with the bits of the host's; for moving averages; and for gaps. All
-// queued in `stream`; see DeviceKernels.
+// One pass over memory for a step of an optimizer, with the bits of the host's; for gradient clipping, moving averages
+// and gaps. All queued in `stream`; see DeviceKernels.
 
 #include <cuda_runtime_api.h>
 
@@ -13,6 +13,7 @@ void queue_sgd(const SgdStep& step, std::size_t floats, float* parameters, const
                cudaStream_t stream);
 void queue_adam(const AdamStep& step, std::size_t floats, float* parameters, const float* gradients, float* m, float* v,
                 cudaStream_t stream);
+void queue_clip_values(float limit, std::size_t floats, const float* gradients, float* clipped, cudaStream_t stream);
 void queue_update_moving(const float* sums, const float* count, std::size_t floats, float momentum, float* moving,
                          cudaStream_t stream);
 void queue_clear(std::span<const DeviceKernels::Gap> gaps, float* arena, cudaStream_t stream);

@@ -267,6 +267,16 @@ TEST_F(TrainerOnADevice, GivesTheBitsOfTheCpuWithSamplesThatAreLoadedAhead) {
   expect_equal(outcomes_of({.replicas = 1, .device = "cuda:0"}, train)[0], expected);
 }
 
+TEST_F(TrainerOnADevice, GivesTheBitsOfTheCpuWithSchedulesAndClipping) {
+  for (const auto& optimizer : clipping_optimizers()) {
+    SCOPED_TRACE(optimizer->configuration());
+    const auto train = [&](Replica& replica) { return train_with(replica, *optimizer); };
+    const Outcome expected = outcomes_of({.replicas = 1}, train)[0];
+
+    expect_equal(outcomes_of({.replicas = 1, .device = "cuda:0"}, train)[0], expected);
+  }
+}
+
 TEST_F(TrainerOnADevice, TakesAModelWithoutParameters) {
   const Outcome expected = outcomes_of({.replicas = 1}, train_without_parameters)[0];
 

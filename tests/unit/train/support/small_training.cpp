@@ -41,6 +41,23 @@ Outcome train_small(Replica& replica, std::vector<CallbackHandle> callbacks, std
           fit.history};
 }
 
+Outcome train_with(Replica& replica, const Optimizer& optimizer, std::vector<CallbackHandle> callbacks) {
+  Trainer trainer(replica, small_model(), optimizer, SparseCategoricalCrossentropy({.from_logits = true}));
+  const FitResult fit = trainer.fit(small_data().shuffle().batch(10), {.epochs = 2, .callbacks = std::move(callbacks)});
+  return {trainer.weights_digest().hex(), trainer.step(), fit.results, {}, fit.history};
+}
+
+std::vector<std::shared_ptr<const Optimizer>> clipping_optimizers() {
+  const CosineDecay cosine{0, 10, {.alpha = 0.1F, .warmup_target = 0.05F, .warmup_steps = 3}};
+  const PolynomialDecay linear{0.1F, 8, {.cycle = true}};
+  const ExponentialDecay exponential{0.01F, 4, 0.5F};
+  return {std::make_shared<SGD>(SGDOptions{.learning_rate = cosine, .momentum = 0.9F, .clip_value = 0.01F}),
+          std::make_shared<SGD>(SGDOptions{.learning_rate = linear, .clip_norm = 0.05F}),
+          std::make_shared<SGD>(SGDOptions{.learning_rate = linear, .global_clip_norm = 0.1F}),
+          std::make_shared<Adam>(AdamOptions{.learning_rate = cosine, .clip_norm = 0.05F}),
+          std::make_shared<AdamW>(AdamWOptions{.learning_rate = exponential, .global_clip_norm = 0.1F})};
+}
+
 Outcome train_without_parameters(Replica& replica) {
   const Dataset data = from_tensors(Tensor(Shape{10, 4}), Tensor(Shape{10, 4})).batch(4);
   Trainer trainer(replica, Sequential{Input{4}, Flatten{}}, SGD(0.1F), MeanSquaredError{});

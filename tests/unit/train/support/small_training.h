@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,9 @@ struct Outcome {
 };
 
 Outcome train_small(Replica& replica, std::vector<CallbackHandle> callbacks = {}, std::int64_t epochs = 2);
+Outcome train_with(Replica& replica, const Optimizer& optimizer, std::vector<CallbackHandle> callbacks = {});
+// Each with a schedule that changes all the time, and clipping gradients that are mostly too large for it.
+std::vector<std::shared_ptr<const Optimizer>> clipping_optimizers();
 // It learns nothing, and is judged all the same.
 Outcome train_without_parameters(Replica& replica);
 std::vector<Outcome> outcomes_of(const ThreadRun& run, const std::function<Outcome(Replica&)>& train);

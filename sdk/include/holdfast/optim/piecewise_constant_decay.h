@@ -1,0 +1,27 @@
+#pragma once
+
+// A learning rate that changes at given steps (keras.optimizers.schedules.PiecewiseConstantDecay): behind t updates it
+// is values[i] for the first i with t <= boundaries[i], and the last value behind all boundaries.
+
+#include <vector>
+
+#include "holdfast/optim/learning_rate_schedule.h"
+
+namespace holdfast {
+
+class PiecewiseConstantDecay final : public LearningRateSchedule {
+ public:
+  // Throws Error{invalid_argument} unless boundaries are not negative and rise, values are not negative, and there is
+  // one value more than there are boundaries.
+  PiecewiseConstantDecay(std::vector<std::int64_t> boundaries, std::vector<float> values);
+
+  std::string configuration() const override;
+  std::unique_ptr<LearningRateSchedule> clone() const override;
+  float rate_after(std::int64_t updates) const override;
+
+ private:
+  std::vector<std::int64_t> boundaries_;
+  std::vector<float> values_;
+};
+
+}  // namespace holdfast

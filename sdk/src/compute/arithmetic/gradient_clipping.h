@@ -1,0 +1,74 @@
+#pragma once
+
+// What gradient clipping does, for host and device: the same bits on both, since a norm is a sum in one order. An array
+// is cut into chunks, a chunk is dealt to lanes; each lane adds the squares of its elements one after the other, then
+// lanes are added in a tree. The sums of the chunks are added in the same way: dealt to lanes, then in a tree. All in
+// double, where the square of a float is exact.
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <span>
+
+#include "compute/device_kernels.h"
+#include "core/host_device.h"
+
+namespace holdfast::compute {
+
+inline constexpr std::size_t kNormLanes = 256;
+inline constexpr std::size_t kNormChunk = 16 * kNormLanes;  // floats
+
+HOLDFAST_HOST_DEVICE inline std::size_t norm_chunks(const NormRange& range) {
+  return (range.end - range.begin + kNormChunk - 1) / kNormChunk;
+}
+
+// What DeviceKernels::clip_norms() needs beside the arrays: a double a chunk, and a float a range.
+inline std::size_t norm_workspace_floats(std::span<const NormRange> ranges) {
+  std::size_t chunks = 0;
+  for (const NormRange& range : ranges) chunks += norm_chunks(range);
+  return chunks * (sizeof(double) / sizeof(float)) + ranges.size();
+}
+
+// What is not a number stays as it is.
+HOLDFAST_HOST_DEVICE inline float clipped_value(float gradient, float limit) {
+  return gradient > limit ? limit : gradient < -limit ? -limit : gradient;
+}
+
+inline constexpr double kLargestNorm = std::numeric_limits<double>::max();  // device code may not call max()
+
+// 1 where nothing is clipped.
+HOLDFAST_HOST_DEVICE inline float norm_scale(double sum_of_squares, float limit) {
+  const double norm = std::sqrt(sum_of_squares);
+  const bool is_clipped = norm > limit && norm <= kLargestNorm;
+  return is_clipped ? static_cast<float>(limit / norm) : 1.0F;
+}
+
+// The host's way through that order; `value_of(i)` are the summands.
+template <class Value>
+double sum_in_lanes(std::size_t count, const Value& value_of) {
+  double lanes[kNormLanes] = {};
+  for (std::size_t first = 0; first < count; first += kNormLanes) {
+    const std::size_t width = std::min(kNormLanes, count - first);
+    for (std::size_t lane = 0; lane < width; ++lane) lanes[lane] += value_of(first + lane);
+  }
+  for (std::size_t half = kNormLanes / 2; half > 0; half /= 2) {
+    for (std::size_t lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
+  }
+  return lanes[0];
+}
+
+// `chunk_sums` has norm_chunks() places.
+inline double sum_of_squares(std::span<const float> array, std::span<double> chunk_sums) {
+  for (std::size_t chunk = 0; chunk < chunk_sums.size(); ++chunk) {
+    const std::size_t begin = chunk * kNormChunk;
+    const float* const __restrict values = array.data() + begin;
+    chunk_sums[chunk] = sum_in_lanes(std::min(kNormChunk, array.size() - begin), [values](std::size_t i) {
+      const double value = values[i];
+      return value * value;
+    });
+  }
+  return sum_in_lanes(chunk_sums.size(), [chunk_sums](std::size_t chunk) { return chunk_sums[chunk]; });
+}
+
+}  // namespace holdfast::compute

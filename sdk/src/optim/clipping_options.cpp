@@ -1,0 +1,37 @@
+#include "optim/clipping_options.h"
+
+#include <array>
+#include <utility>
+
+#include "core/json_text.h"
+#include "holdfast/base/error.h"
+#include "optim/check_option.h"
+
+namespace holdfast {
+
+static std::array<std::pair<const char*, std::optional<float>>, 3> by_option(const GradientClipping& clipping) {
+  return {{{"clip_value", clipping.value}, {"clip_norm", clipping.norm}, {"global_clip_norm", clipping.global_norm}}};
+}
+
+void check_clipping(const std::string& optimizer, const GradientClipping& clipping) {
+  std::string given;
+  for (const auto& [option, limit] : by_option(clipping)) {
+    if (!limit) continue;
+    check_option(optimizer, option, *limit, *limit > 0, "positive");
+    if (!given.empty()) {
+      throw Error(ErrorCode::invalid_argument, optimizer + ": of " + given + " and " + option +
+                                                   " only one can be; gradients are clipped in one way");
+    }
+    given = option;
+  }
+}
+
+std::string clipping_members(const GradientClipping& clipping) {
+  std::string members;
+  for (const auto& [option, limit] : by_option(clipping)) {
+    if (limit) members += std::string(",\"") + option + "\":" + json_number(*limit);
+  }
+  return members;
+}
+
+}  // namespace holdfast

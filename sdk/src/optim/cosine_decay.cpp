@@ -1,0 +1,48 @@
+#include "holdfast/optim/cosine_decay.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "core/json_text.h"
+#include "optim/check_option.h"
+
+namespace holdfast {
+
+CosineDecay::CosineDecay(float initial_learning_rate, std::int64_t decay_steps, CosineDecayOptions options)
+    : initial_learning_rate_(initial_learning_rate), decay_steps_(decay_steps), options_(options) {
+  check_option("cosine_decay", "initial_learning_rate", initial_learning_rate, initial_learning_rate >= 0,
+               "not negative");
+  check_count("cosine_decay", "decay_steps", decay_steps, 1);
+  check_option("cosine_decay", "alpha", options.alpha, options.alpha >= 0 && options.alpha <= 1, "in [0, 1]");
+  const float target = options.warmup_target.value_or(0);
+  check_option("cosine_decay", "warmup_target", target, target >= 0, "not negative");
+  check_count("cosine_decay", "warmup_steps", options.warmup_steps, 0);
+}
+
+std::string CosineDecay::configuration() const {
+  return R"({"kind":"cosine_decay","initial_learning_rate":)" + json_number(initial_learning_rate_) +
+         R"(,"decay_steps":)" + std::to_string(decay_steps_) + R"(,"alpha":)" + json_number(options_.alpha) +
+         R"(,"warmup_target":)" + (options_.warmup_target ? json_number(*options_.warmup_target) : "null") +
+         R"(,"warmup_steps":)" + std::to_string(options_.warmup_steps) + "}";
+}
+
+std::unique_ptr<LearningRateSchedule> CosineDecay::clone() const {
+  return std::make_unique<CosineDecay>(*this);
+}
+
+float CosineDecay::rate_after(std::int64_t updates) const {
+  const double initial = initial_learning_rate_;
+  const double top = options_.warmup_target.value_or(initial_learning_rate_);
+  const std::int64_t warmup_steps = options_.warmup_target ? options_.warmup_steps : 0;
+  if (updates < warmup_steps) {
+    return static_cast<float>(initial +
+                              (top - initial) * static_cast<double>(updates) / static_cast<double>(warmup_steps));
+  }
+  const double part =
+      static_cast<double>(std::min(updates - warmup_steps, decay_steps_)) / static_cast<double>(decay_steps_);
+  const double cosine = 0.5 * (1.0 + std::cos(std::numbers::pi * part));
+  return static_cast<float>(top * ((1.0 - options_.alpha) * cosine + options_.alpha));
+}
+
+}  // namespace holdfast

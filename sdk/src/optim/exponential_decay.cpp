@@ -1,0 +1,38 @@
+#include "holdfast/optim/exponential_decay.h"
+
+#include <cmath>
+
+#include "core/json_text.h"
+#include "optim/check_option.h"
+
+namespace holdfast {
+
+ExponentialDecay::ExponentialDecay(float initial_learning_rate, std::int64_t decay_steps, float decay_rate,
+                                   ExponentialDecayOptions options)
+    : initial_learning_rate_(initial_learning_rate),
+      decay_steps_(decay_steps),
+      decay_rate_(decay_rate),
+      options_(options) {
+  check_option("exponential_decay", "initial_learning_rate", initial_learning_rate, initial_learning_rate >= 0,
+               "not negative");
+  check_count("exponential_decay", "decay_steps", decay_steps, 1);
+  check_option("exponential_decay", "decay_rate", decay_rate, decay_rate > 0, "positive");
+}
+
+std::string ExponentialDecay::configuration() const {
+  return R"({"kind":"exponential_decay","initial_learning_rate":)" + json_number(initial_learning_rate_) +
+         R"(,"decay_steps":)" + std::to_string(decay_steps_) + R"(,"decay_rate":)" + json_number(decay_rate_) +
+         R"(,"staircase":)" + (options_.staircase ? "true}" : "false}");
+}
+
+std::unique_ptr<LearningRateSchedule> ExponentialDecay::clone() const {
+  return std::make_unique<ExponentialDecay>(*this);
+}
+
+float ExponentialDecay::rate_after(std::int64_t updates) const {
+  const double periods = static_cast<double>(updates) / static_cast<double>(decay_steps_);
+  const double exponent = options_.staircase ? std::floor(periods) : periods;
+  return static_cast<float>(initial_learning_rate_ * std::pow(static_cast<double>(decay_rate_), exponent));
+}
+
+}  // namespace holdfast

@@ -1,0 +1,72 @@
+#include "optim/gradient_clipper.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "holdfast/base/error.h"
+
+namespace holdfast {
+namespace {
+
+// One range for one norm over all: what lies between the arrays is zero.
+std::vector<compute::NormRange> ranges_of(const GradientClipping& clipping, std::vector<compute::NormRange> arrays,
+                                          std::size_t arena_floats) {
+  if (clipping.norm) return arrays;
+  return {{.begin = 0, .end = arena_floats}};
+}
+
+std::size_t most_chunks(const std::vector<compute::NormRange>& ranges) {
+  std::size_t most = 0;
+  for (const compute::NormRange& range : ranges) most = std::max(most, compute::norm_chunks(range));
+  return most;
+}
+
+void clip_values_on_host(float limit, std::span<const float> gradients, float* __restrict clipped) {
+  const float* const __restrict gradient = gradients.data();
+#pragma omp simd
+  for (std::size_t i = 0; i < gradients.size(); ++i) clipped[i] = compute::clipped_value(gradient[i], limit);
+}
+
+void scale_on_host(float scale, std::span<const float> gradients, float* __restrict clipped) {
+  const float* const __restrict gradient = gradients.data();
+#pragma omp simd
+  for (std::size_t i = 0; i < gradients.size(); ++i) clipped[i] = gradient[i] * scale;
+}
+
+}  // namespace
+
+GradientClipper::GradientClipper(const GradientClipping& clipping, std::vector<compute::NormRange> arrays,
+                                 std::size_t arena_floats, MemorySpace& memory, compute::DeviceKernels* device)
+    : clipping_(clipping),
+      ranges_(ranges_of(clipping, std::move(arrays), arena_floats)),
+      device_(device),
+      size_(arena_floats),
+      clipped_(memory.allocate(arena_floats)),
+      workspace_(device == nullptr || clipping.value ? nullptr
+                                                     : memory.allocate(compute::norm_workspace_floats(ranges_))),
+      chunk_sums_(device == nullptr ? most_chunks(ranges_) : 0) {}
+
+std::span<const float> GradientClipper::clip(std::span<const float> gradients) {
+  HOLDFAST_ASSERT(gradients.size() == size_);
+  if (device_ == nullptr) {
+    clip_on_host(gradients);
+  } else if (clipping_.value) {
+    device_->clip_values(*clipping_.value, size_, gradients.data(), clipped_.get());
+  } else {
+    const float limit = clipping_.norm ? *clipping_.norm : *clipping_.global_norm;
+    device_->clip_norms(ranges_, limit, gradients.data(), clipped_.get(), workspace_.get());
+  }
+  return {clipped_.get(), size_};
+}
+
+void GradientClipper::clip_on_host(std::span<const float> gradients) {
+  if (clipping_.value) return clip_values_on_host(*clipping_.value, gradients, clipped_.get());
+  const float limit = clipping_.norm ? *clipping_.norm : *clipping_.global_norm;
+  for (const compute::NormRange& range : ranges_) {
+    const std::span<const float> array = gradients.subspan(range.begin, range.end - range.begin);
+    const double squares = compute::sum_of_squares(array, std::span(chunk_sums_).first(compute::norm_chunks(range)));
+    scale_on_host(compute::norm_scale(squares, limit), array, clipped_.get() + range.begin);
+  }
+}
+
+}  // namespace holdfast

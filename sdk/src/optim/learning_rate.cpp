@@ -1,0 +1,25 @@
+#include "holdfast/optim/learning_rate.h"
+
+#include "core/json_text.h"
+#include "holdfast/base/error.h"
+#include "optim/check_option.h"
+
+namespace holdfast {
+
+float LearningRate::of_update(std::int64_t step) const {
+  HOLDFAST_ASSERT(step >= 1);
+  if (!schedule_) return constant_;
+  const float rate = schedule_->rate_after(step - 1);
+  check_option(schedule_->configuration(), "its rate of step " + std::to_string(step), rate, rate >= 0, "not negative");
+  return rate;
+}
+
+std::optional<float> LearningRate::constant() const {
+  return schedule_ ? std::nullopt : std::optional(constant_);
+}
+
+std::string LearningRate::configuration() const {
+  return schedule_ ? schedule_->configuration() : json_number(constant_);
+}
+
+}  // namespace holdfast

@@ -1,0 +1,41 @@
+#include "holdfast/optim/polynomial_decay.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/json_text.h"
+#include "optim/check_option.h"
+
+namespace holdfast {
+
+PolynomialDecay::PolynomialDecay(float initial_learning_rate, std::int64_t decay_steps, PolynomialDecayOptions options)
+    : initial_learning_rate_(initial_learning_rate), decay_steps_(decay_steps), options_(options) {
+  check_option("polynomial_decay", "initial_learning_rate", initial_learning_rate, initial_learning_rate >= 0,
+               "not negative");
+  check_count("polynomial_decay", "decay_steps", decay_steps, 1);
+  check_option("polynomial_decay", "end_learning_rate", options.end_learning_rate, options.end_learning_rate >= 0,
+               "not negative");
+  check_option("polynomial_decay", "power", options.power, options.power > 0, "positive");
+}
+
+std::string PolynomialDecay::configuration() const {
+  return R"({"kind":"polynomial_decay","initial_learning_rate":)" + json_number(initial_learning_rate_) +
+         R"(,"decay_steps":)" + std::to_string(decay_steps_) + R"(,"end_learning_rate":)" +
+         json_number(options_.end_learning_rate) + R"(,"power":)" + json_number(options_.power) + R"(,"cycle":)" +
+         (options_.cycle ? "true}" : "false}");
+}
+
+std::unique_ptr<LearningRateSchedule> PolynomialDecay::clone() const {
+  return std::make_unique<PolynomialDecay>(*this);
+}
+
+float PolynomialDecay::rate_after(std::int64_t updates) const {
+  const double periods = static_cast<double>(updates) / static_cast<double>(decay_steps_);
+  const double cycles = options_.cycle ? std::max(1.0, std::ceil(periods)) : 1.0;
+  const double part = std::min(periods / cycles, 1.0);
+  const double end = options_.end_learning_rate;
+  return static_cast<float>((initial_learning_rate_ - end) * std::pow(1.0 - part, static_cast<double>(options_.power)) +
+                            end);
+}
+
+}  // namespace holdfast

@@ -17,6 +17,15 @@ OPTIMIZERS = {
     "momentum": ({"kind": "sgd", "learning_rate": 0.5, "momentum": 0.9, "nesterov": True}, ["momentum"]),
     "sgd": ({"kind": "sgd", "learning_rate": 0.5, "momentum": 0.0, "nesterov": False}, []),
 }
+SCHEDULES = {
+    "exponential_decay": ("ExponentialDecay", {"initial_learning_rate": 0.5, "decay_steps": 30, "decay_rate": 0.25,
+                                               "staircase": True}),
+    "cosine_decay": ("CosineDecay", {"initial_learning_rate": 0.125, "decay_steps": 80, "alpha": 0.25,
+                                     "warmup_target": 0.5, "warmup_steps": 8}),
+    "piecewise_constant_decay": ("PiecewiseConstantDecay", {"boundaries": [10, 41], "values": [0.5, 0.25, 0.125]}),
+    "polynomial_decay": ("PolynomialDecay", {"initial_learning_rate": 0.5, "decay_steps": 30,
+                                             "end_learning_rate": 0.125, "power": 2.0, "cycle": True}),
+}
 LOSS = {"kind": "sparse_categorical_crossentropy", "from_logits": True}
 METRICS = [{"kind": "sparse_categorical_accuracy", "name": "accuracy"}]
 
@@ -67,10 +76,11 @@ def graph():
             ("Dense", "scores", {"units": 5, "activation": "softmax", "use_bias": True, **dense})]]}
 
 
-def savepoint(folder, optimizer="adam", seed=1, stem="savepoint", step=41):
+def savepoint(folder, optimizer="adam", seed=1, stem="savepoint", step=41, **options):
     """A file as Holdfast writes it, and its arrays."""
     model = in_keras("sgd")
     configuration, slots = OPTIMIZERS[optimizer]
+    configuration = {**configuration, **options}
     generator = np.random.default_rng(seed)
     content = {}
     for layer in model.layers:
@@ -134,6 +144,47 @@ def test_keras_goes_on_training_as_it_would_have(optimizer, tmp_path):
                                                              for slot in slots]])
     assert found.loss.get_config() == expected.loss.get_config()
     assert [metric.name for metric in found._compile_metrics._user_metrics] == ["accuracy"]
+
+
+@pytest.mark.parametrize("kind", SCHEDULES)
+def test_keras_goes_on_with_the_schedule(kind, tmp_path):
+    name, options = SCHEDULES[kind]
+    file, content = savepoint(tmp_path, learning_rate={"kind": kind, **options})
+    program("write", file, tmp_path / "model.keras", "archive")
+
+    found = keras.saving.load_model(tmp_path / "model.keras").optimizer
+
+    schedule = getattr(optimizers.schedules, name)(**options)
+    assert float(found.learning_rate) == float(schedule(41))
+    assert found.get_config()["learning_rate"] == keras.saving.serialize_keras_object(schedule)
+    # The iteration and two slots for each variable, and no learning rate.
+    assert len(found.variables) == 1 + sum(key.startswith("optimizer/") for key in content)
+    assert_same_bits([np.asarray(found.variables[1].value)], [content["optimizer/m/first/kernel"]])
+
+
+@pytest.mark.parametrize("form", ["archive", "legacy_model"])
+def test_a_savepoint_with_a_schedule_survives_keras(form, tmp_path):
+    schedule = {"kind": "cosine_decay", **SCHEDULES["cosine_decay"][1]}
+    file, content = savepoint(tmp_path, learning_rate=schedule)
+    like, _ = savepoint(tmp_path, seed=2, stem="like", step=0, learning_rate=schedule)
+    program("write", file, tmp_path / ("model" + SUFFIXES[form]), form)
+
+    program("savepoint", tmp_path / ("model" + SUFFIXES[form]), like, tmp_path / "back.h5")
+
+    found = arrays(tmp_path / "back.h5")
+    assert {name: value.tobytes() for name, value in found.items()} == {
+        name: value.tobytes() for name, value in content.items()}
+
+
+@pytest.mark.parametrize("ours, theirs", [("clip_value", "clipvalue"), ("clip_norm", "clipnorm"),
+                                          ("global_clip_norm", "global_clipnorm")])
+def test_keras_clips_as_the_savepoint_says(ours, theirs, tmp_path):
+    file, _ = savepoint(tmp_path, **{ours: 0.75})
+    program("write", file, tmp_path / "model.keras", "archive")
+
+    found = keras.saving.load_model(tmp_path / "model.keras").optimizer
+
+    assert getattr(found, theirs) == 0.75
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -108,8 +108,34 @@ constexpr std::array kMetrics = {ClassName{"binary_accuracy", "BinaryAccuracy"},
                                  ClassName{"sparse_categorical_accuracy", "SparseCategoricalAccuracy"},
                                  ClassName{"mean_absolute_error", "MeanAbsoluteError"}};
 
+constexpr std::array kSchedules = {
+    ClassName{"cosine_decay", "CosineDecay"}, ClassName{"exponential_decay", "ExponentialDecay"},
+    ClassName{"piecewise_constant_decay", "PiecewiseConstantDecay"}, ClassName{"polynomial_decay", "PolynomialDecay"}};
+// Of options, which Keras calls otherwise.
+constexpr std::array kClippings = {ClassName{"clip_value", "clipvalue"}, ClassName{"clip_norm", "clipnorm"},
+                                   ClassName{"global_clip_norm", "global_clipnorm"}};
+
+// Nothing where Keras does not know the optimizer, or its schedule.
+std::optional<Json> optimizer_object(const Json& configuration) {
+  auto optimizer = object_of_kind(configuration, "keras.optimizers", kOptimizers);
+  if (!optimizer) return std::nullopt;
+  Json& config = (*optimizer)["config"];
+  const Json& rate = member(configuration, "learning_rate");
+  if (rate.is_object()) {
+    const auto schedule = object_of_kind(rate, "keras.optimizers.schedules", kSchedules);
+    if (!schedule) return std::nullopt;
+    config["learning_rate"] = *schedule;
+  }
+  for (const ClassName& name : kClippings) {
+    if (!config.contains(name.holdfast)) continue;
+    config[name.keras] = config[name.holdfast];
+    config.erase(config.find(name.holdfast));
+  }
+  return optimizer;
+}
+
 Json compile_config(const Json& configuration) {
-  const auto optimizer = object_of_kind(member(configuration, "optimizer"), "keras.optimizers", kOptimizers);
+  const auto optimizer = optimizer_object(member(configuration, "optimizer"));
   const auto loss = object_of_kind(member(configuration, "loss"), "keras.losses", kLosses);
   if (!optimizer || !loss) return nullptr;
   Json metrics = Json::array();

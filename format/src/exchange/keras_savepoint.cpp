@@ -53,8 +53,11 @@ void add_optimizer(const ArraysByName& savepoint, const Json& metadata, const Ke
   const Json& optimizer = member(member(metadata, "configuration"), "optimizer");
   const Json& step = member(metadata, "step");
   add(iteration(step.is_number_integer() ? step.get<std::int64_t>() : 0));
-  const auto rate = static_cast<float>(number_member(optimizer, "learning_rate"));
-  add(scalar(std::string(kOptimizerPrefix) + "learning_rate", DType::f32, rate));
+  // Of a schedule, Keras has no variable.
+  if (!member(optimizer, "learning_rate").is_object()) {
+    const auto rate = static_cast<float>(number_member(optimizer, "learning_rate"));
+    add(scalar(std::string(kOptimizerPrefix) + "learning_rate", DType::f32, rate));
+  }
   for (const KerasSlot& slot : model.slots()) {
     if (!slot.is_trainable) continue;
     for (const SlotName& name : optimizer_slots(metadata)) {

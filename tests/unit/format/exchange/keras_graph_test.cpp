@@ -69,6 +69,42 @@ TEST(KerasGraph, TurnsANormalInitializerIntoKerass) {
   EXPECT_EQ(config["kernel_initializer"]["config"]["stddev"], 0.25);
 }
 
+Json metadata_with_optimizer(Json optimizer) {
+  Json metadata = savepoint_metadata({entry("Dense", "d")});
+  metadata["configuration"] = {{"optimizer", std::move(optimizer)}, {"loss", {{"kind", "mean_squared_error"}}}};
+  return metadata;
+}
+
+TEST(KerasGraph, TurnsAScheduleIntoKerass) {
+  const Json schedule = {{"kind", "cosine_decay"}, {"initial_learning_rate", 0.1}, {"decay_steps", 10}};
+
+  const Json config = keras_config_of_savepoint(
+      metadata_with_optimizer({{"kind", "adam"}, {"learning_rate", schedule}}))["compile_config"];
+
+  EXPECT_EQ(config["optimizer"]["class_name"], "Adam");
+  const Json expected = {{"module", "keras.optimizers.schedules"},
+                         {"class_name", "CosineDecay"},
+                         {"config", {{"initial_learning_rate", 0.1}, {"decay_steps", 10}}},
+                         {"registered_name", nullptr}};
+  EXPECT_EQ(config["optimizer"]["config"]["learning_rate"], expected);
+}
+
+TEST(KerasGraph, CallsClippingAsKerasDoes) {
+  for (const auto& [ours, theirs] :
+       {std::pair{"clip_value", "clipvalue"}, {"clip_norm", "clipnorm"}, {"global_clip_norm", "global_clipnorm"}}) {
+    const Json config = keras_config_of_savepoint(metadata_with_optimizer(
+        {{"kind", "sgd"}, {"learning_rate", 0.1}, {ours, 2.5}}))["compile_config"]["optimizer"]["config"];
+
+    EXPECT_EQ(config, Json({{"learning_rate", 0.1}, {theirs, 2.5}}));
+  }
+}
+
+TEST(KerasGraph, LeavesOutAnOptimizerWithAScheduleOfTheUsers) {
+  const Json metadata = metadata_with_optimizer({{"kind", "adam"}, {"learning_rate", {{"kind", "of_our_own"}}}});
+
+  EXPECT_FALSE(keras_config_of_savepoint(metadata).contains("compile_config"));
+}
+
 TEST(KerasGraph, SaysNothingOfTrainingThatKerasDoesNotKnow) {
   Json metadata = savepoint_metadata({entry("Dense", "d")});
   metadata["configuration"] = {{"optimizer", {{"kind", "adam"}}}, {"loss", {{"kind", "of_our_own"}}}};

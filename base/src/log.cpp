@@ -22,7 +22,7 @@ spdlog::logger& standard_error() {
   static const auto logger = [] {
     auto created =
         std::make_shared<spdlog::logger>("holdfast", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
-    created->set_pattern("%H:%M:%S %^%l%$ %v");
+    created->set_pattern("%Y-%m-%d %H:%M:%S %z %^%l%$ %v");
     created->flush_on(spdlog::level::info);
     return created;
   }();

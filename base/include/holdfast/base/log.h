@@ -1,7 +1,7 @@
 #pragma once
 
-// The only place from which the library writes text. By default a line goes to standard error; an application that
-// wants it elsewhere replaces the sink.
+// The only place from which the library writes text. By default a line goes to standard error, behind the date, the
+// local time, its offset from UTC and the level; an application that wants it elsewhere replaces the sink.
 
 #include <functional>
 #include <string_view>

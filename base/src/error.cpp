@@ -17,6 +17,8 @@ std::string_view to_string(ErrorCode code) {
       return "not_found";
     case ErrorCode::input_output:
       return "input_output";
+    case ErrorCode::refused:
+      return "refused";
     case ErrorCode::disk_full:
       return "disk_full";
     case ErrorCode::out_of_memory:
@@ -54,6 +56,12 @@ static ErrorCode code_of(int error_number) {
       return ErrorCode::not_found;
     case ENOMEM:
       return ErrorCode::out_of_memory;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+    case ENOTDIR:
+    case EISDIR:
+      return ErrorCode::refused;
     default:
       return ErrorCode::input_output;
   }

@@ -109,6 +109,7 @@ class Search {
     for (listings_left_ = kListings;; --listings_left_) {
       has_changed_ = false;
       unreadable_.reset();
+      waiting_.clear();
       const std::optional<std::string> found = try_all(list());
       if (found || !has_changed_) return found;
     }
@@ -160,7 +161,11 @@ class Search {
 
   std::optional<std::string> try_all(const std::vector<Candidate>& candidates) {
     for (std::size_t i = 0; i < candidates.size(); ++i) {
-      if (is_readable(candidates[i].path)) return candidates[i].path;
+      if (is_readable(candidates[i].path)) {
+        // A copy of them was taken: only so are they passed over.
+        for (const Problem& problem : waiting_) report(problem);
+        return candidates[i].path;
+      }
       if (has_changed_) return std::nullopt;
       const bool is_last_copy = i + 1 == candidates.size() || candidates[i + 1].step != candidates[i].step;
       if (is_last_copy && unreadable_) throw Error(*unreadable_);
@@ -188,8 +193,9 @@ class Search {
         has_changed_ = listings_left_ > 0;
         return;
       case ErrorCode::input_output:
+      case ErrorCode::refused:
         if (!unreadable_) unreadable_ = failure;
-        report({.path = path, .why = failure.what()});
+        waiting_.push_back({.path = path, .why = failure.what()});
         return;
       default:
         throw Error(failure);
@@ -213,6 +219,7 @@ class Search {
   int listings_left_ = kListings;
   bool has_changed_ = false;         // since the folders were listed
   std::optional<Error> unreadable_;  // of the step that is tried
+  std::vector<Problem> waiting_;     // of the same, to be reported when a copy is taken
 };
 
 }  // namespace

@@ -28,7 +28,7 @@ struct ExitStatus {
 class Process {
  public:
   // Returns once the program runs, in a process group of its own, with /dev/null as standard input. Throws
-  // Error{not_found, input_output, deadline_exceeded} naming the executable.
+  // Error{not_found, refused, input_output, deadline_exceeded} naming the executable.
   static Process spawn(const SpawnOptions& options, Deadline deadline);
 
   ~Process();

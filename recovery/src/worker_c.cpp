@@ -60,6 +60,7 @@ holdfast_status status_of(ErrorCode code) {
     case ErrorCode::not_found:
       return HOLDFAST_NOT_FOUND;
     case ErrorCode::input_output:
+    case ErrorCode::refused:
     case ErrorCode::disk_full:
       return HOLDFAST_INPUT_OUTPUT;
     case ErrorCode::out_of_memory:

@@ -456,7 +456,7 @@ TEST(Watchdog, RefusesOptionsThatCannotWork) {
   EXPECT_EQ(code_of([](auto& options) { options.place_rest = 0ms; }), ErrorCode::invalid_argument);
   EXPECT_EQ(code_of([](auto& options) { options.worker_config = "\xff"; }), ErrorCode::invalid_argument);
   EXPECT_EQ(code_of([](auto& options) { options.faults = {"rank=2,step=1,fault=kill"}; }), ErrorCode::invalid_argument);
-  EXPECT_EQ(code_of([](auto& options) { options.run_directory = "/dev/null/run"; }), ErrorCode::input_output);
+  EXPECT_EQ(code_of([](auto& options) { options.run_directory = "/dev/null/run"; }), ErrorCode::refused);
 }
 
 TEST(Watchdog, AsksReplicasToLeaveWhenItIsStopped) {

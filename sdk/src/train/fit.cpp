@@ -27,7 +27,8 @@ void add(std::vector<double>& sums, const std::vector<double>& summands) {
 
 // What may be otherwise the next time, and costs a savepoint, not the training.
 bool is_of_the_storage(ErrorCode code) {
-  return code == ErrorCode::disk_full || code == ErrorCode::input_output || code == ErrorCode::invalid_file;
+  return code == ErrorCode::disk_full || code == ErrorCode::input_output || code == ErrorCode::refused ||
+         code == ErrorCode::invalid_file;
 }
 
 void require_sense(const GradientChecks& checks) {

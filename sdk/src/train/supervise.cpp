@@ -498,6 +498,7 @@ bool is_unrecoverable(ErrorCode code) {
     case ErrorCode::invalid_argument:
     case ErrorCode::invalid_file:
     case ErrorCode::not_found:
+    case ErrorCode::refused:
     case ErrorCode::disk_full:
     case ErrorCode::incompatible:
     case ErrorCode::not_finite:

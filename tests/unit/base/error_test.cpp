@@ -35,6 +35,15 @@ TEST(SystemError, TellsAFullDiskFromOtherFailures) {
   EXPECT_EQ(system_error(EIO, "x").code(), ErrorCode::input_output);
 }
 
+TEST(SystemError, TellsWhatIsRefusedForGoodFromWhatMayPass) {
+  for (const int error_number : {EACCES, EPERM, EROFS, ENOTDIR, EISDIR}) {
+    EXPECT_EQ(system_error(error_number, "x").code(), ErrorCode::refused) << error_number;
+  }
+  for (const int error_number : {EIO, EAGAIN, ESTALE, ETIMEDOUT}) {
+    EXPECT_EQ(system_error(error_number, "x").code(), ErrorCode::input_output) << error_number;
+  }
+}
+
 TEST(SystemError, AppendsWhatTheSystemSays) {
   EXPECT_STREQ(system_error(ENOSPC, "cannot write a.h5").what(), "cannot write a.h5: No space left on device");
 }

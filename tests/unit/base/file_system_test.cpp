@@ -147,7 +147,7 @@ TEST_F(PosixFileSystem, RemovesFilesButNoFolders) {
   files_.remove(path("a"));
 
   EXPECT_FALSE(files_.exists(path("a")));
-  EXPECT_EQ(code_thrown_by([&] { files_.remove(path("folder")); }), ErrorCode::input_output);
+  EXPECT_EQ(code_thrown_by([&] { files_.remove(path("folder")); }), ErrorCode::refused);
   EXPECT_TRUE(files_.exists(path("folder")));
 }
 
@@ -157,7 +157,7 @@ TEST_F(PosixFileSystem, ListsNamesInOrder) {
 
   EXPECT_EQ(files_.list(folder_.path()), (std::vector<std::string>{".hidden", "a", "b", "c", "folder"}));
   EXPECT_TRUE(files_.list(path("folder")).empty());
-  EXPECT_EQ(code_thrown_by([&] { files_.list(path("a")); }), ErrorCode::input_output);
+  EXPECT_EQ(code_thrown_by([&] { files_.list(path("a")); }), ErrorCode::refused);
 }
 
 TEST_F(PosixFileSystem, FindsFilesAndFolders) {
@@ -181,8 +181,8 @@ TEST_F(PosixFileSystem, CreatesFoldersWithTheirParents) {
 TEST_F(PosixFileSystem, CreatesNoFolderBelowAFile) {
   write("a", "x");
 
-  EXPECT_EQ(code_thrown_by([&] { files_.create_folders(path("a/b")); }), ErrorCode::input_output);
-  EXPECT_EQ(code_thrown_by([&] { files_.create_folders(path("a")); }), ErrorCode::input_output);
+  EXPECT_EQ(code_thrown_by([&] { files_.create_folders(path("a/b")); }), ErrorCode::refused);
+  EXPECT_EQ(code_thrown_by([&] { files_.create_folders(path("a")); }), ErrorCode::refused);
   EXPECT_EQ(read("a"), "x");
 }
 

@@ -145,7 +145,7 @@ TEST_F(Idx, SaysThatAFileIsMissing) {
 }
 
 TEST_F(Idx, SaysThatAFolderCannotBeRead) {
-  expect_error([&] { read_idx_tensor(path("")); }, ErrorCode::input_output, "", "cannot read");
+  expect_error([&] { read_idx_tensor(path("")); }, ErrorCode::refused, "", "cannot read");
 }
 
 TEST_F(Idx, IsRefusedWhenItEndsInItsHeader) {

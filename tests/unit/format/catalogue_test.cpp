@@ -199,6 +199,31 @@ TEST_F(Catalogue, ReadsACopyWhenTheDiskCannot) {
   EXPECT_FALSE(reports_.empty());
 }
 
+TEST_F(Catalogue, ReportsWhatItMayNotReadWhereACopyIsTaken) {
+  write(9);
+  write(9, "/copy");
+  const auto forbidden = watched_file_system(files_, [](const FileOperation& operation) {
+    if (operation.name == "read" && operation.path == path(9)) throw system_error(EACCES, "cannot read");
+  });
+
+  EXPECT_EQ(find(*forbidden, true), path(9, "/copy"));
+  ASSERT_EQ(reports_.size(), 1U);
+  EXPECT_EQ(reports_[0].path, path(9));
+}
+
+// It said that the savepoint was passed over, and then ended with it.
+TEST_F(Catalogue, PassesNothingOverThatItMayNotReadAndHasNoCopyOf) {
+  write(8);
+  write(9);
+  const auto forbidden = watched_file_system(files_, [](const FileOperation& operation) {
+    if (operation.name == "read" && operation.path == path(9)) throw system_error(EACCES, "cannot read");
+  });
+
+  EXPECT_EQ(thrown_by([&] { find(*forbidden, true); }).code, ErrorCode::refused);
+  EXPECT_TRUE(reports_.empty());
+  EXPECT_TRUE(files_.exists(path(9)));
+}
+
 TEST_F(Catalogue, PassesADisksErrorOnRatherThanTakeAnOlderState) {
   write(8);
   write(8, "/copy");

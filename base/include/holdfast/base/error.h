@@ -14,7 +14,8 @@ enum class ErrorCode {
   invalid_argument,   // an option or value that can never work
   invalid_file,       // bytes on disk that are not what they should be: wrong magic, digest, length, shape
   not_found,          // a file, array or device that is not there
-  input_output,       // the operating system refused or failed an operation
+  input_output,       // the operating system failed at an operation, and may not the next time
+  refused,            // it will refuse this one the next time too: rights, a read-only file system, a file for a folder
   disk_full,          // no space left, or quota exceeded
   out_of_memory,      //
   deadline_exceeded,  // a bounded wait came to its end
@@ -44,7 +45,7 @@ class Error : public std::runtime_error {
 };
 
 // Makes an Error of an errno value: "SENTENCE: No space left on device". ENOSPC and EDQUOT become disk_full, ENOENT
-// not_found, ENOMEM out_of_memory, every other one input_output.
+// not_found, ENOMEM out_of_memory, EACCES, EPERM, EROFS, ENOTDIR and EISDIR refused, every other one input_output.
 Error system_error(int error_number, const std::string& sentence);
 
 // Writes the broken promise to standard error and aborts.

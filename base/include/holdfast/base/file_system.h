@@ -1,8 +1,8 @@
 #pragma once
 
 // Every file operation of Holdfast that must survive faults goes through this interface, so that tests can fail any of
-// them. All functions throw Error{disk_full, not_found or input_output} naming the path; interrupted and short system
-// calls are continued inside. Implementations, and each File too, may be used from several threads at once.
+// them. All functions throw Error{disk_full, not_found, refused or input_output} naming the path; interrupted and short
+// system calls are continued inside. Implementations, and each File too, may be used from several threads at once.
 
 #include <cstddef>
 #include <cstdint>

@@ -87,9 +87,9 @@ struct ReadOptions {
 // checked against its digest before anything looks at it. All functions may be called from several threads at once.
 class ArrayFile {
  public:
-  // Reads and checks the header, the index and the metadata, a few pages. Throws Error{not_found, input_output},
-  // invalid_file for one that is damaged or no array file at all, and unsupported for another version of the format,
-  // which is no damage.
+  // Reads and checks the header, the index and the metadata, a few pages. Throws Error{not_found, refused,
+  // input_output}, invalid_file for one that is damaged or no array file at all, and unsupported for another version of
+  // the format, which is no damage.
   static ArrayFile open(FileSystem& files, const std::string& path, const ReadOptions& options = {});
 
   ~ArrayFile();

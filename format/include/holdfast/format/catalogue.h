@@ -62,8 +62,8 @@ struct FindOptions {
 // until one call returns; that path is the result. What `read` throws decides:
 //   invalid_file   it is damaged: the next one is taken
 //   not_found      it went meanwhile: the folders are listed again, which ends after a hundred times
-//   input_output   a copy of the same step is taken; where there is none, the error is passed on, since an older state
-//                  is not what was asked for
+//   input_output,  a copy of the same step is taken; where there is none, the error is passed on, since an older state
+//   refused        is not what was asked for
 // and anything else is passed on. A folder that cannot be listed is passed over when another can. None when there is no
 // whole savepoint.
 std::optional<std::string> find_newest_savepoint(FileSystem& files, std::span<const std::string> folders,

@@ -101,7 +101,7 @@ struct RunOutcome {
 // thread that lives until it returns: replicas die with that thread.
 //
 // Throws Error{invalid_argument} for options, Error{already_running} when another watchdog or its replicas still own
-// the directory, Error{input_output, ...} when the directory cannot be written. No replica is left then either.
+// the directory, Error{refused, disk_full, ...} when the directory cannot be written. No replica is left then either.
 RunOutcome run_watchdog(const WatchdogOptions& options);
 
 }  // namespace holdfast::recovery

@@ -3,9 +3,9 @@
 // Readers for IDX, the format of the MNIST files (yann.lecun.com/exdb/mnist, "The IDX file format"), plain or
 // compressed by gzip; the content tells which, not the name. Only unsigned bytes (type 0x08) are read.
 //
-// All of them throw Error{not_found or input_output} when the file cannot be opened or read, Error{invalid_file} naming
-// the path and what is wrong when its content is damaged, short, or longer than it says, and Error{unsupported} for
-// other element types. Memory is taken as bytes arrive, never on the word of a header.
+// All of them throw Error{not_found, refused or input_output} when the file cannot be opened or read,
+// Error{invalid_file} naming the path and what is wrong when its content is damaged, short, or longer than it says, and
+// Error{unsupported} for other element types. Memory is taken as bytes arrive, never on the word of a header.
 
 #include <string>
 

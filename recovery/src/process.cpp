@@ -57,6 +57,7 @@ struct Plan {
   pid_t parent;
   int null_device;
   int error_pipe;
+  bool ignores_broken_pipes;
 };
 
 // An asynchronous handler of the parent would write into the parent's pipes from the child.
@@ -80,6 +81,7 @@ void reset_signal_handlers() {
   ::close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
   for (const int descriptor : *plan.inherited) ::fcntl(descriptor, F_SETFD, 0);
   reset_signal_handlers();
+  if (plan.ignores_broken_pipes) ::signal(SIGPIPE, SIG_IGN);
   ::sigprocmask(SIG_SETMASK, &plan.signal_mask, nullptr);
   ::execve(plan.executable, plan.arguments, plan.environment);
   const int error_number = errno;
@@ -143,7 +145,8 @@ Process Process::spawn(const SpawnOptions& options, Deadline deadline) {
             .signal_mask = {},
             .parent = ::getpid(),
             .null_device = null_device.value(),
-            .error_pipe = writing.value()};
+            .error_pipe = writing.value(),
+            .ignores_broken_pipes = options.ignores_broken_pipes};
   const pid_t pid = fork_with_signals_blocked(plan);
   if (pid < 0) throw system_error(errno, "cannot fork a process for " + options.executable);
   writing.reset();

@@ -34,7 +34,8 @@ std::shared_ptr<ReplicaProcess> ReplicaProcess::start(asio::io_context& io, Swee
   Process process = Process::spawn({.executable = program.executable,
                                     .arguments = program.arguments,
                                     .variables = std::move(variables),
-                                    .inherited = {channel_to_inherit.value(), life_to_inherit.value(), program.lock}},
+                                    .inherited = {channel_to_inherit.value(), life_to_inherit.value(), program.lock},
+                                    .ignores_broken_pipes = program.ignores_broken_pipes},
                                    Deadline::after(kSpawnTimeout));
   std::shared_ptr<ReplicaProcess> replica(new ReplicaProcess(io, sweeper, program.member, std::move(handlers),
                                                              std::move(own_end), std::move(life), std::move(process)));

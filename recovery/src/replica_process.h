@@ -31,6 +31,7 @@ class ReplicaProcess : public std::enable_shared_from_this<ReplicaProcess> {
     int lock = -1;                         // descriptor to inherit
     std::vector<std::string> variables{};  // "NAME=VALUE", beside those that are set here
     int member = 0;
+    bool ignores_broken_pipes = false;  // see SpawnOptions
   };
   // What the worker sent before its end is always told before the end.
   struct Handlers {

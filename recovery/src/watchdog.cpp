@@ -9,6 +9,7 @@
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
 #include "holdfast/recovery/run_lock.h"
+#include "signals.h"
 #include "watchdog_options.h"
 
 namespace holdfast::recovery {
@@ -16,11 +17,6 @@ namespace {
 
 // For the replicas of a watchdog that was killed to die.
 constexpr std::chrono::seconds kLockTimeout(2);
-
-bool is_ignored(int signal) {
-  struct sigaction action {};
-  return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
-}
 
 }  // namespace
 
@@ -208,6 +204,7 @@ std::uint64_t Watchdog::arrivals_of(int id) const {
 RunOutcome run_watchdog(const WatchdogOptions& options) {
   check(options);
   return Watchdog(options).run();
+  outlive_broken_pipes();
 }
 
 }  // namespace holdfast::recovery

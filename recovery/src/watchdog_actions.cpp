@@ -46,7 +46,8 @@ void Watchdog::start_process(int id, int place) {
                                                 .arguments = options_.command,
                                                 .lock = lock_.value(),
                                                 .variables = variables_of(id, rank, place),
-                                                .member = id},
+                                                .member = id,
+                                                .ignores_broken_pipes = !options_.is_plain_program},
                                                handlers_of(id));
     processes_.emplace(id, process);
   } catch (const Error& error) {

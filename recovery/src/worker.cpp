@@ -1,6 +1,7 @@
 #include "holdfast/recovery/worker.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -22,6 +23,7 @@
 #include "journal.h"
 #include "life_page.h"
 #include "messages.h"
+#include "signals.h"
 
 namespace holdfast::recovery {
 namespace {
@@ -272,6 +274,9 @@ std::unique_ptr<Worker> Worker::join(Deadline deadline) {
   }
   const std::array<int, 3> numbers = parse_variable();
   ::unsetenv(kWorkerVariable);
+  // The watchdog had it ignored for what the program says before; what this process starts is to have the default.
+  if (is_ignored(SIGPIPE)) ::signal(SIGPIPE, SIG_DFL);
+  outlive_broken_pipes();
   FileDescriptor channel = adopt(numbers[0]);
   FileDescriptor life = adopt(numbers[1]);
   FileDescriptor lock = adopt(numbers[2]);

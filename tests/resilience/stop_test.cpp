@@ -112,6 +112,19 @@ TEST_P(StoppedBy, ARunLeavesASavepointAndAsksToBeStartedAgain) {
   for (const int pid : replicas) EXPECT_EQ(::kill(pid, 0), -1) << "replica " << pid << " is still there";
 }
 
+// Ctrl-C on `digits | tee log` ends tee too: the watchdog, or rank 0, died of its next line, and nothing was saved.
+TEST(Stop, LeavesASavepointThoughNobodyReadsItsOutputAnyMore) {
+  const TemporaryFolder folder;
+  RunningProgram program(built_program("digits"), long_run(folder));
+  wait_for_savepoint(folder);
+
+  program.close_output();
+  program.signal(SIGINT);
+
+  EXPECT_EQ(program.wait().exit_code, 75);
+  EXPECT_TRUE(is_saved_behind_the_stop(folder));
+}
+
 TEST(Stop, ALaterStartGivesTheSameBits) {
   const TemporaryFolder folder;
   {

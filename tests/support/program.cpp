@@ -9,6 +9,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 
 namespace holdfast {
 namespace {
@@ -29,6 +30,17 @@ bool collect(int descriptor, Clock::time_point until, std::string& output) {
   }
 }
 
+// Blocks until the process has ended; false when the moment passes before.
+bool is_over(int pid, Clock::time_point until) {
+  while (Clock::now() < until) {
+    siginfo_t info{};
+    if (::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0) return true;
+    if (info.si_pid == pid) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return false;
+}
+
 }  // namespace
 
 RunningProgram::RunningProgram(const std::string& path, const std::vector<std::string>& arguments) {
@@ -45,6 +57,7 @@ RunningProgram::RunningProgram(const std::string& path, const std::vector<std::s
     ::setpgid(0, 0);
     ::dup2(ends[1], STDOUT_FILENO);
     ::dup2(ends[1], STDERR_FILENO);
+    ::signal(SIGPIPE, SIG_DFL);  // whoever started the tests may have it ignored
     ::execv(path.c_str(), pointers.data());
     ::_exit(127);
   }
@@ -58,16 +71,21 @@ RunningProgram::~RunningProgram() {
     ::kill(-pid_, SIGKILL);
     ::waitpid(pid_, nullptr, 0);
   }
-  ::close(output_);
+  if (output_ >= 0) ::close(output_);
 }
 
 void RunningProgram::signal(int number) const {
   ::kill(pid_, number);
 }
 
+void RunningProgram::close_output() {
+  ::close(std::exchange(output_, -1));
+}
+
 ProgramResult RunningProgram::wait(std::chrono::seconds limit) {
   ProgramResult result;
-  result.timed_out = !collect(output_, Clock::now() + limit, result.output);
+  const Clock::time_point until = Clock::now() + limit;
+  result.timed_out = output_ < 0 ? !is_over(pid_, until) : !collect(output_, until, result.output);
   if (result.timed_out) ::kill(-pid_, SIGKILL);
   int status = 0;
   ::waitpid(pid_, &status, 0);

@@ -30,6 +30,8 @@ class RunningProgram {
 
   int pid() const { return pid_; }
   void signal(int number) const;
+  // Nobody reads it any more: the next write into it fails.
+  void close_output();
   // Kills it after the time limit.
   ProgramResult wait(std::chrono::seconds limit = std::chrono::seconds(120));
 

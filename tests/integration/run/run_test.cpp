@@ -100,6 +100,15 @@ TEST_F(Run, StartsAllAgainWhenOneOfAPlainProgramFails) {
   EXPECT_EQ(events("restart")[0].at("restart").at("cause"), "exited with code 3");
 }
 
+// The watchdog outlives broken pipes, and what it starts knows nothing of that.
+TEST_F(Run, LeavesSignalsOfAPlainProgramAsTheyAre) {
+  const ProgramResult result =
+      run_script({"--plain", "--replicas", "1", "--max-restarts", "0"}, "kill -PIPE $$; exit 0");
+
+  EXPECT_EQ(result.exit_code, 70);
+  EXPECT_THAT(result.output, HasSubstr("killed by signal 13 (SIGPIPE)"));
+}
+
 TEST_F(Run, AsksAPlainProgramToStopBySigterm) {
   // A sleep that is begun between the signal and its trap outlives its shell, and keeps the output open meanwhile.
   const std::string script =

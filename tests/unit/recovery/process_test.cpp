@@ -16,6 +16,7 @@
 
 #include "descriptors.h"
 #include "holdfast/base/error.h"
+#include "signals.h"
 #include "support/comes_true.h"
 #include "support/temporary_folder.h"
 
@@ -180,6 +181,32 @@ TEST(Process, SeesThatItIsStopped) {
 
   EXPECT_EQ(wait_for(process).code, 5);
   EXPECT_FALSE(process.is_stopped());
+}
+
+// How a shell that was started as `spawn` starts it ends when it is sent a SIGPIPE.
+ExitStatus end_by_broken_pipe(bool ignores_broken_pipes) {
+  Process process = Process::spawn({.executable = "/bin/sh",
+                                    .arguments = {"sh", "-c", "kill -PIPE $$; exit 5"},
+                                    .ignores_broken_pipes = ignores_broken_pipes},
+                                   Deadline::after(kPatience));
+  return wait_for(process);
+}
+
+TEST(Process, EndsByABrokenPipeThoughItsOwnerOutlivesThem) {
+  const auto before = ::signal(SIGPIPE, SIG_DFL);
+  outlive_broken_pipes();
+
+  EXPECT_EQ(end_by_broken_pipe(false).signal, SIGPIPE);
+  EXPECT_EQ(end_by_broken_pipe(true).code, 5);
+  ::signal(SIGPIPE, before);
+}
+
+TEST(Process, LeavesBrokenPipesIgnoredThatItsOwnerWasToldToIgnore) {
+  const auto before = ::signal(SIGPIPE, SIG_IGN);
+  outlive_broken_pipes();
+
+  EXPECT_EQ(end_by_broken_pipe(false).code, 5);
+  ::signal(SIGPIPE, before);
 }
 
 TEST(Process, StartsWithDefaultSignalHandlers) {

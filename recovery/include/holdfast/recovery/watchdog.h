@@ -98,7 +98,8 @@ struct RunOutcome {
 // Blocks until the run has ended; no replica is left then, nor what it had started (docs/recovery.md), but for one that
 // the kernel cannot kill within its time, which the sentence names. Owns SIGINT, SIGTERM and SIGUSR1 meanwhile, and
 // SIGHUP unless the program was started with it ignored; a second signal kills the replicas at once. Call it from a
-// thread that lives until it returns: replicas die with that thread.
+// thread that lives until it returns: replicas die with that thread. SIGPIPE ends this process no longer from then on,
+// nor a replica that registers: whoever reads the output may end before the run does.
 //
 // Throws Error{invalid_argument} for options, Error{already_running} when another watchdog or its replicas still own
 // the directory, Error{refused, disk_full, ...} when the directory cannot be written. No replica is left then either.

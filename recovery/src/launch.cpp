@@ -104,6 +104,12 @@ std::vector<std::string> cpus(int count) {
   return devices;
 }
 
+std::string joined(const std::vector<std::string>& names) {
+  std::string all;
+  for (const std::string& name : names) all += (all.empty() ? "" : ",") + name;
+  return all;
+}
+
 // Called by the watchdog's thread alone.
 class Environment {
  public:
@@ -121,6 +127,7 @@ class Environment {
             "MASTER_ADDR=" + std::string(kLoopback),
             "MASTER_PORT=" + std::to_string(port_),
             "HOLDFAST_DEVICE=" + devices_.at(static_cast<std::size_t>(process.place)),
+            "HOLDFAST_DEVICES=" + joined(devices_),
             "HOLDFAST_RUN_DIRECTORY=" + run_directory_};
   }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <sstream>
 
 #include "compute/cuda_library.h"
 #include "holdfast/base/error.h"
@@ -10,6 +11,7 @@ namespace holdfast {
 namespace {
 
 constexpr const char* kVariable = "HOLDFAST_DEVICE";
+constexpr const char* kVariableOfAll = "HOLDFAST_DEVICES";
 
 bool is_cuda(const std::string& device) {
   return device.starts_with("cuda:");
@@ -29,7 +31,7 @@ int cuda_device_count() {
   throw Error(ErrorCode::unavailable, "there is no CUDA device on this machine; see `holdfast doctor`");
 }
 
-void check_listed(const std::vector<std::string>& devices) {
+void check_names(const std::vector<std::string>& devices) {
   for (const std::string& device : devices) {
     if (!is_name(device)) {
       throw Error(ErrorCode::unavailable, "there is no device \"" + device +
@@ -40,6 +42,10 @@ void check_listed(const std::vector<std::string>& devices) {
                                                    " cannot train one model: CPUs and GPUs give different bits");
     }
   }
+}
+
+void check_listed(const std::vector<std::string>& devices) {
+  check_names(devices);
   if (!is_cuda(devices.front())) return;
   const int count = cuda_device_count();
   for (const std::string& device : devices) {
@@ -99,6 +105,17 @@ void check_precision(Precision precision, bool are_cuda) {
 
 std::string device_variable(const std::string& device) {
   return std::string(kVariable) + "=" + device;
+}
+
+// Whether its device is there is found by using it: others of the list may have been lost meanwhile.
+void check_given_devices() {
+  const char* const own = std::getenv(kVariable);
+  const char* const all = std::getenv(kVariableOfAll);
+  std::vector<std::string> names;
+  if (own != nullptr) names.emplace_back(own);
+  std::istringstream list(all == nullptr ? "" : all);
+  for (std::string name; std::getline(list, name, ',');) names.push_back(name);
+  if (!names.empty()) check_names(names);
 }
 
 std::string own_device() {

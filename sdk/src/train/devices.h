@@ -29,5 +29,8 @@ void check_precision(Precision precision, bool are_cuda);
 // "cuda:1", else "cpu".
 std::string device_variable(const std::string& device);
 std::string own_device();
+// Of a process that another program's watchdog started, as `holdfast run` does, which takes any names: throws
+// Error{unavailable} for those that are none of the SDK's, invalid_argument where CPUs and GPUs are to train together.
+void check_given_devices();
 
 }  // namespace holdfast

@@ -223,11 +223,10 @@ recovery::RunOutcome watch(int argc, char** argv, const SuperviseOptions& option
        .variables_of =
            [&](const recovery::NewProcess& process) {
              // Not RANK, which a launcher of this program may have set for all that it starts.
-             std::vector<std::string> variables = {"HOLDFAST_RANK=" + std::to_string(process.rank)};
-             if (!devices.names.empty()) {
-               variables.push_back(device_variable(devices.names.at(static_cast<std::size_t>(process.place))));
-             }
-             return variables;
+             const std::string device = devices.names.empty()
+                                            ? "cpu:" + std::to_string(process.place)
+                                            : devices.names.at(static_cast<std::size_t>(process.place));
+             return std::vector{"HOLDFAST_RANK=" + std::to_string(process.rank), device_variable(device)};
            },
        .when_owned = [&] { record_choices(options, choices); },
        .when_unfinished = [&](std::int64_t step,
@@ -406,6 +405,7 @@ class OwnChoices {
   OwnChoices(SuperviseOptions options, const recovery::Worker& worker) : options_(std::move(options)) {
     options_.run_directory = worker.run_directory();
     options_.replicas = worker.size();
+    check_given_devices();
     require_asked_kind(options_.kind);
     check_precision(options_.precision, own_device() != "cpu");
     choices_ = settle_choices(options_, options_.replicas);

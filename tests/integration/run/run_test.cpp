@@ -199,6 +199,37 @@ TEST_F(RunDigits, RefusesToResumeWithAnOptionThatChangesTheBits) {
   EXPECT_THAT(result.output, HasSubstr("seed 11"));
 }
 
+class RunDigitsOnOtherNames : public RunDigits, public ::testing::WithParamInterface<const char*> {};
+
+INSTANTIATE_TEST_SUITE_P(Names, RunDigitsOnOtherNames, ::testing::Values("gpu:0", "cuda", "cuda0", "CUDA:0", "0"));
+
+// It trained on CPUs and said nothing.
+TEST_P(RunDigitsOnOtherNames, SaysThatThereIsNoSuchDevice) {
+  const ProgramResult result = run({"--devices", GetParam()}, digits());
+
+  EXPECT_EQ(result.exit_code, 1) << result.output;
+  EXPECT_THAT(result.output, HasSubstr("there is no device \"" + std::string(GetParam()) + "\"; devices are called"));
+}
+
+TEST_F(RunDigits, TrainsNoModelOnCpusAndGpusTogether) {
+  const ProgramResult result = run({"--devices", "cpu:0,cuda:0"}, digits());
+
+  EXPECT_EQ(result.exit_code, 1) << result.output;
+  EXPECT_THAT(result.output, HasSubstr("cannot train one model"));
+}
+
+TEST_F(RunDigits, StopsInOrderThoughNobodyReadsItsOutputAnyMore) {
+  RunningProgram program(built_program("holdfast"), arguments({"--replicas", "2"}, digits({{"--epochs", "1000"}})));
+  ASSERT_TRUE(
+      comes_true([&] { return std::filesystem::exists(in_run("journal.jsonl")) && !events("savepoint").empty(); }));
+
+  program.close_output();
+  program.signal(SIGINT);
+
+  EXPECT_EQ(program.wait().exit_code, 75);
+  EXPECT_TRUE(events("died").empty());
+}
+
 // Of its state the newcomer has got a part when it dies, three times.
 TEST_F(RunDigits, SurvivesNewcomersThatDieBeforeTheirFirstStep) {
   std::vector<std::string> options{"--replicas", "2", "--devices", "cpu:0", "--when-lost", "wait"};

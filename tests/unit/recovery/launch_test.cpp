@@ -85,6 +85,7 @@ TEST_F(Launch, DealsTheListedDevices) {
 
   EXPECT_EQ(launched.devices.size(), 2U);
   EXPECT_THAT(launched.variables_of({.rank = 0, .replicas = 2, .place = 1}), Contains("HOLDFAST_DEVICE=gpu:1"));
+  EXPECT_THAT(launched.variables_of({.rank = 0, .replicas = 2, .place = 1}), Contains("HOLDFAST_DEVICES=cpu:4,gpu:1"));
 }
 
 TEST_F(Launch, WaitsForTheEndOfProcessesOnDevicesThatAreNoCpus) {

@@ -56,12 +56,15 @@ class Decider {
   void on_start_failed();
   void on_exited();
   bool is_expected_exit() const;
+  void explain_failure(const std::string& how);
   void remove_subject();
 
   // Failures, and what takes the place of whom.
   void fail(const std::string& cause, bool is_explained);
   bool is_subject_gone() const;
   bool blames_the_step();
+  bool blames_the_start();
+  void give_up_starting(const std::string& failure);
   void lose_generation();
   void end_all_for_a_new_start();
   void cancel_generation();
@@ -93,7 +96,7 @@ class Decider {
 
   // The end of the run.
   bool is_ending() const;
-  void end_run(int exit_code, const std::string& sentence);
+  void end_run(int exit_code, const std::string& sentence, const std::string& reason = "");
   void conclude_if_all_are_gone();
   void finish(int exit_code, const std::string& sentence);
   template <class Predicate>
@@ -125,6 +128,7 @@ class Decider {
   Member* subject_ = nullptr;  // whose event it is; empty for one of the run, and once it is gone
   std::vector<Action> actions_;
   std::string reason_;
+  bool is_of_a_failure_ = false;
   std::vector<PlaceChange> place_changes_;
 };
 

@@ -26,7 +26,7 @@ Decision Decider::decide() {
     on_member_event();
   }
   set_timer();
-  return {std::move(state_), std::move(actions_), std::move(reason_), std::move(place_changes_)};
+  return {std::move(state_), std::move(actions_), std::move(reason_), is_of_a_failure_, std::move(place_changes_)};
 }
 
 void Decider::on_run_event() {
@@ -281,6 +281,7 @@ void Decider::on_ready() {
   because(name_of(*subject_) + " is ready");
   if (subject_->stage != Stage::starting) return because("but " + std::string(to_string(subject_->stage)));
   subject_->stage = Stage::ready;
+  state_.was_any_ready = true;
   open_if_possible();
   regroup_if_that_changes_anything();
 }
@@ -368,13 +369,26 @@ void Decider::on_start_failed() {
 
 void Decider::on_exited() {
   const std::string how = describe_exit(event_);
-  because(name_of(*subject_) + " is gone");
-  if (is_expected_exit()) {
-    if (subject_->failure && !subject_->failure->is_explained) subject_->failure->cause = how;
-  } else {
-    fail(how, true);
-  }
+  const bool is_expected = is_expected_exit();
+  const bool is_explanation = is_expected && subject_->failure && !subject_->failure->is_explained;
+  because(name_of(*subject_) + " is gone" + (is_explanation ? ": " + how : ""));
+  if (is_explanation) explain_failure(how);
+  if (!is_expected) fail(how, true);
   remove_subject();
+}
+
+// What was decided when it died was decided without knowing this.
+void Decider::explain_failure(const std::string& how) {
+  is_of_a_failure_ = true;
+  Failure& failure = *subject_->failure;
+  if (state_.verdict && state_.verdict->unexplained == subject_->id) {
+    std::string& sentence = state_.verdict->sentence;
+    sentence.replace(sentence.size() - failure.cause.size(), failure.cause.size(), how);
+    state_.verdict->unexplained = -1;
+  }
+  failure.cause = how;
+  failure.is_explained = true;
+  if (blames_the_start()) give_up_starting(name_of(*subject_) + ": " + how);
 }
 
 bool Decider::is_expected_exit() const {

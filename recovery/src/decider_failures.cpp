@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <csignal>
 #include <utility>
 
 #include "decider.h"
@@ -12,14 +13,18 @@ void Decider::fail(const std::string& cause, bool is_explained) {
   because(sentence);
   const bool was_in_generation = is_in_generation(*subject_) || state_.policy.all_start_together;
   const bool was_training = subject_->stage == Stage::training;
+  const bool was_starting = subject_->stage == Stage::starting;
   subject_->stage = Stage::failed;
+  is_of_a_failure_ = true;
   const bool is_of_the_newest = state_.phase == RunPhase::running;
   subject_->failure = Failure{.cause = cause,
                               .detected = now_,
                               .generation = is_of_the_newest ? state_.generation : state_.next_generation,
                               .step = event_.step,
-                              .is_explained = is_explained};
+                              .is_explained = is_explained,
+                              .first_successor = was_starting ? state_.next_member : -1};
   if (!is_subject_gone()) act({.kind = ActionKind::kill_process, .member = subject_->id});
+  const bool is_the_start_to_blame = is_explained && blames_the_start();
   if (is_explained) record(*subject_);
   if (is_ending()) return;
   const bool is_spared = !was_in_generation || (state_.policy.keep_survivors && is_on_trial(state_, *subject_));
@@ -27,14 +32,14 @@ void Decider::fail(const std::string& cause, bool is_explained) {
   const bool is_a_further_one = was_in_generation && state_.failed_generation == state_.generation;
   if (was_in_generation) state_.failed_generation = state_.generation;
   if (event_.is_unrecoverable && !others_go_on) {
-    because("a new process would meet it again, so the run ends");
-    return end_run(kExitUnrecoverable, sentence);
+    return end_run(kExitUnrecoverable, sentence, "a new process would meet it again, so the run ends");
   }
+  if (is_the_start_to_blame) return give_up_starting(sentence);
   const bool is_of_the_device = event_.kind == EventKind::device_failed;
   if (was_training && !others_go_on && !is_of_the_device && blames_the_step()) {
-    return end_run(kExitGaveUp, "gave up at step " + std::to_string(event_.step) + ", which failed " +
-                                    std::to_string(state_.failures_of_step) +
-                                    " times in different processes, the last time so: " + sentence);
+    const std::string reason = "gave up at step " + std::to_string(event_.step) + ", which failed " +
+                               std::to_string(state_.failures_of_step) + " times in different processes";
+    return end_run(kExitGaveUp, reason + ", the last time so: " + sentence, reason);
   }
   if (was_in_generation) lose_generation();
   if (state_.is_stop_requested) return go_on_stopping(sentence);
@@ -53,6 +58,32 @@ bool Decider::blames_the_step() {
   if (event_.step != state_.failed_step) state_.failures_of_step = 0;
   state_.failed_step = event_.step;
   return ++state_.failures_of_step >= state_.policy.failures_of_a_step;
+}
+
+// While nobody has ever got ready, nothing shows that this program can start at all, and what it does at every start is
+// no accident: an exception, an exit code, a crash. SIGKILL comes from elsewhere, and so does what a device or the
+// system does, which may pass. On a place where none has failed yet one may still get ready.
+bool Decider::blames_the_start() {
+  const Failure& failure = *subject_->failure;
+  const bool has_left = event_.kind == EventKind::exited && event_.signal != SIGKILL;
+  const bool is_its_own = has_left || event_.kind == EventKind::failure_reported;
+  if (is_ending() || state_.is_stop_requested || state_.was_any_ready) return false;
+  if (failure.first_successor < 0 || !is_its_own) return false;
+  Place& place = state_.places.at(subject_->place);
+  if (failure.cause != place.start_cause) place.failed_starts = 0;
+  if (place.failed_starts > 0 && subject_->id < place.next_start) return false;
+  place.start_cause = failure.cause;
+  place.next_start = failure.first_successor;
+  if (++place.failed_starts < state_.policy.failures_of_a_start) return false;
+  return std::none_of(state_.places.begin(), state_.places.end(),
+                      [this](const Place& other) { return other.failed_starts == 0 && !is_resting(other, now_); });
+}
+
+void Decider::give_up_starting(const std::string& failure) {
+  const std::string reason = "gave up: no process has got ready, and " +
+                             std::to_string(state_.policy.failures_of_a_start) +
+                             " starts failed in the same way, one after the other";
+  end_run(kExitGaveUp, reason + "; the last failure was " + failure, reason);
 }
 
 void Decider::lose_generation() {
@@ -80,7 +111,8 @@ void Decider::cancel_generation() {
 
 void Decider::go_on_stopping(const std::string& sentence) {
   if (has_any(state_, is_in_generation)) return open_if_possible();
-  end_run(kExitStopped, "stopped as asked, but not in order: " + sentence);
+  const std::string reason = "stopped as asked, but not in order";
+  end_run(kExitStopped, reason + ": " + sentence, reason);
 }
 
 // A newcomer that fails while others go on has a budget of its own: however often it fails, that of the run is kept
@@ -94,7 +126,9 @@ void Decider::replace(const Loss& loss) {
     return open_if_possible();
   }
   if (!allows_restart(policy, history, now_)) {
-    if (!loss.others_go_on) return end_run(kExitGaveUp, budget_spent() + "the last failure was " + loss.sentence);
+    if (!loss.others_go_on) {
+      return end_run(kExitGaveUp, budget_spent() + "; the last failure was " + loss.sentence, budget_spent());
+    }
     because("the others go on without a new process: " + limit() + " are spent");
     return open_if_possible();
   }
@@ -112,7 +146,7 @@ std::string Decider::limit() const {
 }
 
 std::string Decider::budget_spent() const {
-  return "gave up after " + limit() + "; ";
+  return "gave up after " + limit();
 }
 
 void Decider::blame_place(int place, const std::string& failure) {
@@ -139,6 +173,7 @@ void Decider::leave_out(PlaceChange change, const std::string& why, const std::s
   place.rest_ends = now_ + change.rest;
   place.first_on_trial = state_.next_member;
   place.why = why + (last_failure.empty() ? "" : "; the last failure was " + last_failure);
+  is_of_a_failure_ = true;
   because("place " + std::to_string(change.place) + " is left out" + (change.is_of_a_trial ? " again: " : ": ") + why +
           "; it is tried again after " + seconds(change.rest));
   tell_of_place(change);

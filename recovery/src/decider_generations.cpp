@@ -43,8 +43,8 @@ bool Decider::is_allowed_unexplained() {
     state_.is_end_unexplained = false;
     return true;
   }
-  end_run(kExitGaveUp, budget_spent() + "the last time replicas left generation " + std::to_string(state_.generation) +
-                           ", and none of them had failed");
+  end_run(kExitGaveUp, budget_spent() + "; the last time replicas left generation " +
+                           std::to_string(state_.generation) + ", and none of them had failed");
   return false;
 }
 
@@ -90,9 +90,12 @@ bool Decider::is_ending() const {
   return state_.phase == RunPhase::finishing || state_.phase == RunPhase::ending;
 }
 
-void Decider::end_run(int exit_code, const std::string& sentence) {
-  because(sentence);
-  state_.verdict = {exit_code, sentence};
+// `reason`: where the sentence ends with a failure that the reason has told already, what it says beside that.
+void Decider::end_run(int exit_code, const std::string& sentence, const std::string& reason) {
+  because(reason.empty() ? sentence : reason);
+  const bool is_unexplained = subject_ != nullptr && subject_->failure && !subject_->failure->is_explained &&
+                              sentence.ends_with(subject_->failure->cause);
+  state_.verdict = {.exit_code = exit_code, .sentence = sentence, .unexplained = is_unexplained ? subject_->id : -1};
   if (state_.phase == RunPhase::running) cancel_generation();
   state_.phase = RunPhase::ending;
   state_.pending_starts.clear();

@@ -37,6 +37,8 @@ struct Failure {
   int generation = 0;        // that it ended, or should have been part of
   std::int64_t step = -1;    // -1: not in a step
   bool is_explained = true;  // false: the exit status will say more
+  // The first process that starts after it; -1: whoever failed was ready, or was part of a generation.
+  int first_successor = -1;
 };
 
 struct Member {
@@ -53,6 +55,7 @@ enum class RunPhase { idle, gathering, running, finishing, ending, over };
 struct Verdict {
   int exit_code = 0;
   std::string sentence{};
+  int unexplained = -1;  // the member with whose cause it ends, which its exit status will tell
 };
 
 struct SupervisorPolicy {
@@ -65,6 +68,8 @@ struct SupervisorPolicy {
   bool start_when_gone = false;     // a new process starts when those that were killed on its place are gone
   int failures_of_a_step = 3;       // in as many processes: then it is the step that is to blame, and the run ends
   int failures_of_a_place = 3;      // one after the other, without progress: it is left out if there is another
+  // Starts on one place that fail in the same way while no process of the run has ever got ready: then the run ends.
+  int failures_of_a_start = 3;
   // A place that was left out is tried again after place_rest, twice as long each further time.
   std::chrono::milliseconds place_rest = std::chrono::minutes(10);
   std::chrono::milliseconds longest_place_rest = std::chrono::hours(2);
@@ -96,6 +101,10 @@ struct Place {
   int first_on_trial = 0;                    // the members from this one on were started there to try it
   std::optional<Moment> slow_replaced_at{};  // when a process there was last replaced for being slow
   bool is_slow = false;                      // whoever runs there is
+  // Of starts there, one after the other, for the same cause; those that began together count as one.
+  int failed_starts = 0;
+  std::string start_cause{};
+  int next_start = 0;  // the first process whose failure would be a further one
 };
 
 struct State {
@@ -116,6 +125,7 @@ struct State {
   int failures_of_step = 0;         // one a generation at most
   int blamed_generation = -1;       // the newest that counts there
   int failed_generation = -1;       // the newest that lost a member: more of them share its pause
+  bool was_any_ready = false;       // since the watchdog started
   bool is_regroup_asked = false;    // of the running generation
   bool is_end_unexplained = false;  // of the newest generation: a member left it unasked, and none has failed
   bool is_stop_requested = false;
@@ -189,6 +199,7 @@ struct Decision {
   State state;
   std::vector<Action> actions;  // in the order in which they are to be carried out
   std::string reason;
+  bool is_of_a_failure = false;              // or of a place that is left out
   std::vector<PlaceChange> place_changes{};  // for those who read of it later
 };
 

@@ -166,7 +166,8 @@ void Watchdog::write_down(const Event& event, const nlohmann::json& subject, con
   for (const Action& action : decision.actions) line["actions"].push_back(describe(action, now));
   for (const PlaceChange& change : decision.place_changes) line["places"].push_back(to_json(change));
   journal_.append(std::move(line));
-  log(decision.actions.empty() ? LogLevel::debug : LogLevel::info, "watchdog: " + decision.reason);
+  const LogLevel otherwise = decision.actions.empty() ? LogLevel::debug : LogLevel::info;
+  log(decision.is_of_a_failure ? LogLevel::warning : otherwise, "watchdog: " + decision.reason);
 }
 
 void Watchdog::forget_gone_processes() {
@@ -203,8 +204,8 @@ std::uint64_t Watchdog::arrivals_of(int id) const {
 
 RunOutcome run_watchdog(const WatchdogOptions& options) {
   check(options);
-  return Watchdog(options).run();
   outlive_broken_pipes();
+  return Watchdog(options).run();
 }
 
 }  // namespace holdfast::recovery

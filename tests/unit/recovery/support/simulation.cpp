@@ -128,6 +128,7 @@ class Simulation {
   // --- what an event may lead to
 
   void note_before(const Event& event) {
+    was_any_ready_ = was_any_ready_ || (event.kind == EventKind::ready && state_.phase != RunPhase::ending);
     if (event.kind == EventKind::stop_requested && !stopped_at_) {
       stopped_at_ = world_.now();
       had_something_to_save_ = std::any_of(state_.members.begin(), state_.members.end(), is_in_generation);
@@ -342,6 +343,7 @@ class Simulation {
     }
     if (says("did not end within") || says("cannot be killed")) return Ending::gave_up_on_a_process;
     if (says("gave up at step")) return Ending::gave_up_on_a_step;
+    if (says("gave up: no process has got ready")) return Ending::gave_up_on_the_start;
     demand(says("gave up after"), "no reason to give up is known: " + finish_->text);
     return Ending::gave_up_on_budget;
   }
@@ -362,6 +364,9 @@ class Simulation {
         return demand(run_.failures + unexplained_ > state_.policy.restart.max_restarts, "the budget was not spent");
       case Ending::gave_up_on_a_step:
         return check_step();
+      case Ending::gave_up_on_the_start:
+        demand(!was_any_ready_, "a process had been ready");
+        return demand(run_.failures >= state_.policy.failures_of_a_start, "too few starts had failed");
     }
   }
 
@@ -394,7 +399,8 @@ class Simulation {
   EventKind kind_ = EventKind::start;  // that is decided on
   int unexplained_ = 0;                // ends of generations
   bool was_scaled_ = false;
-  std::vector<int> members_;  // of the newest generation, by rank
+  bool was_any_ready_ = false;  // before the end was decided
+  std::vector<int> members_;    // of the newest generation, by rank
   Deal deal_;
   std::map<int, Moment> slow_replaced_;  // by place
   bool had_something_to_save_ = false;

@@ -9,7 +9,15 @@
 
 namespace holdfast::recovery {
 
-enum class Ending { finished, unrecoverable, gave_up_on_budget, gave_up_on_a_step, gave_up_on_a_process, stopped };
+enum class Ending {
+  finished,
+  unrecoverable,
+  gave_up_on_budget,
+  gave_up_on_a_step,
+  gave_up_on_a_process,
+  gave_up_on_the_start,
+  stopped
+};
 
 struct SimulatedRun {
   std::string violation{};  // empty: all promises were kept

@@ -1,14 +1,21 @@
 // What programs of the SDK hand to the replicas that they start.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <map>
+#include <string>
 
 #include "resilience/digits_run.h"
 #include "support/comes_true.h"
 
 namespace holdfast {
 namespace {
+
+using testing::ContainsRegex;
+using testing::HasSubstr;
+using testing::Not;
 
 // By the rank that they were started as, which of a run's first processes is their number.
 std::map<int, int> replica_pids(const TemporaryFolder& folder) {
@@ -19,7 +26,102 @@ std::map<int, int> replica_pids(const TemporaryFolder& folder) {
   return pids;
 }
 
+// Of a run whose training function never gets to a Trainer.
+struct FailedRun {
+  explicit FailedRun(const std::string& way)
+      : result(run_program(built_program("failing_program"), {way, folder / "run"})) {}
+
+  std::size_t starts() const {
+    std::size_t count = 0;
+    for (const nlohmann::json& line : journal_of(folder)) {
+      for (const nlohmann::json& action : line.value("actions", nlohmann::json::array())) {
+        count += action.get<std::string>().starts_with("start_process") ? 1 : 0;
+      }
+    }
+    return count;
+  }
+
+  const TemporaryFolder folder;
+  const ProgramResult result;
+};
+
+std::size_t count_of(const std::string& text, const std::string& output) {
+  std::size_t count = 0;
+  for (std::size_t at = output.find(text); at != std::string::npos; at = output.find(text, at + 1)) ++count;
+  return count;
+}
+
 }  // namespace
+
+// Twenty restarts and seventy seconds hid the sentence.
+TEST(Supervise, EndsARunAtOnceWhoseTrainingFunctionUsesNoTrainer) {
+  const FailedRun run("returns");
+
+  EXPECT_EQ(run.result.exit_code, 1);
+  EXPECT_THAT(run.result.output, HasSubstr("returned without fit(), evaluate() or predict()"));
+  EXPECT_EQ(run.starts(), 2U);
+}
+
+TEST(Supervise, EndsARunThatFailsInTheSameWayAtEachStart) {
+  const FailedRun run("throws");
+
+  EXPECT_EQ(run.result.exit_code, 70);
+  EXPECT_THAT(run.result.output, ContainsRegex("error gave up: .*process [0-9]+: cannot open my own data.bin\n$"));
+  EXPECT_LE(run.starts(), 7U);
+}
+
+// It said "died without a report", whatever the kernel knew.
+TEST(Supervise, NamesTheSignalThatEndedARunAndThoseOfItsStarts) {
+  const FailedRun run("crashes");
+
+  EXPECT_EQ(run.result.exit_code, 70);
+  EXPECT_THAT(run.result.output, ContainsRegex("error gave up: .*: killed by signal 11 \\(SIGSEGV\\)\n$"));
+  EXPECT_THAT(run.result.output, HasSubstr("warning watchdog: process 0 is gone: killed by signal 11 (SIGSEGV)"));
+  EXPECT_LE(run.starts(), 7U);
+}
+
+TEST(Supervise, NamesTheExitCodeThatEndedARun) {
+  const FailedRun run("exits");
+
+  EXPECT_EQ(run.result.exit_code, 70);
+  EXPECT_THAT(run.result.output, ContainsRegex("error gave up: .*: exited with code 3\n$"));
+}
+
+// Three times it stood there, twice in one line.
+TEST(Supervise, SaysWhatEndsARunOnceWhereItHappensAndOnceAtTheEnd) {
+  const FailedRun run("returns");
+
+  const std::string sentence = "returned without fit()";
+  const std::string warnings = run.result.output.substr(0, run.result.output.find(" error "));
+  EXPECT_EQ(count_of(sentence, run.result.output.substr(warnings.size())), 1U) << run.result.output;
+  EXPECT_LE(count_of(sentence, warnings), 2U) << "two replicas may say it: " << run.result.output;
+}
+
+// A folder in its place: who runs tests as root may read everything else.
+TEST(Supervise, EndsAtOnceWhenTheNewestSavepointMayNotBeRead) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(run_program(built_program("digits"), digits_arguments({}, folder)).exit_code, 0);
+  const std::string newest = folder / "run/savepoint-0000000099.h5";
+  std::filesystem::create_directory(newest);
+
+  const ProgramResult result = run_program(built_program("digits"), digits_arguments({}, folder));
+
+  EXPECT_EQ(result.exit_code, 1) << result.output;
+  EXPECT_THAT(result.output, ContainsRegex("error .*" + newest));
+  EXPECT_THAT(result.output, Not(HasSubstr("passed over")));
+}
+
+// What the shell has of it was for another program.
+TEST(Supervise, TakesNoDeviceFromItsEnvironment) {
+  const TemporaryFolder folder;
+  std::vector<std::string> all{"HOLDFAST_DEVICE=cuda:0", built_program("digits")};
+  const std::vector<std::string> own = digits_arguments({}, folder);
+  all.insert(all.end(), own.begin(), own.end());
+
+  const ProgramResult result = run_program("/usr/bin/env", all);
+
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+}
 
 // Rules that make one rank's calls of CUDA fail struck no replica: it did not know which rank it was.
 TEST(Supervise, TellsReplicasTheRankThatTheyAreStartedAs) {

@@ -510,12 +510,21 @@ bool is_unrecoverable(ErrorCode code) {
   }
 }
 
+// Otherwise the others would wait for it, or the run would end without having trained.
+void require_generation(const recovery::Worker& worker) {
+  if (worker.generation() >= 0) return;
+  throw Error(ErrorCode::invalid_argument,
+              "the training function returned without fit(), evaluate() or predict() of a Trainer, which all replicas "
+              "have to call; what needs no replicas belongs before or behind supervise()");
+}
+
 int train_as_worker(const SuperviseOptions& options, const std::function<void(Replica&)>& train) {
   std::unique_ptr<recovery::Worker> worker;
   try {
     worker = recovery::Worker::join(Deadline::after(std::chrono::minutes(5)));
     Replica replica(place_of(*worker, options));
     train(replica);
+    require_generation(*worker);
     worker->enter(recovery::Phase::finishing, 0);
     worker->faults().reach(recovery::FaultPhase::shutdown, -1);
     worker->report_finished();

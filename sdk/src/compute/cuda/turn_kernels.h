@@ -36,6 +36,17 @@ class TurnKernels final : public DeviceKernels {
     kernels_.adam(step, floats, parameters, gradients, m, v);
   }
 
+  void clip_values(float limit, std::size_t floats, const float* gradients, float* clipped) override {
+    const CudaContext::Turn turn = context_.take_turn();
+    kernels_.clip_values(limit, floats, gradients, clipped);
+  }
+
+  void clip_norms(std::span<const NormRange> ranges, float limit, const float* gradients, float* clipped,
+                  float* workspace) override {
+    const CudaContext::Turn turn = context_.take_turn();
+    kernels_.clip_norms(ranges, limit, gradients, clipped, workspace);
+  }
+
   void update_moving(const float* sums, const float* count, std::size_t floats, float momentum,
                      float* moving) override {
     const CudaContext::Turn turn = context_.take_turn();

@@ -2,6 +2,11 @@
 // slow ones.
 //
 //   paced_program --run-dir DIR [--replicas 2] [--spares 0] [--when-slow report] [--shard-ms 4] [--inject FAULT]...
+//                 [--when-lost shrink] [--end-at STEP]
+//
+// --end-at: a callback asks for the end there, and has the last rank die when the first process gets there.
+
+#include <signal.h>
 
 #include <CLI/CLI.hpp>
 #include <chrono>
@@ -72,10 +77,26 @@ Dataset points() {
   return from_tensors(std::move(features), std::move(targets));
 }
 
-void train(Replica& replica, int shard_milliseconds) {
+class EndAt final : public Callback {
+ public:
+  EndAt(std::int64_t step, bool may_die) : step_(step), may_die_(may_die) {}
+  std::string name() const override { return "end_at"; }
+  void on_step_end(TrainingContext& context, const Logs&) override {
+    if (context.step() != step_) return;
+    if (may_die_ && context.rank() + 1 == context.replicas()) ::raise(SIGKILL);
+    context.stop_training();
+  }
+
+ private:
+  const std::int64_t step_;
+  const bool may_die_;
+};
+
+void train(Replica& replica, int shard_milliseconds, std::int64_t end_at) {
   PacedLine line{std::chrono::milliseconds(shard_milliseconds)};
   Trainer trainer(replica, line);
-  trainer.fit(points().shuffle().batch(kBatch), {.epochs = kEpochs});
+  trainer.fit(points().shuffle().batch(kBatch),
+              {.epochs = kEpochs, .callbacks = {EndAt{end_at, replica.size() > 1 && replica.restarts().empty()}}});
   if (!replica.is_primary()) return;
   std::printf("steps %ld weights %s\n", static_cast<long>(trainer.step()), trainer.weights_digest().hex().c_str());
 }
@@ -87,6 +108,7 @@ int main(int argc, char** argv) {
   // So many threads a shard that a replica computes one shard after the other on any machine.
   SuperviseOptions options{.replicas = 2, .shards = 6, .threads_per_shard = 1024};
   int shard_milliseconds = 4;
+  std::int64_t end_at = 0;
   const std::map<std::string, WhenSlow> choices{
       {"report", WhenSlow::report}, {"deal", WhenSlow::deal}, {"replace", WhenSlow::replace}};
   app.add_option("--run-dir", options.run_directory)->required();
@@ -94,7 +116,10 @@ int main(int argc, char** argv) {
   app.add_option("--spares", options.spares);
   app.add_option("--when-slow", options.when_slow)->transform(CLI::CheckedTransformer(choices));
   app.add_option("--shard-ms", shard_milliseconds, "that a shard takes");
+  app.add_option("--end-at", end_at);
+  const std::map<std::string, WhenLost> ways{{"shrink", WhenLost::shrink}, {"wait", WhenLost::wait}};
+  app.add_option("--when-lost", options.when_lost)->transform(CLI::CheckedTransformer(ways));
   app.add_option("--inject", options.faults);
   CLI11_PARSE(app, argc, argv);
-  return supervise(argc, argv, options, [&](Replica& replica) { train(replica, shard_milliseconds); });
+  return supervise(argc, argv, options, [&](Replica& replica) { train(replica, shard_milliseconds, end_at); });
 }

@@ -119,6 +119,19 @@ TEST_F(Survivors, GoTheLastStepsOnceMoreWhenTheFirstRankDiesWhileItWritesTheLast
   EXPECT_TRUE(std::filesystem::exists(folder_ / "run/savepoint-0000000027.h5"));
 }
 
+// It was asked for behind a state that the survivor keeps, and that a new process takes from it.
+TEST_F(Survivors, EndWhereACallbackAskedForItAlthoughTheOtherDied) {
+  for (const char* const when_lost : {"shrink", "wait"}) {
+    const TemporaryFolder folder;
+    const ProgramResult result = run_program(built_program("paced_program"),
+                                             {"--run-dir", folder / "run", "--end-at", "7", "--when-lost", when_lost});
+
+    EXPECT_EQ(result.exit_code, 0) << result.output;
+    EXPECT_NE(result.output.find("died"), std::string::npos) << result.output;
+    EXPECT_NE(result.output.find("steps 7 weights"), std::string::npos) << result.output;
+  }
+}
+
 TEST_F(Survivors, WaitForTheNewProcessWhereThatIsAskedFor) {
   run({.replicas = 2, .faults = {kill_of(0, 4), kill_of(1, 20)}, .options = {{"--when-lost", "wait"}}});
 

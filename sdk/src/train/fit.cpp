@@ -52,7 +52,7 @@ void require_distinct_names(const std::vector<CallbackHandle>& callbacks) {
 
 class Trainer::Session::FitContext final : public TrainingContext {
  public:
-  FitContext(const Session& session, std::size_t call, const Dataset& data)
+  FitContext(Session& session, std::size_t call, const Dataset& data)
       : session_(session), call_(call), batches_(data.batches()) {}
 
   int rank() const override { return session_.place_->rank; }
@@ -68,28 +68,23 @@ class Trainer::Session::FitContext final : public TrainingContext {
   std::int64_t batches_per_epoch() const override { return batches_; }
   std::int64_t samples_in_epoch() const override { return record().epoch_samples; }
   const std::vector<Logs>& history() const override { return record().history; }
-  void stop_training() override { should_stop_ = true; }
+  void stop_training() override { session_.is_end_asked_ = true; }
   void save(const std::string& path, const SaveOptions& options) override {
     std::erase_if(pending_, [&](const PendingSave& pending) { return pending.path == path; });
     pending_.push_back({path, options});
   }
 
-  bool should_stop() const { return should_stop_; }
   // What was asked for behind a state that is not the one to go on from.
-  void forget() {
-    should_stop_ = false;
-    pending_.clear();
-  }
+  void forget() { pending_.clear(); }
   std::vector<PendingSave> take_pending() { return std::exchange(pending_, {}); }
 
  private:
   // Anew each time: the state may have come from another replica meanwhile.
   const CallRecord& record() const { return session_.state_.calls.at(call_); }
 
-  const Session& session_;
+  Session& session_;
   const std::size_t call_;
   const std::int64_t batches_;
-  bool should_stop_ = false;
   std::vector<PendingSave> pending_;
 };
 
@@ -150,7 +145,8 @@ void Trainer::Session::continue_fit(std::size_t call, FitContext& context, const
   const auto loader = open_loader(data, state_.epoch + (is_between_epochs ? 1 : 0),
                                   is_between_epochs ? 0 : state_.batch, record.epochs);
   while (!record.is_finished) {
-    if (state_.batch < data.batches()) {
+    // The end may have been asked for behind this state when the generation ended.
+    if (state_.batch < data.batches() && !is_end_asked_) {
       if (state_.batch == 0 && !is_epoch_begun_) {
         is_epoch_begun_ = true;
         for (const CallbackHandle& callback : options.callbacks) callback->on_epoch_begin(context);
@@ -163,10 +159,10 @@ void Trainer::Session::continue_fit(std::size_t call, FitContext& context, const
       runner_->reach_with_state(FaultPoint::callback, state_.step - 1);
       for (const CallbackHandle& callback : options.callbacks) callback->on_step_end(context, logs);
     }
-    if (state_.batch == data.batches() || context.should_stop()) agree();
+    if (state_.batch == data.batches() || is_end_asked_) agree();
     if (state_.batch == data.batches()) {
       end_epoch(record, context, options);
-    } else if (context.should_stop()) {
+    } else if (is_end_asked_) {
       record.results = means(trainable_.sum_names(), record.epoch_sums, record.epoch_samples);
       end_fit(record, context, options);
     }
@@ -237,11 +233,12 @@ void Trainer::Session::end_epoch(CallRecord& record, FitContext& context, const 
   ++state_.epoch;
   state_.batch = 0;
   is_epoch_begun_ = false;
-  if (context.should_stop() || state_.epoch == record.epochs) end_fit(record, context, options);
+  if (is_end_asked_ || state_.epoch == record.epochs) end_fit(record, context, options);
 }
 
 void Trainer::Session::end_fit(CallRecord& record, FitContext& context, const FitOptions& options) {
   record.is_finished = true;
+  is_end_asked_ = false;
   is_closing_ = true;
   for (const CallbackHandle& callback : options.callbacks) callback->on_fit_end(context, record.results);
   // On every rank, so that whoever saves later saves the same.

@@ -179,6 +179,7 @@ class Trainer::Session {
   bool has_state_ = false;        // false also while another rank's is being taken
   bool has_taken_state_ = false;  // since the callbacks were given theirs
   bool is_epoch_begun_ = false;   // on_epoch_begin() was called for the epoch that is under way
+  bool is_end_asked_ = false;     // a callback has asked for the end of fit() behind this state
   bool is_closing_ = false;       // fit() has finished, and nobody knows yet that its savepoints are durable
   bool is_stop_requested_ = false;
   bool is_regroup_requested_ = false;

@@ -177,6 +177,7 @@ void Trainer::Session::begin_anew() {
   state_.callbacks.clear();
   trainable_.initialize(place_->seed);
   is_epoch_begun_ = false;
+  is_end_asked_ = false;
   is_closing_ = false;
   has_state_ = true;
   has_taken_state_ = true;
@@ -187,16 +188,17 @@ void Trainer::Session::share_state(int root, bool takes) {
   if (!takes && running_fit_ != nullptr) collect_callback_states(*running_fit_);
   std::string text;
   if (place_->rank == root) {
-    text = {is_epoch_begun_ ? '1' : '0', is_closing_ ? '1' : '0'};
+    text = {is_epoch_begun_ ? '1' : '0', is_end_asked_ ? '1' : '0', is_closing_ ? '1' : '0'};
     text += to_json(state_);
   }
   text = share_text(std::move(text), root);
   has_state_ = has_state_ && !takes;
   share_arrays(root, takes);
   if (!takes) return;
-  take_state(text.substr(2));
+  take_state(text.substr(3));
   is_epoch_begun_ = text[0] == '1';
-  is_closing_ = text[1] == '1';
+  is_end_asked_ = text[1] == '1';
+  is_closing_ = text[2] == '1';
 }
 
 std::string Trainer::Session::share_text(std::string text, int root) {
@@ -219,6 +221,7 @@ void Trainer::Session::share_arrays(int root, bool takes) {
 void Trainer::Session::take_state(const std::string& text) {
   state_ = train_state_from_json(text, "the state that another replica sent");
   is_epoch_begun_ = false;
+  is_end_asked_ = false;
   is_closing_ = false;
   has_state_ = true;
   has_taken_state_ = true;

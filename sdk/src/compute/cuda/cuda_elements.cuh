@@ -19,6 +19,12 @@ struct alignas(kCount * sizeof(float)) FloatVector {
   float at[kCount];
 };
 
+// Of those that are the thread's, in a kernel with kElementThreads in a block.
+template <int kCount>
+__device__ std::int64_t first_element() {
+  return (std::int64_t{blockIdx.x} * kElementThreads + threadIdx.x) * kCount;
+}
+
 template <int kCount>
 __device__ FloatVector<kCount> load(const float* array, std::size_t index) {
   return *reinterpret_cast<const FloatVector<kCount>*>(array + index);

@@ -8,22 +8,15 @@
 namespace holdfast::compute {
 namespace {
 
-constexpr int kThreads = 256;
-
 // The channels of a vector share all that is found out about their place, which takes more than moving them does.
 template <int kCount>
 struct alignas(kCount * sizeof(std::int32_t)) Positions {
   std::int32_t at[kCount];
 };
 
-template <int kCount>
-__device__ std::int64_t first_element() {
-  return (std::int64_t{blockIdx.x} * kThreads + threadIdx.x) * kCount;
-}
-
 // `positions` is null where no backward pass will ask for them.
 template <int kCount>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kElementThreads)
     pool_maximum(PoolingPlan plan, std::int64_t outputs, const float* input, float* output, std::int32_t* positions) {
   const std::int64_t index = first_element<kCount>();
   if (index >= outputs) return;
@@ -46,7 +39,7 @@ __global__ void __launch_bounds__(kThreads)
 
 // An input gets the gradients of the windows whose maximum it is, added in their order.
 template <int kCount>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kElementThreads)
     pool_maximum_backward(PoolingPlan plan, std::int64_t inputs, const float* output_gradient,
                           const std::int32_t* positions, float* input_gradient) {
   const std::int64_t index = first_element<kCount>();
@@ -67,7 +60,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 template <int kCount>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kElementThreads)
     pool_average(PoolingPlan plan, std::int64_t outputs, const float* input, float* output) {
   const std::int64_t index = first_element<kCount>();
   if (index >= outputs) return;
@@ -84,7 +77,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 template <int kCount>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kElementThreads)
     pool_average_backward(PoolingPlan plan, std::int64_t inputs, const float* output_gradient, float* input_gradient) {
   const std::int64_t index = first_element<kCount>();
   if (index >= inputs) return;
@@ -156,7 +149,7 @@ class CudaPooling final : public PoolingOperation {
 
   template <class Kernel, class... Arguments>
   void start(Kernel kernel, std::int64_t threads, const Arguments&... arguments) const {
-    launch(kernel, block_count(threads, kThreads), kThreads, context_.stream(), arguments...);
+    launch(kernel, block_count(threads, kElementThreads), kElementThreads, context_.stream(), arguments...);
     check_launch(operation_.c_str(), {{"threads", threads}});
   }
 

@@ -5,16 +5,8 @@
 namespace holdfast::compute {
 namespace {
 
-constexpr int kThreads = 256;
-
-// The channels of a vector share all that is found out about their place, which takes more than moving them does.
 template <int kCount>
-__device__ std::int64_t first_element() {
-  return (std::int64_t{blockIdx.x} * kThreads + threadIdx.x) * kCount;
-}
-
-template <int kCount>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kElementThreads)
     column_elements(ConvolutionPlan plan, std::int64_t elements, const float* input, float* columns) {
   const std::int64_t index = first_element<kCount>();
   if (index >= elements) return;
@@ -25,7 +17,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 template <int kCount>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kElementThreads)
     column_gradients(ConvolutionPlan plan, std::int64_t inputs, const float* column_gradient, float* input_gradient) {
   const std::int64_t index = first_element<kCount>();
   if (index >= inputs) return;
@@ -48,8 +40,8 @@ void make_columns(cudaStream_t stream, const std::string& operation, const Convo
   const std::int64_t elements = samples * plan.sample_windows() * plan.window_elements();
   const bool takes_vectors = can_take_vectors(plan, {input, columns});
   const auto kernel = takes_vectors ? column_elements<kVectorFloats> : column_elements<1>;
-  launch(kernel, block_count(elements, takes_vectors ? kThreads * kVectorFloats : kThreads), kThreads, stream, plan,
-         elements, input, columns);
+  launch(kernel, block_count(elements, takes_vectors ? kElementThreads * kVectorFloats : kElementThreads),
+         kElementThreads, stream, plan, elements, input, columns);
   check_launch(operation.c_str(), {{"elements", elements}});
 }
 
@@ -58,8 +50,8 @@ void gather_column_gradients(cudaStream_t stream, const std::string& operation, 
   const std::int64_t inputs = samples * plan.sample_inputs();
   const bool takes_vectors = can_take_vectors(plan, {column_gradient, input_gradient});
   const auto kernel = takes_vectors ? column_gradients<kVectorFloats> : column_gradients<1>;
-  launch(kernel, block_count(inputs, takes_vectors ? kThreads * kVectorFloats : kThreads), kThreads, stream, plan,
-         inputs, column_gradient, input_gradient);
+  launch(kernel, block_count(inputs, takes_vectors ? kElementThreads * kVectorFloats : kElementThreads),
+         kElementThreads, stream, plan, inputs, column_gradient, input_gradient);
   check_launch(operation.c_str(), {{"inputs", inputs}});
 }
 

@@ -11,6 +11,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
   # g++ 12 takes "a" + std::string for a memcpy over itself (its bug 105651), at -O3.
   target_compile_options(holdfast_options INTERFACE -Wno-restrict)
 endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # A source that is compiled in a batch looks like a header to g++, where a member of an unnamed namespace's type would be a mistake.
+  target_compile_options(holdfast_options INTERFACE -Wno-subobject-linkage)
+endif()
 if(HOLDFAST_WARNINGS_AS_ERRORS)
   target_compile_options(holdfast_options INTERFACE -Werror)
 endif()
@@ -47,7 +51,8 @@ function(holdfast_library name)
   list(FILTER sources EXCLUDE REGEX "src/(compute/cuda|collective/nccl)/")
   add_library(holdfast_${name} STATIC ${sources})
   add_library(Holdfast::${name} ALIAS holdfast_${name})
-  set_target_properties(holdfast_${name} PROPERTIES EXPORT_NAME ${name})
+  # Most of the time to compile a source goes into headers that all of them include.
+  set_target_properties(holdfast_${name} PROPERTIES EXPORT_NAME ${name} UNITY_BUILD ON)
   target_compile_features(holdfast_${name} PUBLIC cxx_std_20)
   target_include_directories(holdfast_${name}
     PUBLIC $<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>

@@ -1,0 +1,156 @@
+"""What scripts/test counts and repeats, on test programs that do nothing."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
+sys.path.insert(0, str(SCRIPTS / "tests"))
+
+import results  # noqa: E402
+
+# As GoogleTest 1.12, pytest and CTest write them.
+GOOGLE_TEST = """<testsuites><testsuite name="Idx">
+<testcase name="Reads" classname="Idx" status="run" result="completed" />
+<testcase name="ReadsMnist" classname="Idx" status="run" result="skipped">
+<skipped message="/hf/tests/idx_test.cpp:232&#x0A;HOLDFAST_TEST_DATA names no folder&#x0A;"><![CDATA[]]></skipped></testcase>
+<testcase name="Fails" classname="Idx" status="run" result="completed"><failure message="x" type=""></failure></testcase>
+</testsuite></testsuites>"""
+PYTEST = """<testsuites><testsuite><testcase classname="interop.readers" name="test_h5py">
+<skipped type="pytest.skip" message="python3 has no h5py">readers_test.py:103: python3 has no h5py</skipped>
+</testcase></testsuite></testsuites>"""
+CTEST = """<testsuite><testcase name="unit_data" classname="unit_data" status="run"/>
+<testcase name="interop_keras" classname="interop_keras" status="notrun"><skipped message="SKIP_RETURN_CODE=77"/></testcase>
+</testsuite>"""
+
+
+def wait_until(condition):
+    deadline = time.monotonic() + 60
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return condition()
+
+
+def is_running(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+class Results(unittest.TestCase):
+    def test_counts_each_test_once_and_says_why_one_was_skipped(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in (("unit_data", GOOGLE_TEST), ("interop_readers", PYTEST), ("ctest", CTEST)):
+                Path(folder, name + ".xml").write_text(text)
+            Path(folder, "torn.xml").write_text(GOOGLE_TEST[:100])
+
+            count, skips = results.read([folder])
+
+        self.assertEqual(count, 5)
+        self.assertEqual(
+            {(skip.program, skip.test, skip.why) for skip in skips},
+            {
+                ("unit_data", "Idx.ReadsMnist", "HOLDFAST_TEST_DATA names no folder"),
+                ("interop_readers", "interop.readers.test_h5py", "python3 has no h5py"),
+                ("ctest", "interop_keras", "SKIP_RETURN_CODE=77"),
+            },
+        )
+        told = results.summary(count, skips)
+        self.assertTrue(told.startswith("3 of 5 tests were skipped:\n"), told)
+        self.assertIn("unit_data: Idx.ReadsMnist: HOLDFAST_TEST_DATA names no folder", told)
+
+    def test_says_that_none_was_skipped(self):
+        self.assertEqual(results.summary(7, []), "0 of 7 tests were skipped")
+
+
+class Stress(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.build = Path(folder.name)
+
+    def tests(self, **commands):
+        """Names, each with a label before the first underscore, and what the shell does."""
+        lines = []
+        for name, command in commands.items():
+            script = self.build / f"{name}.sh"
+            script.write_text(f"cd {self.build}\n{command}\n")
+            lines += [
+                f'add_test({name} "sh" "{script}")',
+                f'set_tests_properties({name} PROPERTIES LABELS "{name.split("_")[0]}" SKIP_RETURN_CODE 77)',
+            ]
+        (self.build / "CTestTestfile.cmake").write_text("\n".join(lines) + "\n")
+
+    def start(self, *arguments):
+        command = [sys.executable, str(SCRIPTS / "tests/stress.py"), *arguments, "--build", str(self.build)]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def stress(self, *arguments):
+        process = self.start(*arguments, "--loops", "1")
+        output, _ = process.communicate(timeout=120)
+        return process.returncode, output
+
+    def runs(self, name):
+        file = self.build / name
+        return len(file.read_text().split()) if file.exists() else 0
+
+    def test_repeats_unit_programs_most_and_passes_over_gpu(self):
+        self.tests(unit_a="echo run >> a", resilience_b="echo run >> b", gpu_c="echo run >> c")
+
+        code, output = self.stress("10")
+
+        self.assertEqual(code, 0, output)
+        self.assertEqual([self.runs(name) for name in "abc"], [10, 3, 0])
+        self.assertRegex(output, r"unit_a +10 +0 +0 ")
+
+    def test_one_failure_of_several_runs_fails_and_leaves_its_output(self):
+        self.tests(unit_a="echo run >> a; echo this is $(wc -l < a); [ $(wc -l < a) -ne 2 ]", unit_b="exit 77")
+
+        code, output = self.stress("3")
+
+        self.assertEqual(code, 1)
+        self.assertRegex(output, r"unit_a +3 +1 +0 ")
+        self.assertRegex(output, r"unit_b +3 +0 +1 ")
+        self.assertIn("skipped: unit_b: unit_b: SKIP_RETURN_CODE=77", output)
+        self.assertIn("this is 2", (self.build / "stress/unit_a-2.log").read_text())
+        self.assertEqual(len(list((self.build / "stress").iterdir())), 1)
+
+    def test_takes_what_is_asked_for_by_name_or_label(self):
+        self.tests(unit_a="echo run >> a", unit_b="echo run >> b", interop_c="echo run >> c")
+
+        code, output = self.stress("1", "--only", "unit_a|^interop$")
+
+        self.assertEqual(code, 0, output)
+        self.assertEqual([self.runs(name) for name in "abc"], [1, 0, 1])
+        self.assertEqual(self.stress("1", "--only", "nothing")[0], 2)
+
+    def test_busy_loops_end_however_it_ends(self):
+        self.tests(unit_a="echo run >> a; exec sleep 1000")
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+            with self.subTest(signal=number):
+                (self.build / "a").unlink(missing_ok=True)
+                process = self.start("1", "--loops", "2")
+                self.assertTrue(wait_until(lambda: self.runs("a") == 1))
+                children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+                is_loop = lambda pid: b"while os.getppid()" in Path(f"/proc/{pid}/cmdline").read_bytes()  # noqa: E731
+                loops = [int(pid) for pid in children if is_loop(pid)]
+                others = [int(pid) for pid in children if int(pid) not in loops]
+                self.assertEqual(len(loops), 2)
+
+                process.send_signal(number)
+                process.communicate(timeout=60)
+
+                self.assertTrue(wait_until(lambda: not any(is_running(pid) for pid in loops)))
+                if number == signal.SIGKILL:
+                    for pid in others:
+                        os.killpg(pid, signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    unittest.main()

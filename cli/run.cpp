@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "holdfast/base/error.h"
+#include "holdfast/base/terminal.h"
 #include "holdfast/recovery/faults.h"
 #include "holdfast/recovery/launch.h"
 #include "holdfast/train/memory_savepoint.h"
@@ -57,7 +58,7 @@ int run(const RunOptions& options, Console& console) {
   }
   const recovery::RunOutcome outcome = recovery::run_watchdog(recovery::for_any_program(watchdog, options.devices));
   if (outcome.exit_code != recovery::kExitFinished)
-    console.problems << "holdfast: " << printable(outcome.sentence) << "\n";
+    console.problems << (console.has_terminal ? kClearLine : "") << "holdfast: " << printable(outcome.sentence) << "\n";
   return outcome.exit_code;
 }
 

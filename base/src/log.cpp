@@ -1,16 +1,29 @@
 #include "holdfast/base/log.h"
 
-#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/details/null_mutex.h>
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
 
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <memory>
 #include <mutex>
+#include <string>
+
+#include <unistd.h>
+
+#include "holdfast/base/terminal.h"
 
 namespace holdfast {
 namespace {
 
+constexpr std::array<std::string_view, 4> kLevelNames{"debug", "info", "warning", "error"};
+
 struct Sink {
   std::mutex mutex;
   std::function<void(LogLevel, std::string_view)> function;  // guarded by mutex
+  std::atomic<LogLevel> least = LogLevel::info;              // of standard error
 };
 
 Sink& sink() {
@@ -18,12 +31,51 @@ Sink& sink() {
   return instance;
 }
 
+std::string_view colour_of(spdlog::level::level_enum level) {
+  switch (level) {
+    case spdlog::level::debug:
+      return "\x1b[36m";
+    case spdlog::level::info:
+      return "\x1b[32m";
+    case spdlog::level::warn:
+      return "\x1b[33m\x1b[1m";
+    default:
+      return "\x1b[31m\x1b[1m";
+  }
+}
+
+// A line is one write, since other processes write to the same terminal: spdlog's own sinks make several of it.
+class StandardError final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    const std::string_view plain(line.data(), line.size());
+    if (!is_terminal(STDERR_FILENO)) return write_all(plain);
+    const std::size_t begin = message.color_range_start;
+    const std::size_t end = message.color_range_end;
+    std::string shown(kClearLine);
+    shown.append(plain.substr(0, begin)).append(colour_of(message.level)).append(plain.substr(begin, end - begin));
+    shown.append("\x1b[m").append(plain.substr(end));
+    write_all(shown);
+  }
+  void flush_() override {}
+
+ private:
+  static void write_all(std::string_view text) {
+    while (!text.empty()) {
+      const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
+      if (written < 0 && errno != EINTR) return;
+      if (written > 0) text.remove_prefix(static_cast<std::size_t>(written));
+    }
+  }
+};
+
 spdlog::logger& standard_error() {
   static const auto logger = [] {
-    auto created =
-        std::make_shared<spdlog::logger>("holdfast", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
+    auto created = std::make_shared<spdlog::logger>("holdfast", std::make_shared<StandardError>());
+    created->set_level(spdlog::level::debug);
     created->set_pattern("%Y-%m-%d %H:%M:%S %z %^%l%$ %v");
-    created->flush_on(spdlog::level::info);
     return created;
   }();
   return *logger;
@@ -45,17 +97,36 @@ spdlog::level::level_enum spdlog_level(LogLevel level) {
 
 }  // namespace
 
+std::string_view name(LogLevel level) {
+  return kLevelNames.at(static_cast<std::size_t>(level));
+}
+
+std::optional<LogLevel> log_level_from_name(std::string_view name) {
+  for (std::size_t level = 0; level < kLevelNames.size(); ++level) {
+    if (kLevelNames.at(level) == name) return static_cast<LogLevel>(level);
+  }
+  return std::nullopt;
+}
+
 void log(LogLevel level, std::string_view line) noexcept {
   try {
     const std::lock_guard lock(sink().mutex);
     if (sink().function) {
       sink().function(level, line);
-    } else {
+    } else if (level >= sink().least) {
       standard_error().log(spdlog_level(level), "{}", line);
     }
   } catch (...) {
     // A line that cannot be written must not end a training run.
   }
+}
+
+void set_log_level(LogLevel least) {
+  sink().least = least;
+}
+
+LogLevel log_level() {
+  return sink().least;
 }
 
 void set_log_sink(std::function<void(LogLevel, std::string_view)> function) {

@@ -2,13 +2,18 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <vector>
+
+#include "holdfast/base/terminal.h"
 
 namespace holdfast {
 namespace {
 
 constexpr auto kTerminalPeriod = std::chrono::milliseconds(100);
-constexpr auto kPlainPeriod = std::chrono::seconds(10);
+constexpr auto kPlainPeriod = std::chrono::minutes(1);
 
 std::string format(const char* pattern, double value) {
   char text[64];
@@ -23,21 +28,42 @@ std::string duration(double seconds) {
   return std::to_string(whole / 3600) + " h " + std::to_string(whole / 60 % 60) + " min";
 }
 
-}  // namespace
+// What is left out first where there is too little room for all.
+enum class Part { step, samples, batch, time_left, epoch, value };
+constexpr std::array kLeftOutFirst{Part::step, Part::samples, Part::batch, Part::time_left};
 
-std::string progress_text(const TrainingContext& context, const Logs& logs, const ProgressSpeed& speed) {
-  std::string text = "epoch " + std::to_string(context.epoch() + 1) + "/" + std::to_string(context.epochs()) +
-                     "  batch " + std::to_string(context.batch_in_epoch()) + "/" +
-                     std::to_string(context.batches_per_epoch()) + "  step " + std::to_string(context.step());
-  for (const auto& [name, value] : logs) text += "  " + name + format(" %.4f", value);
-  if (speed.samples_per_second > 0) {
-    text += format("  %.0f samples/s", speed.samples_per_second);
-    if (speed.seconds_left > 0) text += "  " + duration(speed.seconds_left) + " left";
-  }
-  return text;
+struct Piece {
+  Part part;
+  std::string text;
+};
+
+std::string joined(const std::vector<Piece>& pieces) {
+  std::string line;
+  for (const Piece& piece : pieces) line += (line.empty() ? "" : "  ") + piece.text;
+  return line;
 }
 
-ProgressLine::ProgressLine(std::FILE* stream) : stream_(stream), is_terminal_(::isatty(::fileno(stream)) == 1) {}
+}  // namespace
+
+std::string progress_text(const TrainingContext& context, const Logs& logs, const ProgressSpeed& speed, int columns) {
+  std::vector<Piece> pieces{
+      {Part::epoch, "epoch " + std::to_string(context.epoch() + 1) + "/" + std::to_string(context.epochs())},
+      {Part::batch,
+       "batch " + std::to_string(context.batch_in_epoch()) + "/" + std::to_string(context.batches_per_epoch())},
+      {Part::step, "step " + std::to_string(context.step())}};
+  for (const auto& [name, value] : logs) pieces.push_back({Part::value, name + format(" %.4f", value)});
+  if (speed.samples_per_second > 0) {
+    pieces.push_back({Part::samples, format("%.0f samples/s", speed.samples_per_second)});
+    if (speed.seconds_left > 0) pieces.push_back({Part::time_left, duration(speed.seconds_left) + " left"});
+  }
+  for (const Part part : kLeftOutFirst) {
+    if (columns_of(joined(pieces)) <= columns) break;
+    std::erase_if(pieces, [part](const Piece& piece) { return piece.part == part; });
+  }
+  return fit_to_columns(joined(pieces), columns);
+}
+
+ProgressLine::ProgressLine(std::FILE* stream) : stream_(stream), is_terminal_(is_terminal(::fileno(stream))) {}
 
 void ProgressLine::on_step_end(TrainingContext& context, const Logs& logs) {
   if (!context.is_primary()) return;
@@ -49,10 +75,13 @@ void ProgressLine::on_step_end(TrainingContext& context, const Logs& logs) {
     start_samples_ = context.samples_in_epoch();
     start_batch_ = context.batch_in_epoch();
   }
-  const Clock::duration period = is_terminal_ ? Clock::duration(kTerminalPeriod) : Clock::duration(kPlainPeriod);
-  if (now - last_shown_ < period) return;
-  last_shown_ = now;
-  show(context, logs, false);
+  if (is_due(now)) show(context, logs, false);
+}
+
+// A terminal that became narrower or wider is written to at once: what stands there may take two rows.
+bool ProgressLine::is_due(Clock::time_point now) {
+  if (!is_terminal_) return now - std::max(start_, last_shown_) >= kPlainPeriod;
+  return now - last_shown_ >= kTerminalPeriod || terminal_columns(::fileno(stream_)) != columns_;
 }
 
 void ProgressLine::on_epoch_end(TrainingContext& context, const Logs& logs) {
@@ -61,22 +90,29 @@ void ProgressLine::on_epoch_end(TrainingContext& context, const Logs& logs) {
   has_start_ = false;
 }
 
-void ProgressLine::show(const TrainingContext& context, const Logs& logs, bool is_epoch_end) {
+ProgressSpeed ProgressLine::speed(const TrainingContext& context) const {
   const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
   const std::int64_t batches = context.batch_in_epoch() - start_batch_;
-  ProgressSpeed speed;
-  if (has_start_ && batches > 0 && seconds > 0) {
-    speed.samples_per_second = static_cast<double>(context.samples_in_epoch() - start_samples_) / seconds;
-    const std::int64_t batches_left =
-        context.batches_per_epoch() * (context.epochs() - context.epoch()) - context.batch_in_epoch();
-    speed.seconds_left = seconds / static_cast<double>(batches) * static_cast<double>(batches_left);
-  }
-  const std::string text = progress_text(context, logs, speed);
+  if (!has_start_ || batches <= 0 || seconds <= 0) return {};
+  const std::int64_t batches_left =
+      context.batches_per_epoch() * (context.epochs() - context.epoch()) - context.batch_in_epoch();
+  return {.samples_per_second = static_cast<double>(context.samples_in_epoch() - start_samples_) / seconds,
+          .seconds_left = seconds / static_cast<double>(batches) * static_cast<double>(batches_left)};
+}
+
+// The last column stays free, since some terminals begin a new row as soon as it is filled. The cursor goes back to the
+// first column, so that nothing is glued to the line's end.
+void ProgressLine::show(const TrainingContext& context, const Logs& logs, bool is_epoch_end) {
+  last_shown_ = Clock::now();
+  std::string line;
   if (is_terminal_) {
-    std::fprintf(stream_, "\r\x1b[K%s%s", text.c_str(), is_epoch_end ? "\n" : "");
+    columns_ = terminal_columns(::fileno(stream_));
+    line = std::string(kClearLine) + progress_text(context, logs, speed(context), columns_ - 1);
+    line += is_epoch_end ? std::string("\n") : std::string(kLineStart);
   } else {
-    std::fprintf(stream_, "%s\n", text.c_str());
+    line = progress_text(context, logs, speed(context)) + "\n";
   }
+  std::fwrite(line.data(), 1, line.size(), stream_);
   std::fflush(stream_);
 }
 

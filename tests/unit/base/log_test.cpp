@@ -5,6 +5,11 @@
 #include <regex>
 #include <string>
 
+#include <unistd.h>
+
+#include "holdfast/base/terminal.h"
+#include "support/pseudo_terminal.h"
+
 namespace holdfast {
 namespace {
 
@@ -17,6 +22,81 @@ TEST(Log, SaysOnWhichDayAndInWhichZoneALineWasWritten) {
   const std::string line = testing::internal::GetCapturedStderr();
   const std::regex expected("\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d [+-]\\d\\d:\\d\\d warning replica 1 is gone\n");
   EXPECT_TRUE(std::regex_match(line, expected)) << line;
+}
+
+// Standard error, while it lives.
+class ErrorsGoTo {
+ public:
+  explicit ErrorsGoTo(int descriptor) : before_(::dup(STDERR_FILENO)) { ::dup2(descriptor, STDERR_FILENO); }
+  ~ErrorsGoTo() {
+    ::dup2(before_, STDERR_FILENO);
+    ::close(before_);
+  }
+
+ private:
+  int before_;
+};
+
+// Replicas draw the progress line, the watchdog logs: a line stood at the end of the other.
+TEST(Log, TakesThePlaceOfTheLineThatStandsOnATerminal) {
+  PseudoTerminal terminal(80);
+  const std::string progress = std::string(kClearLine) + std::string(70, 'x') + std::string(kLineStart);
+  ASSERT_EQ(::write(terminal.program_end(), progress.data(), progress.size()), static_cast<ssize_t>(progress.size()));
+  {
+    const ErrorsGoTo errors(terminal.program_end());
+    log(LogLevel::warning, "replica 1 is gone");
+  }
+  ASSERT_EQ(::write(terminal.program_end(), progress.data(), progress.size()), static_cast<ssize_t>(progress.size()));
+
+  const std::vector<std::string> rows = terminal.screen().rows();
+
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_TRUE(std::regex_match(rows[0], std::regex("\\d{4}-.* warning replica 1 is gone"))) << rows[0];
+  EXPECT_EQ(rows[1], std::string(70, 'x'));
+}
+
+TEST(Log, WritesNoCommandsOfTerminalsElsewhere) {
+  testing::internal::CaptureStderr();
+
+  log(LogLevel::error, "replica 1 is gone");
+
+  const std::string line = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(line.find_first_of("\r\x1b"), std::string::npos) << line;
+}
+
+class LogLevelForATest {
+ public:
+  explicit LogLevelForATest(LogLevel least) : before_(log_level()) { set_log_level(least); }
+  ~LogLevelForATest() { set_log_level(before_); }
+
+ private:
+  LogLevel before_;
+};
+
+TEST(Log, WritesWhatIsAtLeastOfTheLevelThatWasSet) {
+  testing::internal::CaptureStderr();
+  log(LogLevel::debug, "one");
+  log(LogLevel::info, "two");
+  {
+    const LogLevelForATest level(LogLevel::debug);
+    log(LogLevel::debug, "three");
+  }
+  {
+    const LogLevelForATest level(LogLevel::error);
+    log(LogLevel::warning, "four");
+    log(LogLevel::error, "five");
+  }
+
+  const std::string lines = testing::internal::GetCapturedStderr();
+
+  EXPECT_TRUE(std::regex_match(lines, std::regex(".* info two\n.* debug three\n.* error five\n"))) << lines;
+}
+
+TEST(Log, HasANameForEachLevel) {
+  for (const LogLevel level : {LogLevel::debug, LogLevel::info, LogLevel::warning, LogLevel::error}) {
+    EXPECT_EQ(log_level_from_name(name(level)), level);
+  }
+  EXPECT_EQ(log_level_from_name("verbose"), std::nullopt);
 }
 
 }  // namespace

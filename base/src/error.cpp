@@ -61,14 +61,33 @@ static ErrorCode code_of(int error_number) {
     case EROFS:
     case ENOTDIR:
     case EISDIR:
+    case EFBIG:
       return ErrorCode::refused;
+    case ENOSYS:
+      return ErrorCode::unavailable;
     default:
       return ErrorCode::input_output;
   }
 }
 
+// Limits that a process is started with. What else to do about a failure depends on what was tried.
+static std::string limit_to_raise(int error_number) {
+  switch (error_number) {
+    case EMFILE:
+    case ENFILE:
+      return "; close files or raise the limit of open files (ulimit -n)";
+    case EFBIG:
+      return "; raise the limit of a file's size (ulimit -f), which shared memory obeys too, or choose a file system "
+             "that "
+             "takes larger files";
+    default:
+      return "";
+  }
+}
+
 Error system_error(int error_number, const std::string& sentence) {
-  return Error(code_of(error_number), sentence + ": " + std::generic_category().message(error_number));
+  return Error(code_of(error_number),
+               sentence + ": " + std::generic_category().message(error_number) + limit_to_raise(error_number));
 }
 
 void assertion_failed(const char* condition, const char* file, int line) {

@@ -9,41 +9,20 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
-#include <system_error>
 #include <utility>
 
+#include "file_error.h"
 #include "file_health.h"
 #include "holdfast/base/error.h"
+#include "holdfast/base/regular_file.h"
 #include "holdfast/base/shared_memory.h"
 #include "holdfast/base/system_calls.h"
 
 namespace holdfast {
 namespace {
 
-std::string advice(int error_number) {
-  switch (error_number) {
-    case ENOSPC:
-    case EDQUOT:
-      return "; free some space there or choose another folder";
-    case EACCES:
-    case EPERM:
-    case EROFS:
-      return "; check the permissions of the file and its folder";
-    case EISDIR:
-      return "; give a file, not a folder";
-    case EIO:
-      return "; check the disk and the system's log";
-    case EMFILE:
-    case ENFILE:
-      return "; close files or raise the limit of open files (ulimit -n)";
-    default:
-      return "";
-  }
-}
-
 [[noreturn]] void fail(int error_number, const std::string& sentence) {
-  const Error error = system_error(error_number, sentence);
-  throw Error(error.code(), error.what() + advice(error_number));
+  throw file_error(error_number, sentence);
 }
 
 // Repeats a system call that a signal interrupted. No signals come so fast that this many in a row would be theirs.
@@ -146,10 +125,7 @@ class PosixFileSystem : public FileSystem {
   }
 
   std::unique_ptr<File> open_for_reading(const std::string& path) override {
-    FileDescriptor descriptor = open_descriptor(calls_, path, O_RDONLY, "open");
-    // A folder can be opened so, and fails with the first read.
-    struct stat status {};
-    if (::fstat(descriptor.value(), &status) == 0 && S_ISDIR(status.st_mode)) fail(EISDIR, "cannot open " + path);
+    FileDescriptor descriptor = open_regular_file(path, O_RDONLY, "open " + path, calls_);
     return std::make_unique<PosixFile>(calls_, std::move(descriptor), path);
   }
 

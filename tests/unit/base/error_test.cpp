@@ -36,12 +36,17 @@ TEST(SystemError, TellsAFullDiskFromOtherFailures) {
 }
 
 TEST(SystemError, TellsWhatIsRefusedForGoodFromWhatMayPass) {
-  for (const int error_number : {EACCES, EPERM, EROFS, ENOTDIR, EISDIR}) {
+  for (const int error_number : {EACCES, EPERM, EROFS, ENOTDIR, EISDIR, EFBIG}) {
     EXPECT_EQ(system_error(error_number, "x").code(), ErrorCode::refused) << error_number;
   }
   for (const int error_number : {EIO, EAGAIN, ESTALE, ETIMEDOUT}) {
     EXPECT_EQ(system_error(error_number, "x").code(), ErrorCode::input_output) << error_number;
   }
+}
+
+TEST(SystemError, SaysWhichLimitOfTheProcessToRaise) {
+  EXPECT_NE(std::string(system_error(EMFILE, "x").what()).find("ulimit -n"), std::string::npos);
+  EXPECT_NE(std::string(system_error(EFBIG, "x").what()).find("ulimit -f"), std::string::npos);
 }
 
 TEST(SystemError, AppendsWhatTheSystemSays) {

@@ -109,7 +109,15 @@ TEST_F(PosixFileSystem, NamesThePathThatIsMissing) {
 TEST_F(PosixFileSystem, OpensNoFolderForReading) {
   const std::string sentence = sentence_thrown_by([&] { files_.open_for_reading(folder_.path()); });
 
-  EXPECT_EQ(sentence, "cannot open " + folder_.path() + ": Is a directory; give a file, not a folder");
+  EXPECT_EQ(sentence,
+            "cannot open " + folder_.path() + ": it is a folder, not a regular file; remove it, or name another");
+}
+
+// A savepoint's name that is a FIFO hung each replica that looked for the newest one, and so did `holdfast inspect`.
+TEST_F(PosixFileSystem, WaitsForNoWriterOfAFifo) {
+  ASSERT_EQ(::mkfifo(path("fifo").c_str(), 0600), 0);
+
+  EXPECT_EQ(code_thrown_by([&] { files_.open_for_reading(path("fifo")); }), ErrorCode::invalid_file);
 }
 
 TEST_F(PosixFileSystem, ReportsAWriteThatTheSystemCutsShort) {
@@ -125,7 +133,9 @@ TEST_F(PosixFileSystem, ReportsAWriteThatTheSystemCutsShort) {
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &old_limit), 0);
   std::signal(SIGXFSZ, old_handler);
 
-  EXPECT_EQ(sentence, "cannot write 110 bytes at offset 100 of " + path("a") + ": File too large");
+  EXPECT_EQ(sentence, "cannot write 110 bytes at offset 100 of " + path("a") +
+                          ": File too large; raise the limit of a file's size (ulimit -f), which shared memory obeys "
+                          "too, or choose a file system that takes larger files");
   EXPECT_EQ(file->size_bytes(), 100U);
 }
 

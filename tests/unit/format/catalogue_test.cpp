@@ -2,11 +2,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cerrno>
+#include <filesystem>
 
 #include "holdfast/base/error.h"
 #include "support/memory_file_system.h"
+#include "support/temporary_folder.h"
 #include "unit/format/support/array_files.h"
 #include "unit/format/support/savepoints.h"
 #include "unit/format/support/views.h"
@@ -291,6 +294,44 @@ TEST_F(Catalogue, GoesOnWhenADamagedOneCannotBeSetAside) {
   ASSERT_EQ(reports_.size(), 1U);
   EXPECT_THAT(reports_[0].why, HasSubstr("could not be set aside"));
   EXPECT_EQ(reports_[0].set_aside_as, "");
+}
+
+// The run ended ("Is a directory"), or its replicas hung, or started twenty times, though an older one was whole.
+TEST(CatalogueOfRealFiles, SetsAsideWhatIsNoFileAndTakesTheOneBefore) {
+  const TemporaryFolder folder;
+  FileSystem& files = posix_file_system();
+  write_savepoint(files, folder / savepoint_name(5), 5);
+  std::filesystem::create_directory(folder / savepoint_name(6));
+  ASSERT_EQ(::mkfifo((folder / savepoint_name(7)).c_str(), 0600), 0);
+  std::filesystem::create_symlink(savepoint_name(8), folder / savepoint_name(8));
+  std::filesystem::create_symlink("/dev/zero", folder / savepoint_name(9));
+  std::vector<Problem> reports;
+  const std::vector<std::string> folders{folder.path()};
+
+  const std::optional<std::string> found = find_newest_savepoint(
+      files, folders, [&](const std::string& path) { static_cast<void>(read_savepoint(files, path)); },
+      {.is_owner = true, .report = [&](const Problem& problem) { reports.push_back(problem); }});
+
+  EXPECT_EQ(found, folder / savepoint_name(5));
+  ASSERT_EQ(reports.size(), 4U);
+  for (const Problem& problem : reports) {
+    EXPECT_THAT(problem.why, HasSubstr("not a regular file"));
+    EXPECT_EQ(problem.set_aside_as, problem.path + ".damaged");
+  }
+  EXPECT_EQ(list_savepoints(files, folder.path()).size(), 1U);
+}
+
+TEST(CatalogueOfRealFiles, ListsOnlyFiles) {
+  const TemporaryFolder folder;
+  FileSystem& files = posix_file_system();
+  write_savepoint(files, folder / savepoint_name(5), 5);
+  std::filesystem::create_directory(folder / savepoint_name(6));
+  ASSERT_EQ(::mkfifo((folder / savepoint_name(7)).c_str(), 0600), 0);
+
+  const std::vector<SavepointEntry> entries = list_savepoints(files, folder.path());
+
+  ASSERT_EQ(entries.size(), 1U);
+  EXPECT_EQ(entries[0].step, 5);
 }
 
 }  // namespace

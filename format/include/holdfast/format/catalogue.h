@@ -29,7 +29,7 @@ std::string savepoint_name(std::int64_t step);
 std::optional<std::int64_t> savepoint_step(std::string_view name);
 
 // The folder's savepoints by step, oldest first, with name, step and size; none when the folder does not exist. One
-// that goes while this looks is left out.
+// that goes while this looks is left out, and so is what has such a name and is not a file.
 std::vector<SavepointEntry> list_savepoints(FileSystem& files, const std::string& folder);
 
 // The value of `name` in the metadata's object "metrics", which belongs to exactly the state that the file holds. None
@@ -60,7 +60,7 @@ struct FindOptions {
 
 // Calls read(path) on the savepoints of all folders, the newest first and of equal steps that of the first folder,
 // until one call returns; that path is the result. What `read` throws decides:
-//   invalid_file   it is damaged: the next one is taken
+//   invalid_file   it is damaged, or not a file: the next one is taken
 //   not_found      it went meanwhile: the folders are listed again, which ends after a hundred times
 //   input_output,  a copy of the same step is taken; where there is none, the error is passed on, since an older state
 //   refused        is not what was asked for

@@ -1,0 +1,60 @@
+#include "holdfast/base/regular_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+
+#include "file_error.h"
+
+namespace holdfast {
+namespace {
+
+// No signals come so fast that this many in a row would be theirs.
+constexpr int kMostInterruptions = 1000;
+
+std::string kind_of(mode_t mode) {
+  if (S_ISDIR(mode)) return "a folder";
+  if (S_ISFIFO(mode)) return "a FIFO";
+  if (S_ISSOCK(mode)) return "a socket";
+  return "a device";
+}
+
+Error not_regular(const std::string& purpose, const std::string& what) {
+  return Error(ErrorCode::invalid_file,
+               "cannot " + purpose + ": it is " + what + ", not a regular file; remove it, or name another");
+}
+
+Error cannot_open(const std::string& path, int flags, const std::string& purpose, int error_number) {
+  struct stat status {};
+  const bool is_link = ::lstat(path.c_str(), &status) == 0 && S_ISLNK(status.st_mode);
+  if (error_number == ELOOP && is_link) {
+    return not_regular(purpose, (flags & O_NOFOLLOW) != 0 ? "a symbolic link" : "a loop of symbolic links");
+  }
+  // What open(2) says of sockets, and of devices that have no driver.
+  if (error_number == ENXIO || error_number == ENODEV) return not_regular(purpose, "a socket or a device");
+  return file_error(error_number, "cannot " + purpose);
+}
+
+}  // namespace
+
+FileDescriptor open_regular_file(const std::string& path, int flags, const std::string& purpose) {
+  SystemCalls calls;
+  return open_regular_file(path, flags, purpose, calls);
+}
+
+FileDescriptor open_regular_file(const std::string& path, int flags, const std::string& purpose, SystemCalls& calls) {
+  // O_NONBLOCK has no meaning for regular files. The open of a FIFO would wait for another process without it.
+  const int all_flags = flags | O_NONBLOCK | O_CLOEXEC;
+  FileDescriptor file(calls.open(path.c_str(), all_flags, 0644));
+  for (int attempt = 1; !file.is_open() && errno == EINTR && attempt < kMostInterruptions; ++attempt) {
+    file = FileDescriptor(calls.open(path.c_str(), all_flags, 0644));
+  }
+  if (!file.is_open()) throw cannot_open(path, flags, purpose, errno);
+  struct stat status {};
+  if (::fstat(file.value(), &status) != 0) throw file_error(errno, "cannot " + purpose);
+  if (!S_ISREG(status.st_mode)) throw not_regular(purpose, kind_of(status.st_mode));
+  return file;
+}
+
+}  // namespace holdfast

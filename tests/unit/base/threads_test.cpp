@@ -1,0 +1,51 @@
+#include "holdfast/base/threads.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <iostream>
+
+namespace holdfast {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(Threads, Start) {
+  bool has_run = false;
+
+  start_thread("a thread", [&] { has_run = true; }).join();
+
+  EXPECT_TRUE(has_run);
+}
+
+TEST(Threads, NameTheLimitsWhereTheSystemHasNoRoom) {
+  const Error error = start_error(EAGAIN, "the thread that listens");
+
+  EXPECT_THAT(error.what(), HasSubstr("cannot start the thread that listens: Resource temporarily unavailable"));
+  EXPECT_THAT(error.what(), HasSubstr("ulimit -u"));
+  EXPECT_THAT(error.what(), HasSubstr("pids.max"));
+}
+
+// The standard library's exception says "Resource temporarily unavailable", and nothing of what or why.
+TEST(ThreadsDeathTest, SayWhatCouldNotBeStartedAndUnderWhichLimit) {
+  const auto start_without_memory = [] {
+    const rlimit limit{.rlim_cur = 1 << 20, .rlim_max = 1 << 20};
+    ::setrlimit(RLIMIT_AS, &limit);
+    try {
+      start_thread<std::jthread>("the thread that listens", [] {});
+    } catch (const Error& error) {
+      std::cerr << error.what() << std::endl;
+      std::_Exit(0);
+    }
+    std::_Exit(1);
+  };
+
+  EXPECT_EXIT(start_without_memory(), testing::ExitedWithCode(0),
+              "cannot start the thread that listens: .*ulimit -v 1024");
+}
+
+}  // namespace
+}  // namespace holdfast

@@ -9,6 +9,10 @@ namespace holdfast::recovery {
 
 namespace {
 
+// timeout(1) sends SIGTERM to its child and to the group that the child is in, and a wrapper that passes signals on
+// does the same: one wish, told twice within microseconds. Somebody who asks again has waited first.
+constexpr std::chrono::seconds kSameWish(1);
+
 bool is_of_the_run(EventKind kind) {
   return kind == EventKind::start || kind == EventKind::stop_requested || kind == EventKind::scale_requested ||
          kind == EventKind::deal_proposed || kind == EventKind::place_lost || kind == EventKind::progressed ||
@@ -86,8 +90,12 @@ void Decider::on_stop_requested() {
   because(signal_name(event_.signal) + " came");
   if (state_.phase == RunPhase::finishing) return end_run(kExitFinished, "finished");
   if (state_.phase == RunPhase::ending) return because("the run ends as soon as all processes are gone");
+  if (state_.is_stop_requested && now_ - state_.stop_requested_at < kSameWish) {
+    return because("it follows the first signal within " + seconds(kSameWish) + ", so it asks for nothing more");
+  }
   if (state_.is_stop_requested) return end_run(kExitStopped, "stopped at once by a second signal");
   state_.is_stop_requested = true;
+  state_.stop_requested_at = now_;
   state_.pending_starts.clear();
   if (state_.phase == RunPhase::idle || !has_any(state_, is_in_generation)) {
     because("no replica has anything to save");

@@ -129,6 +129,7 @@ struct State {
   bool is_regroup_asked = false;    // of the running generation
   bool is_end_unexplained = false;  // of the newest generation: a member left it unasked, and none has failed
   bool is_stop_requested = false;
+  Moment stop_requested_at{};        // for the first time
   std::optional<Verdict> verdict;    // what ends the run as soon as all processes are gone
   std::optional<Moment> give_up_at;  // on processes that should leave, or should be dead
   std::optional<Moment> timer;       // as it was set last

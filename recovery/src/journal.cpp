@@ -6,12 +6,15 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <climits>
 #include <cmath>
 #include <fstream>
-#include <system_error>
 
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
+#include "holdfast/base/regular_file.h"
+#include "holdfast/base/shown_text.h"
+#include "holdfast/base/whole_number.h"
 
 namespace holdfast::recovery {
 namespace {
@@ -25,17 +28,50 @@ bool ends_in_the_middle_of_a_line(int file) {
   return bytes > 0 && ::pread(file, &last, 1, bytes - 1) == 1 && last != '\n';
 }
 
+constexpr std::size_t kLongestQuote = 40;  // of what a line says
+// Each generation has its line: nobody gets there, and the next one's number must not overflow.
+constexpr std::int64_t kLastGeneration = 1'000'000'000;
+
+Error unexpected(const std::string& what) {
+  return Error(ErrorCode::invalid_file, what);
+}
+
+std::int64_t whole_number_of(const nlohmann::json& object, const char* name, std::int64_t lowest,
+                             std::int64_t highest) {
+  if (!object.contains(name)) throw unexpected(std::string("it has no \"") + name + "\"");
+  const std::string text = object.at(name).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+  const auto number = whole_number<std::int64_t>(text);
+  if (number && *number >= lowest && *number <= highest) return *number;
+  throw unexpected(std::string("its \"") + name + "\" is " + shown_text(text, kLongestQuote) +
+                   ", not a whole number from " + std::to_string(lowest) + " to " + std::to_string(highest));
+}
+
+int generation_of(const nlohmann::json& line) {
+  return static_cast<int>(whole_number_of(line, "generation", -1, kLastGeneration));
+}
+
 // Calls take(line) for each line that is a JSON object.
 template <typename Take>
 void read_lines(const std::string& journal_path, const Take& take) {
+  if (::access(journal_path.c_str(), F_OK) != 0 && errno == ENOENT) return;
+  // Looked at and let go: the stream opens the same file again, and would wait for ever for a FIFO's writer.
+  open_regular_file(journal_path, O_RDONLY, "read the journal " + journal_path);
   std::ifstream file(journal_path);
+  std::int64_t number = 0;
   for (std::string text; std::getline(file, text);) {
+    ++number;
     const nlohmann::json line = nlohmann::json::parse(text, nullptr, false);
     if (!line.is_object()) continue;
+    const auto skip = [&](const std::string& why) {
+      log(LogLevel::warning, "line " + std::to_string(number) + " of " + journal_path +
+                                 " is skipped, since Holdfast writes none like it: " + why);
+    };
     try {
       take(line);
-    } catch (const nlohmann::json::exception& error) {
-      log(LogLevel::warning, "a line of " + journal_path + " is skipped: " + error.what());
+    } catch (const Error& error) {
+      skip(error.what());
+    } catch (const nlohmann::json::exception&) {
+      skip("what it says of a restart is not whole");
     }
   }
 }
@@ -56,11 +92,11 @@ nlohmann::json to_json(const Restart& restart) {
 }
 
 Restart restart_from_json(const nlohmann::json& json) {
-  return {.generation = json.at("generation").get<int>(),
-          .rank = json.at("rank").get<int>(),
+  return {.generation = generation_of(json),
+          .rank = static_cast<int>(whole_number_of(json, "rank", -1, INT_MAX)),
           .cause = json.at("cause").get<std::string>(),
           .detected_unix_seconds = json.at("detected").get<double>(),
-          .step = json.at("step").get<std::int64_t>()};
+          .step = whole_number_of(json, "step", -1, INT64_MAX)};
 }
 
 void RestartCounts::add(const Restart& restart) {
@@ -75,7 +111,7 @@ std::string journal_path(const std::string& run_directory) {
 Past read_past(const std::string& journal_path) {
   Past past;
   read_lines(journal_path, [&](const nlohmann::json& line) {
-    past.last_generation = std::max(past.last_generation, line.value("generation", -1));
+    if (line.contains("generation")) past.last_generation = std::max(past.last_generation, generation_of(line));
     if (line.contains(kRestartEntry)) past.restarts.add(restart_from_json(line.at(kRestartEntry)));
   });
   return past;
@@ -90,24 +126,30 @@ std::vector<Restart> read_restarts(const std::string& journal_path) {
 }
 
 Journal::Journal(const std::string& path)
-    : path_(path), file_(::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644)) {
-  if (!file_.is_open()) throw system_error(errno, "cannot open the journal " + path);
-  // Otherwise the first line would become part of the torn one.
-  if (ends_in_the_middle_of_a_line(file_.value()) && ::write(file_.value(), "\n", 1) != 1) {
-    throw system_error(errno, "cannot write to the journal " + path);
-  }
-}
+    : path_(path),
+      file_(open_regular_file(path, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW, "open the journal " + path)),
+      is_torn_(ends_in_the_middle_of_a_line(file_.value())) {}
 
 void Journal::append(nlohmann::json line) {
   line["time"] = unix_seconds_now();
-  const std::string text = line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  std::string text = line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  // Otherwise this line would become part of the torn one, and could not be read either.
+  if (is_torn_) text.insert(0, "\n");
+  const std::size_t written = write(text);
+  const int error_number = errno;
+  if (written > 0) is_torn_ = text[written - 1] != '\n';
+  if (written == text.size()) return;
+  const std::string why =
+      written > 0 ? "only a part was written; is the disk full?" : system_error(error_number, "cannot write").what();
+  log(LogLevel::warning, "a line of " + path_ + " is lost: " + why);
+}
+
+std::size_t Journal::write(const std::string& text) {
   ssize_t written = -1;
   do {
     written = ::write(file_.value(), text.data(), text.size());
   } while (written < 0 && errno == EINTR);
-  if (written == static_cast<ssize_t>(text.size())) return;
-  const std::string why = written < 0 ? std::generic_category().message(errno) : "only a part was written";
-  log(LogLevel::warning, "a line of " + path_ + " is lost: " + why);
+  return written < 0 ? 0 : static_cast<std::size_t>(written);
 }
 
 void Journal::append_restart(const Restart& restart) {

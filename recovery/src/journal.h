@@ -1,7 +1,7 @@
 #pragma once
 
 // The run's diary, one JSON object a line. Each line is one write(2), so that a line is torn only when the machine
-// stops or the disk fills; a reader skips such lines.
+// stops or the disk fills; a reader skips such lines, and the line after a torn one is whole.
 
 #include <cstdint>
 #include <map>
@@ -42,13 +42,14 @@ struct Past {
 };
 
 std::string journal_path(const std::string& run_directory);
-// Both find nothing when there is no journal yet, and may be called while a watchdog writes to it.
+// Both find nothing when there is no journal yet, and may be called while a watchdog writes to it. Lines that are not
+// as Holdfast writes them are skipped, with a warning where they are JSON objects. Throw Error for what is no file.
 Past read_past(const std::string& journal_path);
 std::vector<Restart> read_restarts(const std::string& journal_path);  // oldest first
 
 class Journal {
  public:
-  // Throws Error naming the path.
+  // Throws Error naming the path; also where it is a symbolic link, or anything else than a file.
   explicit Journal(const std::string& path);
 
   // Adds "time". A line that cannot be written is lost with a warning: a full disk must not end the training.
@@ -56,8 +57,12 @@ class Journal {
   void append_restart(const Restart& restart);
 
  private:
+  // What was written of `text`.
+  std::size_t write(const std::string& text);
+
   std::string path_;
   FileDescriptor file_;
+  bool is_torn_ = false;  // it ends in the middle of a line
 };
 
 }  // namespace holdfast::recovery

@@ -11,6 +11,7 @@
 
 #include "descriptors.h"
 #include "holdfast/base/error.h"
+#include "holdfast/base/regular_file.h"
 
 namespace holdfast::recovery {
 namespace {
@@ -22,8 +23,8 @@ FileDescriptor open_lock_file(const std::string& directory) {
   std::filesystem::create_directories(directory, error);
   if (error) throw system_error(error.value(), "cannot create the run directory " + directory);
   const std::string path = directory + "/lock";
-  const FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
-  if (!file.is_open()) throw system_error(errno, "cannot write to the run directory " + directory);
+  // It is cut and written to: through a link that would be somebody else's file.
+  const FileDescriptor file = open_regular_file(path, O_RDWR | O_CREAT | O_NOFOLLOW, "take the lock " + path);
   return duplicate(file.value());
 }
 

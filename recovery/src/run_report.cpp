@@ -1,5 +1,7 @@
 #include "holdfast/recovery/run_report.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <deque>
@@ -10,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "holdfast/base/error.h"
+#include "holdfast/base/regular_file.h"
 #include "holdfast/recovery/watchdog.h"
 #include "journal.h"
 #include "place_story.h"
@@ -321,6 +324,8 @@ json list_of(const std::vector<Part>& parts) {
 }  // namespace
 
 RunReport read_run_report(const std::string& journal_path) {
+  // A FIFO would be waited for without end.
+  open_regular_file(journal_path, O_RDONLY, "read the journal " + journal_path);
   std::ifstream file(journal_path);
   if (!file) throw system_error(errno, "cannot read the journal " + journal_path);
   Reader reader;

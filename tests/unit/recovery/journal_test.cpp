@@ -2,8 +2,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <chrono>
+#include <csignal>
+#include <filesystem>
 #include <fstream>
 
 #include "holdfast/base/error.h"
@@ -127,10 +131,92 @@ TEST_F(JournalTest, NamesThePathThatItCannotOpen) {
   }
 }
 
+// A file that cannot get larger than `bytes`, as on a disk that is full then.
+class FullAt {
+ public:
+  explicit FullAt(rlim_t bytes) {
+    ::getrlimit(RLIMIT_FSIZE, &old_limit_);
+    const rlimit limit{.rlim_cur = bytes, .rlim_max = old_limit_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FullAt() {
+    ::setrlimit(RLIMIT_FSIZE, &old_limit_);
+    ::signal(SIGXFSZ, old_handler_);
+  }
+  FullAt(const FullAt&) = delete;
+  FullAt& operator=(const FullAt&) = delete;
+
+ private:
+  rlimit old_limit_{};
+  void (*const old_handler_)(int) = ::signal(SIGXFSZ, SIG_IGN);
+};
+
 TEST_F(JournalTest, OutlivesAFullDisk) {
-  Journal journal("/dev/full");
+  Journal journal(path_);
+  journal.append({{"event", "died"}});
+  const FullAt full(std::filesystem::file_size(path_));
 
   EXPECT_NO_THROW(journal.append({{"event", "died"}}));
+}
+
+// The next line was glued to the torn one, so that an event that had been written could not be read.
+TEST_F(JournalTest, LosesOnlyTheLineThatWasCutShort) {
+  Journal journal(path_);
+  journal.append_restart({.generation = 0});
+  {
+    const FullAt full(std::filesystem::file_size(path_) + 10);
+    journal.append_restart({.generation = 1});
+    journal.append_restart({.generation = 2});
+  }
+
+  journal.append_restart({.generation = 3});
+  journal.append_restart({.generation = 4});
+
+  const std::vector<Restart> restarts = read_restarts(path_);
+  ASSERT_EQ(restarts.size(), 3U);
+  EXPECT_EQ(restarts[1].generation, 3);
+  EXPECT_EQ(restarts[2].generation, 4);
+  EXPECT_EQ(lines_of(path_).size(), 4U);
+}
+
+TEST_F(JournalTest, BelievesNoGenerationThatNobodyReaches) {
+  std::ofstream(path_) << R"({"event":"start","generation":5})"
+                       << "\n"
+                       << R"({"event":"start","generation":2147483647})"
+                       << "\n"
+                       << R"({"event":"start","generation":1e300})"
+                       << "\n"
+                       << R"({"event":"start","generation":18446744073709551615})"
+                       << "\n"
+                       << R"({"event":"start","generation":-7})"
+                       << "\n";
+
+  EXPECT_EQ(read_past(path_).last_generation, 5);
+}
+
+TEST_F(JournalTest, FollowsNoLink) {
+  std::ofstream(directory_ / "victim") << "content\n";
+  std::filesystem::create_symlink("victim", path_);
+
+  try {
+    Journal journal(path_);
+    FAIL() << "the link was followed";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr(path_));
+    EXPECT_THAT(error.what(), HasSubstr("a symbolic link"));
+  }
+  EXPECT_EQ(lines_of(directory_ / "victim"), std::vector<std::string>{"content"});
+}
+
+// The start of a run waited without a word for somebody to write into the FIFO, or read zeros without end.
+TEST_F(JournalTest, ReadsOnlyFiles) {
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  std::filesystem::create_symlink("/dev/full", directory_ / "zeros");
+
+  EXPECT_THROW(read_past(path_), Error);
+  EXPECT_THROW(read_restarts(path_), Error);
+  EXPECT_THROW(Journal journal(path_), Error);
+  EXPECT_THROW(read_past(directory_ / "zeros"), Error);
 }
 
 }  // namespace

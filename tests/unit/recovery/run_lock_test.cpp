@@ -2,10 +2,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 
 #include "holdfast/base/error.h"
 #include "support/temporary_folder.h"
@@ -50,6 +52,29 @@ TEST(RunLock, HoldsUntilTheLastCopyOfItsDescriptorIsClosed) {
   copy.reset();
 
   EXPECT_TRUE(lock_run_directory(directory.path(), Deadline::after(0s)).is_open());
+}
+
+// What it led to was cut, and got a number.
+TEST(RunLock, FollowsNoLink) {
+  const TemporaryFolder directory;
+  std::ofstream(directory / "victim") << "content";
+  std::filesystem::create_symlink("victim", directory / "lock");
+
+  try {
+    lock_run_directory(directory.path(), Deadline::after(0s));
+    FAIL() << "locked";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr(directory / "lock"));
+    EXPECT_THAT(error.what(), HasSubstr("a symbolic link"));
+  }
+  EXPECT_EQ(std::filesystem::file_size(directory / "victim"), 7U);
+}
+
+TEST(RunLock, IsAFile) {
+  const TemporaryFolder directory;
+  ASSERT_EQ(::mkfifo((directory / "lock").c_str(), 0600), 0);
+
+  EXPECT_THROW(lock_run_directory(directory.path(), Deadline::after(0s)), Error);
 }
 
 TEST(RunLock, NamesADirectoryThatCannotBeMade) {

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <fstream>
 
@@ -407,6 +408,13 @@ TEST_F(RunReportTest, TellsWhatTheDriverSaidOfADevice) {
   EXPECT_EQ(report.incidents[0].cause, "cuda:1: Xid 48");
   EXPECT_THAT(report.incidents[0].evidence, ElementsAre("its device: cuda:1: Xid 48"));
   EXPECT_EQ(report.skipped_lines, 0);
+}
+
+TEST(RunReportOf, ReadsOnlyFiles) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(::mkfifo((folder / "journal.jsonl").c_str(), 0600), 0);
+
+  EXPECT_THROW(read_run_report(folder / "journal.jsonl"), Error);
 }
 
 }  // namespace

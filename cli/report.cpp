@@ -35,6 +35,8 @@ std::string describe_time(double unix_seconds) {
 }
 
 std::string describe_duration(double seconds) {
+  // The journal has the time of day, so that a reader can compare it with other logs.
+  if (seconds < 0) return "a time that is not known, since the clock was set back,";
   char text[64];
   if (seconds < 10) {
     std::snprintf(text, sizeof text, "%.1f ms", seconds * 1000);

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "holdfast/base/error.h"
+#include "holdfast/base/threads.h"
 #include "nvml_devices.h"
 #include "nvml_library.h"
 #include "nvml_text.h"
@@ -231,7 +232,7 @@ std::string without_spaces(std::string text) {
 
 GpuSurvey survey_gpus(Deadline deadline) {
   const auto answer = std::make_shared<SurveyAnswer>();
-  std::thread([answer] { ask(*answer); }).detach();
+  start_thread("the thread that asks the NVIDIA driver", [answer] { ask(*answer); }).detach();
   std::unique_lock lock(answer->mutex);
   const bool is_there = answer->is_there.wait_until(lock, deadline.moment(),
                                                     [&] { return answer->survey.has_value() || answer->failure; });

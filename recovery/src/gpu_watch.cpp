@@ -14,6 +14,7 @@
 #include <boost/asio/post.hpp>
 
 #include "holdfast/base/error.h"
+#include "holdfast/base/threads.h"
 #include "nvml_devices.h"
 #include "nvml_library.h"
 
@@ -236,7 +237,9 @@ class GpuWatch::Watcher {
 GpuWatch::GpuWatch(boost::asio::io_context& io, std::vector<int> cuda_numbers, Handlers handlers)
     : shared_(std::make_shared<Shared>(io, std::move(handlers))) {
   const SignalsBlocked until_the_thread_has_inherited_it;
-  std::thread([numbers = std::move(cuda_numbers), shared = shared_] { Watcher::watch(numbers, shared); }).detach();
+  start_thread("the thread that watches GPUs", [numbers = std::move(cuda_numbers), shared = shared_] {
+    Watcher::watch(numbers, shared);
+  }).detach();
 }
 
 GpuWatch::~GpuWatch() {

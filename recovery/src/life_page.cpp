@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "holdfast/base/error.h"
+#include "holdfast/base/threads.h"
 
 namespace holdfast::recovery {
 namespace {
@@ -100,7 +101,8 @@ void LifePage::let_go() {
 }
 
 DeathWatch::DeathWatch(LifePage& page, std::function<void()> on_death)
-    : thread_([&page, on_death = std::move(on_death)](const std::stop_token& token) { watch(token, page, on_death); }) {
-}
+    : thread_(start_thread<std::jthread>(
+          "the thread that waits for a replica's death",
+          [&page, on_death = std::move(on_death)](const std::stop_token& token) { watch(token, page, on_death); })) {}
 
 }  // namespace holdfast::recovery

@@ -17,6 +17,9 @@
 #include "cpu_time.h"
 #include "descriptors.h"
 #include "holdfast/base/error.h"
+#include "holdfast/base/threads.h"
+#include "open_descriptors.h"
+#include "signals.h"
 
 namespace holdfast::recovery {
 namespace {
@@ -57,7 +60,7 @@ struct Plan {
   pid_t parent;
   int null_device;
   int error_pipe;
-  bool ignores_broken_pipes;
+  bool ignores_failing_writes;
 };
 
 // An asynchronous handler of the parent would write into the parent's pipes from the child.
@@ -78,10 +81,10 @@ void reset_signal_handlers() {
   // The parent may have died before the line above.
   if (::getppid() != plan.parent) ::_exit(127);
   ::dup2(plan.null_device, STDIN_FILENO);
-  ::close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
+  close_on_exec_from(STDERR_FILENO + 1);
   for (const int descriptor : *plan.inherited) ::fcntl(descriptor, F_SETFD, 0);
   reset_signal_handlers();
-  if (plan.ignores_broken_pipes) ::signal(SIGPIPE, SIG_IGN);
+  if (plan.ignores_failing_writes) ignore_failing_writes();
   ::sigprocmask(SIG_SETMASK, &plan.signal_mask, nullptr);
   ::execve(plan.executable, plan.arguments, plan.environment);
   const int error_number = errno;
@@ -146,9 +149,9 @@ Process Process::spawn(const SpawnOptions& options, Deadline deadline) {
             .parent = ::getpid(),
             .null_device = null_device.value(),
             .error_pipe = writing.value(),
-            .ignores_broken_pipes = options.ignores_broken_pipes};
+            .ignores_failing_writes = options.ignores_failing_writes};
   const pid_t pid = fork_with_signals_blocked(plan);
-  if (pid < 0) throw system_error(errno, "cannot fork a process for " + options.executable);
+  if (pid < 0) throw start_error(errno, "a process for " + options.executable);
   writing.reset();
   FileDescriptor descriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   Process process(pid, std::move(descriptor));

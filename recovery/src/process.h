@@ -17,8 +17,8 @@ struct SpawnOptions {
   std::string executable{};
   std::vector<std::string> arguments{};  // the program's name first
   std::vector<std::string> variables{};  // "NAME=VALUE", added to this process's environment
-  std::vector<int> inherited{};       // descriptors above 2 that stay open under their numbers; all others are closed
-  bool ignores_broken_pipes = false;  // SIGPIPE; otherwise it has what this process was started with
+  std::vector<int> inherited{};         // descriptors above 2 that stay open under their numbers; all others are closed
+  bool ignores_failing_writes = false;  // SIGPIPE and SIGXFSZ; otherwise it has what this process was started with
 };
 
 struct ExitStatus {

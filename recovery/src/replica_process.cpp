@@ -6,6 +6,7 @@
 
 #include "descriptors.h"
 #include "holdfast/base/error.h"
+#include "holdfast/base/log.h"
 #include "messages.h"
 
 namespace holdfast::recovery {
@@ -35,7 +36,7 @@ std::shared_ptr<ReplicaProcess> ReplicaProcess::start(asio::io_context& io, Swee
                                     .arguments = program.arguments,
                                     .variables = std::move(variables),
                                     .inherited = {channel_to_inherit.value(), life_to_inherit.value(), program.lock},
-                                    .ignores_broken_pipes = program.ignores_broken_pipes},
+                                    .ignores_failing_writes = program.ignores_failing_writes},
                                    Deadline::after(kSpawnTimeout));
   std::shared_ptr<ReplicaProcess> replica(new ReplicaProcess(io, sweeper, program.member, std::move(handlers),
                                                              std::move(own_end), std::move(life), std::move(process)));
@@ -59,12 +60,17 @@ ReplicaProcess::ReplicaProcess(asio::io_context& io, Sweeper& sweeper, int membe
       sweep_timer_(io) {}
 
 void ReplicaProcess::watch_for_death() {
-  if (death_watch_) return;
-  death_watch_.emplace(page_, [&io = io_, weak = weak_from_this()] {
-    asio::post(io, [weak] {
-      if (const auto self = weak.lock()) self->on_died();
+  if (std::exchange(has_joined_, true)) return;
+  try {
+    death_watch_.emplace(page_, [&io = io_, weak = weak_from_this()] {
+      asio::post(io, [weak] {
+        if (const auto self = weak.lock()) self->on_died();
+      });
     });
-  });
+  } catch (const Error& error) {
+    log(LogLevel::warning, std::string("watchdog: ") + error.what() + "; the death of process " +
+                               std::to_string(member_) + " would be noticed a little later for that");
+  }
 }
 
 void ReplicaProcess::send(const Message& message) const {

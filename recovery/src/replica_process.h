@@ -31,7 +31,7 @@ class ReplicaProcess : public std::enable_shared_from_this<ReplicaProcess> {
     int lock = -1;                         // descriptor to inherit
     std::vector<std::string> variables{};  // "NAME=VALUE", beside those that are set here
     int member = 0;
-    bool ignores_broken_pipes = false;  // see SpawnOptions
+    bool ignores_failing_writes = false;  // see SpawnOptions
   };
   // What the worker sent before its end is always told before the end.
   struct Handlers {
@@ -49,7 +49,8 @@ class ReplicaProcess : public std::enable_shared_from_this<ReplicaProcess> {
   static std::shared_ptr<ReplicaProcess> start(boost::asio::io_context& io, Sweeper& sweeper, const Program& program,
                                                Handlers handlers);
 
-  // Once the worker has said that it holds its life page.
+  // Once the worker has said that it holds its life page. Where no thread can be started for that, with a warning: its
+  // death is seen when the kernel has ended the process.
   void watch_for_death();
   // Does not wait for the worker to read. Throws as Channel::send does.
   void send(const Message& message) const;
@@ -57,7 +58,7 @@ class ReplicaProcess : public std::enable_shared_from_this<ReplicaProcess> {
   void ask_to_leave(int signal);
   void kill();
   // It has said that it is a worker.
-  bool has_joined() const { return death_watch_.has_value(); }
+  bool has_joined() const { return has_joined_; }
 
   int pid() const { return process_.pid(); }
   std::int64_t step() const { return page_.step.load(std::memory_order_relaxed); }
@@ -94,6 +95,7 @@ class ReplicaProcess : public std::enable_shared_from_this<ReplicaProcess> {
   boost::asio::posix::stream_descriptor exit_events_;
   boost::asio::steady_timer sweep_timer_;
   bool is_asked_to_leave_ = false;
+  bool has_joined_ = false;
   bool is_over_ = false;                   // it was told that it has ended
   std::optional<DeathWatch> death_watch_;  // last: its thread uses the page
 };

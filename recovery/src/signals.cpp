@@ -5,6 +5,8 @@
 namespace holdfast::recovery {
 namespace {
 
+constexpr int kSignalsOfFailingWrites[] = {SIGPIPE, SIGXFSZ};
+
 bool has_handler(int signal, void (*handler)(int)) {
   struct sigaction action {};
   return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == handler;
@@ -18,12 +20,24 @@ bool is_ignored(int signal) {
   return has_handler(signal, SIG_IGN);
 }
 
-void outlive_broken_pipes() {
-  if (!has_handler(SIGPIPE, SIG_DFL)) return;
-  struct sigaction action {};
-  action.sa_handler = do_nothing;
-  action.sa_flags = SA_RESTART;
-  ::sigaction(SIGPIPE, &action, nullptr);
+void outlive_failing_writes() {
+  for (const int signal : kSignalsOfFailingWrites) {
+    if (!has_handler(signal, SIG_DFL)) continue;
+    struct sigaction action {};
+    action.sa_handler = do_nothing;
+    action.sa_flags = SA_RESTART;
+    ::sigaction(signal, &action, nullptr);
+  }
+}
+
+void ignore_failing_writes() {
+  for (const int signal : kSignalsOfFailingWrites) ::signal(signal, SIG_IGN);
+}
+
+void take_failing_writes_back() {
+  for (const int signal : kSignalsOfFailingWrites) {
+    if (is_ignored(signal)) ::signal(signal, SIG_DFL);
+  }
 }
 
 }  // namespace holdfast::recovery

@@ -20,6 +20,8 @@
 #include "descriptors.h"
 #include "holdfast/base/deadline.h"
 #include "holdfast/base/error.h"
+#include "holdfast/base/threads.h"
+#include "open_descriptors.h"
 
 namespace holdfast::recovery {
 namespace {
@@ -87,16 +89,10 @@ class Sweep {
     if (null_device > 2) ::close(null_device);
   }
 
-  void close_others() {
+  void close_others() const {
     std::array<int, 4> kept{descriptors_.socket, descriptors_.watchdog, descriptors_.lock, processes_.descriptor()};
     std::sort(kept.begin(), kept.end());
-    unsigned first = 3;
-    for (const int descriptor : kept) {
-      const auto number = static_cast<unsigned>(descriptor);
-      if (number > first) ::close_range(first, number - 1, 0);
-      first = std::max(first, number + 1);
-    }
-    ::close_range(first, ~0U, 0);
+    close_all_but(3, kept);
   }
 
   // Waits for the first of them, and between passes for a moment; false when the watchdog is gone.
@@ -194,7 +190,7 @@ pid_t fork_sweep(Sweep& sweep) {
   if (pid == 0) sweep.live();
   const int error_number = errno;
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (pid < 0) throw system_error(error_number, "cannot fork the process that ends what replicas leave behind");
+  if (pid < 0) throw start_error(error_number, "the process that ends what replicas leave behind");
   return pid;
 }
 

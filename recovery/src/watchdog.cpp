@@ -3,7 +3,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <system_error>
 #include <utility>
 
 #include "holdfast/base/error.h"
@@ -87,7 +86,7 @@ void Watchdog::watch_devices() {
         GpuWatch::Handlers{.on_begin = [this](const std::vector<WatchedGpu>& gpus) { device_events_.watched(gpus); },
                            .on_event = take,
                            .on_end = [this](const std::string& why) { device_events_.unwatched(why); }});
-  } catch (const std::system_error& error) {
+  } catch (const Error& error) {
     device_events_.unwatched(error.what());
   }
 }
@@ -204,7 +203,7 @@ std::uint64_t Watchdog::arrivals_of(int id) const {
 
 RunOutcome run_watchdog(const WatchdogOptions& options) {
   check(options);
-  outlive_broken_pipes();
+  outlive_failing_writes();
   return Watchdog(options).run();
 }
 

@@ -12,6 +12,16 @@
 #include "watchdog.h"
 
 namespace holdfast::recovery {
+namespace {
+
+// What the system refuses to one process it refuses to the next: a program that is not there, a system call that the
+// kernel lacks, a limit of this process. While the program has never run, nothing shows that this will pass, as it does
+// where the program's file is just being replaced.
+bool is_same_for_all(ErrorCode code) {
+  return code == ErrorCode::refused || code == ErrorCode::not_found || code == ErrorCode::unavailable;
+}
+
+}  // namespace
 
 void Watchdog::perform(const Action& action) {
   switch (action.kind) {
@@ -47,11 +57,12 @@ void Watchdog::start_process(int id, int place) {
                                                 .lock = lock_.value(),
                                                 .variables = variables_of(id, rank, place),
                                                 .member = id,
-                                                .ignores_broken_pipes = !options_.is_plain_program},
+                                                .ignores_failing_writes = !options_.is_plain_program},
                                                handlers_of(id));
     processes_.emplace(id, process);
   } catch (const Error& error) {
-    return feed({.kind = EventKind::start_failed, .member = id, .what = error.what()});
+    const bool is_certain = !state_.was_any_ready && is_same_for_all(error.code());
+    return feed({.kind = EventKind::start_failed, .member = id, .what = error.what(), .is_unrecoverable = is_certain});
   }
   send(id, {.body = hello_message(
                 {.intended_rank = rank,

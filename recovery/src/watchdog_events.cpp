@@ -203,7 +203,12 @@ void Watchdog::send_snapshot_memory(int id, std::size_t bytes) {
     descriptors.push_back(snapshot_memories_.add(bytes));
     send(id, {.body = {{"kind", kSnapshotMemory}}, .descriptors = std::move(descriptors)});
   } catch (const Error& error) {
-    feed({.kind = EventKind::failure_reported, .member = id, .what = error.what(), .step = step_of(id)});
+    // A limit of this process's own holds for the next replica's memory as well.
+    feed({.kind = EventKind::failure_reported,
+          .member = id,
+          .what = error.what(),
+          .is_unrecoverable = error.code() == ErrorCode::refused,
+          .step = step_of(id)});
   }
 }
 

@@ -1,5 +1,8 @@
 #include "watchdog_options.h"
 
+#include <sys/resource.h>
+
+#include <limits>
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -26,9 +29,34 @@ void check_utf8(const char* name, const std::string& text) {
   }
 }
 
+// Longer than any run, and so short that four times as much fits into the clock's 64 bits of nanoseconds.
+constexpr std::chrono::hours kLongestDuration(24 * 3650);
+
 void check_duration(const char* name, std::chrono::milliseconds duration) {
-  if (duration.count() > 0) return;
-  refuse(std::string(name) + " is " + std::to_string(duration.count()) + " ms; it has to be longer than 0");
+  if (duration.count() > 0 && duration <= kLongestDuration) return;
+  refuse(std::string(name) + " is " + std::to_string(duration.count()) +
+         " ms; it has to be longer than 0, and at most ten years (" +
+         std::to_string(std::chrono::milliseconds(kLongestDuration).count()) + " ms)");
+}
+
+void check_count(const char* name, int count, int lowest, int highest) {
+  if (count >= lowest && count <= highest) return;
+  refuse(std::string(name) + " is " + std::to_string(count) + ", allowed are " + std::to_string(lowest) + " to " +
+         std::to_string(highest));
+}
+
+// The watchdog's own: what would fail at the start of one process or another, and again at each further one.
+void check_open_files(const WatchdogOptions& options) {
+  constexpr rlim_t kOfTheWatchdog = 24;
+  constexpr rlim_t kOfAReplica = 6;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  const rlim_t needed = kOfTheWatchdog + kOfAReplica * static_cast<rlim_t>(options.replicas + options.spares);
+  if (limit.rlim_cur >= needed) return;
+  throw Error(ErrorCode::unavailable,
+              "the watchdog cannot run: it may have " + std::to_string(limit.rlim_cur) + " files open, and needs " +
+                  std::to_string(needed) + " for " + std::to_string(options.replicas) + " replicas and " +
+                  std::to_string(options.spares) + " spares; raise the limit of open files (ulimit -n)");
 }
 
 }  // namespace
@@ -38,14 +66,9 @@ int most_replicas(const WatchdogOptions& options) {
 }
 
 void check(const WatchdogOptions& options) {
-  if (options.max_replicas < 0 || options.max_replicas > kMaxReplicas) {
-    refuse("max_replicas is " + std::to_string(options.max_replicas));
-  }
-  if (options.replicas < 1 || options.replicas > most_replicas(options)) {
-    refuse("replicas is " + std::to_string(options.replicas) + ", allowed are 1 to " +
-           std::to_string(most_replicas(options)));
-  }
-  if (options.spares < 0 || options.spares > kMaxReplicas) refuse("spares is " + std::to_string(options.spares));
+  check_count("max_replicas", options.max_replicas, 0, kMaxReplicas);
+  check_count("replicas", options.replicas, 1, most_replicas(options));
+  check_count("spares", options.spares, 0, kMaxReplicas);
   if (options.spares > 0 && options.is_plain_program) {
     refuse("a spare waits to be told that it is needed, which a program that does not register cannot be");
   }
@@ -57,7 +80,7 @@ void check(const WatchdogOptions& options) {
   }
   if (options.run_directory.empty()) refuse("run_directory is empty");
   if (options.command.empty()) refuse("command is empty");
-  if (options.max_restarts < 0) refuse("max_restarts is " + std::to_string(options.max_restarts));
+  check_count("max_restarts", options.max_restarts, 0, std::numeric_limits<int>::max());
   check_duration("place_rest", options.place_rest);
   check_duration("start_timeout", options.start_timeout);
   check_duration("stop_grace", options.stop_grace);
@@ -66,6 +89,7 @@ void check(const WatchdogOptions& options) {
   check_utf8("run_directory", options.run_directory);
   check_utf8("worker_config", options.worker_config);
   for (const std::string& fault : options.faults) parse_fault(fault, options.replicas + options.spares);
+  check_open_files(options);
 }
 
 SupervisorPolicy policy_of(const WatchdogOptions& options) {

@@ -19,6 +19,7 @@
 #include "channel.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
+#include "holdfast/base/threads.h"
 #include "holdfast/recovery/watchdog.h"
 #include "journal.h"
 #include "life_page.h"
@@ -83,12 +84,22 @@ struct Worker::Connection {
         life(SharedMemory::map_writable(std::move(life_page), LifePage::kBytes)),
         page(LifePage::find(life)),
         lock(std::move(lock_file)),
-        listener([this] { listen(); }) {}
+        listener(start_listener()) {}
 
   ~Connection() {
     is_leaving = true;
     channel.shut_down();
     listener.join();
+  }
+
+  // Nobody else could tell the watchdog why this process leaves.
+  std::thread start_listener() {
+    try {
+      return start_thread("the thread that listens to the watchdog", [this] { listen(); });
+    } catch (const Error& error) {
+      try_to_send({{"kind", kFailure}, {"what", error.what()}, {"is_unrecoverable", false}}, "its cause");
+      throw;
+    }
   }
 
   void listen() {
@@ -274,9 +285,9 @@ std::unique_ptr<Worker> Worker::join(Deadline deadline) {
   }
   const std::array<int, 3> numbers = parse_variable();
   ::unsetenv(kWorkerVariable);
-  // The watchdog had it ignored for what the program says before; what this process starts is to have the default.
-  if (is_ignored(SIGPIPE)) ::signal(SIGPIPE, SIG_DFL);
-  outlive_broken_pipes();
+  // The watchdog had them ignored for what the program says before; what this process starts is to have the default.
+  take_failing_writes_back();
+  outlive_failing_writes();
   FileDescriptor channel = adopt(numbers[0]);
   FileDescriptor life = adopt(numbers[1]);
   FileDescriptor lock = adopt(numbers[2]);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <fstream>
 #include <set>
 #include <thread>
 
@@ -123,6 +124,40 @@ TEST(Stop, LeavesASavepointThoughNobodyReadsItsOutputAnyMore) {
 
   EXPECT_EQ(program.wait().exit_code, 75);
   EXPECT_TRUE(is_saved_behind_the_stop(folder));
+}
+
+// timeout(1) signals its child, and the group that the child is in: taken for two wishes, nobody saved.
+TEST(Stop, LeavesASavepointThoughTheSignalCameTwice) {
+  const TemporaryFolder folder;
+  RunningProgram program(built_program("digits"), long_run(folder));
+  wait_for_savepoint(folder);
+
+  program.signal(SIGTERM);
+  wait_for_events(folder, "stop_requested", 1);
+  program.signal(SIGTERM);
+  const ProgramResult result = program.wait();
+
+  EXPECT_EQ(result.exit_code, 75);
+  EXPECT_EQ(result.output.find("stopped at once"), std::string::npos) << result.output;
+  EXPECT_TRUE(is_saved_behind_the_stop(folder));
+}
+
+// A limit of file sizes killed the watchdog at the line of its journal that would have passed it.
+TEST(Stop, IsNotForcedByAJournalThatMayNotGrow) {
+  constexpr std::size_t kLimit = std::size_t{8} << 20;
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "run");
+  std::ofstream(folder / "run/journal.jsonl") << std::string(kLimit - 200, ' ') << "\n";
+  std::vector<std::string> arguments{"-c", "ulimit -f " + std::to_string(kLimit / 1024) + "; exec \"$@\"", "bash",
+                                     built_program("digits")};
+  for (const std::string& argument : digits_arguments({.replicas = 2}, folder)) arguments.push_back(argument);
+
+  const ProgramResult result = run_program("/bin/bash", arguments);
+
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_NE(result.output.find("a line of " + (folder / "run/journal.jsonl") + " is lost"), std::string::npos)
+      << result.output;
+  EXPECT_EQ(report_of(folder).at("weights_digest"), undisturbed_digest());
 }
 
 TEST(Stop, ALaterStartGivesTheSameBits) {

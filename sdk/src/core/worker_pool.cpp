@@ -1,14 +1,30 @@
 #include "core/worker_pool.h"
 
+#include <string>
 #include <utility>
+
+#include "holdfast/base/threads.h"
 
 namespace holdfast {
 
 WorkerPool::WorkerPool(int workers) {
-  for (int worker = 1; worker < workers; ++worker) threads_.emplace_back([this, worker] { serve(worker); });
+  try {
+    for (int worker = 1; worker < workers; ++worker) {
+      threads_.push_back(
+          start_thread("thread " + std::to_string(worker) + " of " + std::to_string(workers) + " that work together",
+                       [this, worker] { serve(worker); }));
+    }
+  } catch (...) {
+    end_all();
+    throw;
+  }
 }
 
 WorkerPool::~WorkerPool() {
+  end_all();
+}
+
+void WorkerPool::end_all() {
   {
     const std::lock_guard lock(mutex_);
     is_stopping_ = true;

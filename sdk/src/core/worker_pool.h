@@ -13,7 +13,7 @@ namespace holdfast {
 
 class WorkerPool {
  public:
-  // `workers` threads work at once, the caller of run() being number 0.
+  // `workers` threads work at once, the caller of run() being number 0. Throws Error where they cannot be started.
   explicit WorkerPool(int workers);
   ~WorkerPool();
 
@@ -25,6 +25,7 @@ class WorkerPool {
   void run(int count, const std::function<void(int worker, int index)>& task);
 
  private:
+  void end_all();
   void serve(int worker);
   void work(int worker, std::unique_lock<std::mutex>& lock);
 

@@ -6,6 +6,7 @@
 
 #include "data/stage.h"
 #include "holdfast/base/error.h"
+#include "holdfast/base/threads.h"
 
 namespace holdfast {
 
@@ -208,7 +209,8 @@ BatchLoader::BatchLoader(Dataset dataset, std::uint64_t seed, int total_shards, 
   if (dataset_.prefetch_threads() > 1 && !needs_positions_only()) {
     pool_ = std::make_unique<WorkerPool>(dataset_.prefetch_threads());
   }
-  thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
+  thread_ = start_thread<std::jthread>("the thread that prepares batches",
+                                       [this](const std::stop_token& stop) { run(stop); });
 }
 
 BatchLoader::~BatchLoader() = default;

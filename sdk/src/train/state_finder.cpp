@@ -5,6 +5,7 @@
 
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
+#include "holdfast/base/shown_text.h"
 #include "train/resume.h"
 
 namespace holdfast {
@@ -20,11 +21,16 @@ void StateFinder::check_arithmetic() {
   if (files.exists(path)) {
     const std::string recorded = read_text_file(files, path);
     if (recorded == now) return;
-    const std::string sentence = "the run was started with " + recorded.substr(0, recorded.size() - 1) +
-                                 " and would go on with " + trainable_.arithmetic() + ", which gives other bits";
+    const bool is_whole = recorded.size() > 1 && recorded.find('\n') == recorded.size() - 1;
+    const std::string sentence =
+        is_whole ? "the run was started with " + shown_text(recorded.substr(0, recorded.size() - 1)) +
+                       " and would go on with " + trainable_.arithmetic() + ", which gives other bits"
+                 : path + " is damaged: it holds \"" + shown_text(recorded) +
+                       "\", and not the line that tells what the run was started with; it would go on with " +
+                       trainable_.arithmetic();
+    const std::string advice = is_whole ? "go on on a machine like the first" : "restore the file";
     if (!place_.accept_other_arithmetic) {
-      throw Error(ErrorCode::incompatible,
-                  sentence + "; go on on a machine like the first, or set accept_other_arithmetic");
+      throw Error(ErrorCode::incompatible, sentence + "; " + advice + ", or set accept_other_arithmetic");
     }
     log(LogLevel::warning, sentence + "; accepted");
   }

@@ -4,12 +4,15 @@
 #include <atomic>
 #include <csignal>
 #include <cstdio>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
 
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
+#include "holdfast/base/shown_text.h"
+#include "holdfast/base/whole_number.h"
 #include "holdfast/recovery/faults.h"
 #include "holdfast/recovery/faulty_file_system.h"
 #include "holdfast/recovery/launch.h"
@@ -28,6 +31,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::chrono::seconds kMemoryTimeout(30);
+constexpr int kMostThreadsPerShard = 4096;
 constexpr std::size_t kSpareSnapshotBytes = std::size_t{256} * 1024;
 
 static_assert(kExitStopped == recovery::kExitStopped && kExitFailed == recovery::kExitUnrecoverable);
@@ -52,18 +56,38 @@ void require_same(const std::string& choice, const std::string& recorded, const 
                                            "), and its bits depend on it; " + asked + " needs another run directory");
 }
 
-RunChoices recorded_choices(const std::string& path) {
-  try {
-    const json object = json::parse(read_text_file(posix_file_system(), path));
-    return {.seed = object.at("seed").get<std::uint64_t>(),
-            .shards = object.at("shards").get<int>(),
-            .threads_per_shard = object.at("threads_per_shard").get<int>(),
-            .reduction = reduction_from_name(object.value("reduction", std::string(name(Reduction::shard_order)))),
-            .first_replicas = object.value("replicas", 1)};
-  } catch (const std::exception& failure) {
-    throw Error(ErrorCode::invalid_file,
-                path + " cannot be read: " + failure.what() + "; restore it or use another run directory");
+Error damaged_choices(const std::string& path, const std::string& why) {
+  return Error(ErrorCode::invalid_file, path + " is damaged: " + why + "; restore it, or use another run directory");
+}
+
+template <class Number>
+Number recorded_number(const json& object, const char* name, Number lowest, const std::string& path) {
+  if (!object.contains(name)) throw damaged_choices(path, std::string("it has no \"") + name + "\"");
+  const std::string text = object.at(name).dump(-1, ' ', true, json::error_handler_t::replace);
+  const auto number = whole_number<Number>(text);
+  if (number && *number >= lowest) return *number;
+  throw damaged_choices(path, std::string("its \"") + name + "\" is " + shown_text(text, 40) +
+                                  ", not a whole number from " + std::to_string(lowest) + " to " +
+                                  std::to_string(std::numeric_limits<Number>::max()));
+}
+
+Reduction recorded_reduction(const json& object, const std::string& path) {
+  const json recorded = object.value("reduction", json(name(Reduction::shard_order)));
+  for (const Reduction reduction : {Reduction::shard_order, Reduction::fastest}) {
+    if (recorded == name(reduction)) return reduction;
   }
+  throw damaged_choices(
+      path, "its \"reduction\" is " + shown_text(recorded.dump(-1, ' ', true, json::error_handler_t::replace), 40));
+}
+
+RunChoices recorded_choices(const std::string& path) {
+  const json object = json::parse(read_text_file(posix_file_system(), path), nullptr, false);
+  if (!object.is_object()) throw damaged_choices(path, "it is not a JSON object");
+  return {.seed = recorded_number<std::uint64_t>(object, "seed", 0, path),
+          .shards = recorded_number<int>(object, "shards", 1, path),
+          .threads_per_shard = recorded_number<int>(object, "threads_per_shard", 1, path),
+          .reduction = recorded_reduction(object, path),
+          .first_replicas = object.contains("replicas") ? recorded_number<int>(object, "replicas", 1, path) : 1};
 }
 
 void require_same_choices(const RunChoices& recorded, const RunChoices& asked, const std::string& path) {
@@ -97,6 +121,15 @@ RunChoices settle_choices(const SuperviseOptions& options, int replicas) {
                      .threads_per_shard = options.threads_per_shard,
                      .reduction = options.reduction,
                      .first_replicas = replicas};
+  if (choices.shards < 0) {
+    throw Error(ErrorCode::invalid_argument, "shards is " + std::to_string(choices.shards) +
+                                                 "; it has to be 0, for as many as there are replicas, or more");
+  }
+  if (options.memory_snapshot_every < 0) {
+    throw Error(ErrorCode::invalid_argument, "memory_snapshot_every is " +
+                                                 std::to_string(options.memory_snapshot_every) +
+                                                 "; it has to be a number of steps, or 0 for a choice by time");
+  }
   const std::string path = choices_path(options);
   if (posix_file_system().exists(path)) {
     const RunChoices recorded = recorded_choices(path);
@@ -127,7 +160,10 @@ void check_numbers(const RunChoices& choices, int replicas) {
     throw Error(ErrorCode::invalid_argument, std::to_string(replicas) + " replicas were asked for; 1 to " +
                                                  std::to_string(recovery::kMaxReplicas) + " are possible");
   }
-  if (choices.threads_per_shard < 1) throw Error(ErrorCode::invalid_argument, "threads_per_shard must be at least 1");
+  if (choices.threads_per_shard < 1 || choices.threads_per_shard > kMostThreadsPerShard) {
+    throw Error(ErrorCode::invalid_argument, "threads_per_shard is " + std::to_string(choices.threads_per_shard) +
+                                                 "; 1 to " + std::to_string(kMostThreadsPerShard) + " are possible");
+  }
   if (choices.shards < replicas) {
     throw Error(ErrorCode::invalid_argument,
                 "there are " + std::to_string(replicas) + " replicas for " + std::to_string(choices.shards) +

@@ -130,6 +130,16 @@ TEST(DescribeReport, TellsTheEndOfEachStart) {
   EXPECT_THAT(text, HasSubstr("started with 4 replicas, watchdog 100, from step 33 (a.h5)\n"));
 }
 
+// It said "ended after -863989420.5 ms".
+TEST(DescribeReport, TellsNoNegativeTime) {
+  RunReport report = run_with(death());
+  report.starts[0].ended = kStart - 863989;
+  report.starts[0].exit_code = 0;
+
+  EXPECT_THAT(describe_report(report, false),
+              HasSubstr("ended after a time that is not known, since the clock was set back, with exit code 0"));
+}
+
 RunReport::SlowReplica slow_replica() {
   RunReport::SlowReplica replica{.member = 3, .rank = 1, .place = 1, .generation = 2};
   replica.noticed = kStart + 10;

@@ -184,17 +184,17 @@ TEST(Process, SeesThatItIsStopped) {
 }
 
 // How a shell that was started as `spawn` starts it ends when it is sent a SIGPIPE.
-ExitStatus end_by_broken_pipe(bool ignores_broken_pipes) {
+ExitStatus end_by_broken_pipe(bool ignores_failing_writes) {
   Process process = Process::spawn({.executable = "/bin/sh",
                                     .arguments = {"sh", "-c", "kill -PIPE $$; exit 5"},
-                                    .ignores_broken_pipes = ignores_broken_pipes},
+                                    .ignores_failing_writes = ignores_failing_writes},
                                    Deadline::after(kPatience));
   return wait_for(process);
 }
 
 TEST(Process, EndsByABrokenPipeThoughItsOwnerOutlivesThem) {
   const auto before = ::signal(SIGPIPE, SIG_DFL);
-  outlive_broken_pipes();
+  outlive_failing_writes();
 
   EXPECT_EQ(end_by_broken_pipe(false).signal, SIGPIPE);
   EXPECT_EQ(end_by_broken_pipe(true).code, 5);
@@ -203,10 +203,26 @@ TEST(Process, EndsByABrokenPipeThoughItsOwnerOutlivesThem) {
 
 TEST(Process, LeavesBrokenPipesIgnoredThatItsOwnerWasToldToIgnore) {
   const auto before = ::signal(SIGPIPE, SIG_IGN);
-  outlive_broken_pipes();
+  outlive_failing_writes();
 
   EXPECT_EQ(end_by_broken_pipe(false).code, 5);
   ::signal(SIGPIPE, before);
+}
+
+// A shell under a limit of file sizes writes more than that.
+ExitStatus end_by_too_large_a_file(bool ignores_failing_writes) {
+  const TemporaryFolder folder;
+  const std::string write_too_much = "ulimit -f 1; printf '%02000d' 1 > " + (folder / "file") + " 2>/dev/null; exit 5";
+  Process process = Process::spawn({.executable = "/bin/sh",
+                                    .arguments = {"sh", "-c", write_too_much},
+                                    .ignores_failing_writes = ignores_failing_writes},
+                                   Deadline::after(kPatience));
+  return wait_for(process);
+}
+
+TEST(Process, IsEndedByAFileThatGetsTooLargeUnlessItIsToOutliveThat) {
+  EXPECT_EQ(end_by_too_large_a_file(false).signal, SIGXFSZ);
+  EXPECT_EQ(end_by_too_large_a_file(true).code, 5);
 }
 
 TEST(Process, StartsWithDefaultSignalHandlers) {

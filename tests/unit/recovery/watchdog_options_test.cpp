@@ -2,9 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <string>
 
+#include "holdfast/base/error.h"
 #include "unit/recovery/support/complaint.h"
 
 namespace holdfast::recovery {
@@ -32,6 +34,44 @@ TEST(WatchdogOptions, NameTheDurationThatIsNone) {
 
   EXPECT_THAT(options_complaint(start), HasSubstr("start_timeout is -1000 ms; it has to be longer than 0"));
   EXPECT_THAT(options_complaint(hang), HasSubstr("hang_after is 0 ms"));
+}
+
+// Later sums with the clock's time would not fit into 64 bits.
+TEST(WatchdogOptions, TakeNoDurationOfMoreThanTenYears) {
+  WatchdogOptions options = some_options();
+  options.hang_after = std::chrono::milliseconds::max();
+  EXPECT_THAT(options_complaint(options), HasSubstr("hang_after is 9223372036854775807 ms"));
+
+  options.hang_after = std::chrono::hours(24 * 3650);
+  EXPECT_NO_THROW(check(options));
+}
+
+TEST(WatchdogOptions, NameTheCountThatIsOutOfRangeAndTheRange) {
+  WatchdogOptions spares = some_options();
+  spares.spares = 1000;
+  WatchdogOptions restarts = some_options();
+  restarts.max_restarts = -1;
+
+  EXPECT_THAT(options_complaint(spares), HasSubstr("spares is 1000, allowed are 0 to 64"));
+  EXPECT_THAT(options_complaint(restarts), HasSubstr("max_restarts is -1, allowed are 0 to 2147483647"));
+}
+
+// Twenty starts failed one after the other, over more than a minute.
+TEST(WatchdogOptions, AskForFilesThatMayBeOpen) {
+  rlimit old_limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &old_limit), 0);
+  const rlimit limit{.rlim_cur = 30, .rlim_max = old_limit.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+  std::string complaint = "none";
+  try {
+    check(some_options());
+  } catch (const Error& error) {
+    complaint = error.what();
+  }
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &old_limit), 0);
+
+  EXPECT_THAT(complaint, HasSubstr("it may have 30 files open, and needs 36"));
+  EXPECT_THAT(complaint, HasSubstr("ulimit -n"));
 }
 
 TEST(WatchdogOptions, SayHowManyReplicasThereMayBe) {

@@ -263,6 +263,21 @@ TEST_F(Arithmetic, ThatGivesOtherBitsIsRefusedAndTheRecordStays) {
   EXPECT_EQ(read_file(folder_ / "arithmetic.txt"), "library 1, avx2\n");
 }
 
+// An empty file gave "was started with  and would go on", other bytes went to the terminal, and a NUL cut the sentence.
+TEST_F(Arithmetic, WhoseRecordIsDamagedIsToldSoThatATerminalCanShowIt) {
+  for (const auto& [content, shown] : std::vector<std::pair<std::string, std::string>>{
+           {"", "it holds \"\""}, {std::string("a\0\x1b[2J\n\n", 8), "it holds \"a\\x00\\x1b[2J\\x0a\\x0a\""}}) {
+    std::ofstream(folder_ / "arithmetic.txt") << content;
+    try {
+      StateFinder(place_, model_, choices_).check_arithmetic();
+      FAIL() << "a damaged record was accepted";
+    } catch (const Error& refusal) {
+      EXPECT_THAT(refusal.what(), HasSubstr("arithmetic.txt is damaged: " + shown));
+      EXPECT_THAT(refusal.what(), HasSubstr("would go on with library 1, avx2; restore the file"));
+    }
+  }
+}
+
 TEST_F(Arithmetic, ThatIsAcceptedIsTheRunsFromThenOn) {
   StateFinder(place_, model_, choices_).check_arithmetic();
   model_.arithmetic_name = "library 1, avx512";

@@ -97,9 +97,9 @@ struct RunOutcome {
 
 // Blocks until the run has ended; no replica is left then, nor what it had started (docs/recovery.md), but for one that
 // the kernel cannot kill within its time, which the sentence names. Owns SIGINT, SIGTERM and SIGUSR1 meanwhile, and
-// SIGHUP unless the program was started with it ignored; a second signal kills the replicas at once. Call it from a
-// thread that lives until it returns: replicas die with that thread. SIGPIPE ends this process no longer from then on,
-// nor a replica that registers: whoever reads the output may end before the run does.
+// SIGHUP unless the program was started with it ignored; a second signal, 1 s or more after the first, kills the
+// replicas at once. Call it from a thread that lives until it returns: replicas die with that thread. SIGPIPE and
+// SIGXFSZ end this process no longer from then on, nor a replica that registers: a write that fails must not end a run.
 //
 // Throws Error{invalid_argument} for options, Error{already_running} when another watchdog or its replicas still own
 // the directory, Error{refused, disk_full, ...} when the directory cannot be written. No replica is left then either.

@@ -43,9 +43,9 @@ struct Restart {
 
 class Worker {
  public:
-  // Says hello to the watchdog. From then on SIGPIPE ends this process no longer, unless it has a handler of its own:
-  // whoever reads its output may end before the run does. Throws Error{deadline_exceeded}, or Error{invalid_argument}
-  // in a process that no watchdog started.
+  // Says hello to the watchdog. From then on SIGPIPE and SIGXFSZ end this process no longer, unless they have handlers
+  // of their own: a write that fails must not end a run. Throws Error{deadline_exceeded}, Error{invalid_argument} in a
+  // process that no watchdog started, or Error{input_output} where no thread can be started.
   static std::unique_ptr<Worker> join(Deadline deadline);
   // Takes leave in order: the watchdog does not mistake it for a death. The process should end soon after.
   ~Worker();

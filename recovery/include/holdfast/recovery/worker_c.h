@@ -64,7 +64,8 @@ HOLDFAST_C_API const char* holdfast_last_error(void);
 // 1 in a process that a watchdog started, until it joins.
 HOLDFAST_C_API int holdfast_is_worker(void);
 
-// Says hello to the watchdog. From then on SIGPIPE ends this process no longer, unless it has a handler of its own.
+// Says hello to the watchdog. From then on SIGPIPE and SIGXFSZ end it no longer, unless they have handlers of their
+// own.
 HOLDFAST_C_API holdfast_status holdfast_worker_join(double timeout_seconds, holdfast_worker** worker);
 // Takes leave in order, and frees the worker; the process should end soon after. NULL is allowed. A process that leaves
 // without holdfast_worker_report_finished() has failed, unless it was asked to stop. Arenas must be freed before.

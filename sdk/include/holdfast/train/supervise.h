@@ -99,7 +99,7 @@ struct SuperviseOptions {
   std::optional<std::chrono::milliseconds> hang_after{};
   std::chrono::milliseconds start_timeout = std::chrono::seconds(120);
   // From SIGINT, SIGTERM, SIGUSR1 or SIGHUP (unless that is ignored, as by nohup) until replicas that have not left by
-  // themselves are killed.
+  // themselves are killed. A second signal, 1 s or more after the first, kills them at once.
   std::chrono::milliseconds stop_grace = std::chrono::seconds(25);
 
   // Faults to inject, for tests: "rank=1,step=120,fault=kill[,phase=compute]"; each fires once in a run. See
@@ -115,8 +115,8 @@ inline constexpr int kExitFailed = 1;
 inline constexpr int kExitStopped = 75;
 
 // What main() returns. Never throws: a failure is logged as one sentence. Blocks until the run is over. `train` has to
-// call fit(), evaluate() or predict() of a Trainer in every replica, else the run ends with kExitFailed. SIGPIPE ends
-// the process no longer from then on: whoever reads the output of a run, as tee does, may end before it.
+// call fit(), evaluate() or predict() of a Trainer in every replica, else the run ends with kExitFailed. SIGPIPE and
+// SIGXFSZ end the process no longer from then on: nobody may read the output of a run, or its files may get too large.
 int supervise(int argc, char** argv, const SuperviseOptions& options, const std::function<void(Replica&)>& train);
 
 // True in a process that supervise() started as a replica: for output that should appear once.

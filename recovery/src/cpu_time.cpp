@@ -18,16 +18,35 @@ std::chrono::nanoseconds time_running(int pid) {
   return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
-// /proc/PID/schedstat would be that of the main thread alone.
-std::chrono::nanoseconds time_ready(int pid) {
+struct ThreadTimes {
+  std::chrono::nanoseconds running{};
+  std::chrono::nanoseconds ready{};
+};
+
+ThreadTimes times_of(const std::filesystem::path& thread) {
+  std::ifstream file(thread / "schedstat");
+  std::int64_t running = 0;
+  std::int64_t ready = 0;
+  if (!(file >> running >> ready)) return {};
+  return {std::chrono::nanoseconds(running), std::chrono::nanoseconds(ready)};
+}
+
+// "NCCL Progress 0", "NCCL Service 0" and others, where NCCL_SET_THREAD_NAME is 1, as our replicas set it.
+bool is_of_nccl(const std::filesystem::path& thread) {
+  std::ifstream file(thread / "comm");
+  std::string name;
+  return std::getline(file, name) && name.starts_with("NCCL ");
+}
+
+// What its living threads add to or take away from the time that all of them ran. /proc/PID/schedstat would be that of
+// the main thread alone.
+std::chrono::nanoseconds correction_by_threads(int pid) {
   std::chrono::nanoseconds sum{};
   std::error_code error;
   std::filesystem::directory_iterator threads("/proc/" + std::to_string(pid) + "/task", error);
   for (; !error && threads != std::filesystem::directory_iterator(); threads.increment(error)) {
-    std::ifstream file(threads->path() / "schedstat");
-    std::int64_t running = 0;
-    std::int64_t ready = 0;
-    if (file >> running >> ready) sum += std::chrono::nanoseconds(ready);
+    const ThreadTimes times = times_of(threads->path());
+    sum += is_of_nccl(threads->path()) ? -times.running : times.ready;
   }
   return sum;
 }
@@ -35,7 +54,7 @@ std::chrono::nanoseconds time_ready(int pid) {
 }  // namespace
 
 std::chrono::nanoseconds cpu_demand(int pid) {
-  return time_running(pid) + time_ready(pid);
+  return time_running(pid) + correction_by_threads(pid);
 }
 
 }  // namespace holdfast::recovery

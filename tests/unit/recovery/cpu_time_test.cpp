@@ -2,12 +2,14 @@
 
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <ctime>
 #include <functional>
+#include <thread>
 
 #include "holdfast/base/deadline.h"
 #include "support/comes_true.h"
@@ -87,6 +89,34 @@ TEST(CpuDemand, CountsTheTimeInWhichOthersHadTheProcessor) {
   const BusyChild other(run_on_the_first_allowed_processor);
 
   EXPECT_TRUE(comes_true([&] { return cpu_demand(one.pid()) > time_running(one.pid()) + 50ms; }));
+}
+
+// NCCL's threads spin while they wait for a device, also for one that hangs. Between two looks of the scheduler the two
+// times that are subtracted differ by some milliseconds: half of what the thread ran is what hangs are judged by.
+TEST(CpuDemand, LeavesThreadsOfNcclOut) {
+  const BusyChild child([] {
+    std::thread progress([] {
+      ::prctl(PR_SET_NAME, "NCCL Progress 0");
+      run_for_ever();
+    });
+    progress.join();
+  });
+  ASSERT_TRUE(comes_true([&] { return time_running(child.pid()) > 50ms; }));
+  const std::chrono::nanoseconds before = cpu_demand(child.pid());
+  const std::chrono::nanoseconds ran_before = time_running(child.pid());
+
+  ASSERT_TRUE(comes_true([&] { return time_running(child.pid()) > ran_before + 200ms; }));
+
+  EXPECT_LT(cpu_demand(child.pid()) - before, 100ms);
+}
+
+TEST(CpuDemand, CountsOtherThreadsThanThoseOfNccl) {
+  const BusyChild child([] {
+    std::thread worker(run_for_ever);
+    worker.join();
+  });
+
+  EXPECT_TRUE(comes_true([&] { return cpu_demand(child.pid()) > 50ms; }));
 }
 
 TEST(CpuDemand, IsZeroForAProcessThatIsGone) {

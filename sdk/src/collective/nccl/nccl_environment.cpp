@@ -29,7 +29,8 @@ void require_no_blocking() {
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> nccl_environment(const NcclSituation& situation) {
-  std::vector<std::pair<std::string, std::string>> settings = {{"NCCL_NVLS_ENABLE", "0"}};
+  std::vector<std::pair<std::string, std::string>> settings = {{"NCCL_NVLS_ENABLE", "0"},
+                                                               {"NCCL_SET_THREAD_NAME", "1"}};
   // Nobody outside this host shall be able to connect.
   if (situation.is_one_host) settings.emplace_back("NCCL_SOCKET_IFNAME", "=lo");
   // Always: NCCL reads it once, and a spare may come to share a device with a rank that had its own.

@@ -39,6 +39,11 @@ TEST(NcclEnvironment, TurnsNvlsOffForItDoesNotSurviveARestart) {
   EXPECT_THAT(nccl_environment({.version = 22809}), Contains(Pair("NCCL_NVLS_ENABLE", "0")));
 }
 
+// Those that spin would make a replica that hangs look busy.
+TEST(NcclEnvironment, HasNcclNameItsThreadsForTheWatchdog) {
+  EXPECT_THAT(nccl_environment({.version = 22809}), Contains(Pair("NCCL_SET_THREAD_NAME", "1")));
+}
+
 TEST(NcclEnvironment, PretendsThatRanksOnOneGpuAreOnDifferentHosts) {
   const auto settings = nccl_environment({.version = 23002, .shares_device = true, .process_name = "replica-17"});
 

@@ -1,5 +1,6 @@
 #include "emulation/host_cublas.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <cstring>
@@ -31,6 +32,7 @@ struct Preference {
 
 // What an algorithm was found for; it is copied as the library's own are.
 struct Algorithm {
+  int number;  // in the order of the heuristic
   std::uint32_t left_alignment;
   std::uint32_t right_alignment;
   std::uint32_t result_alignment;
@@ -140,17 +142,30 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
 
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t description,
                                               cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
-                                              cublasLtMatrixLayout_t, cublasLtMatmulPreference_t preference, int,
+                                              cublasLtMatrixLayout_t, cublasLtMatmulPreference_t preference, int most,
                                               cublasLtMatmulHeuristicResult_t* results, int* count) {
   if (has_bias(own<Description>(description)) && library().refuses_bias) return CUBLAS_STATUS_NOT_SUPPORTED;
   auto& alignments = own<Preference>(preference).alignments;
-  const Algorithm algorithm{.left_alignment = alignments[CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES],
-                            .right_alignment = alignments[CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES],
-                            .result_alignment = alignments[CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES]};
-  std::memcpy(&results[0].algo, &algorithm, sizeof(algorithm));
-  results[0].state = CUBLAS_STATUS_SUCCESS;
-  results[0].workspaceSize = library().workspace_bytes;
-  *count = 1;
+  Algorithm algorithm{.number = 0,
+                      .left_alignment = alignments[CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES],
+                      .right_alignment = alignments[CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES],
+                      .result_alignment = alignments[CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES]};
+  for (*count = 0; *count < std::min(most, 3); ++*count) {
+    algorithm.number = *count;
+    std::memcpy(&results[*count].algo, &algorithm, sizeof(algorithm));
+    results[*count].state = CUBLAS_STATUS_SUCCESS;
+    results[*count].workspaceSize = library().workspace_bytes;
+  }
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t,
+                                       cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+                                       const cublasLtMatmulAlgo_t* algo, cublasLtMatmulHeuristicResult_t* result) {
+  Algorithm algorithm{};
+  std::memcpy(&algorithm, algo, sizeof(algorithm));
+  if (algorithm.number < library().refused_algorithms) return CUBLAS_STATUS_NOT_SUPPORTED;
+  result->workspaceSize = library().workspace_bytes;
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -176,6 +191,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t handle, con
   if (!fits || layout.type != CUDA_R_32F || a.layout.type != b.layout.type) return CUBLAS_STATUS_INVALID_VALUE;
   Algorithm algorithm{};
   std::memcpy(&algorithm, algo, sizeof(algorithm));
+  if (algorithm.number < library().refused_algorithms) return CUBLAS_STATUS_NOT_SUPPORTED;
   expect_aligned(left, algorithm.left_alignment);
   expect_aligned(right, algorithm.right_alignment);
   expect_aligned(result, algorithm.result_alignment);

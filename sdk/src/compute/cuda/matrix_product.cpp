@@ -1,5 +1,6 @@
 #include "compute/cuda/matrix_product.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 
@@ -116,8 +117,17 @@ bool MatrixProduct::choose_algorithm(std::uint32_t reduction_schemes) {
   for (const auto& result : std::span(results).first(static_cast<std::size_t>(count))) {
     if (result.state != CUBLAS_STATUS_SUCCESS || result.workspaceSize > kMaximumWorkspaceBytes) continue;
     if (!is_ordered(config_of<std::uint32_t>(result.algo, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME))) continue;
+    // The heuristic may name what this device does not take; without a look, the first step would find out.
+    cublasLtMatmulHeuristicResult_t checked{};
+    if (cublasLtMatmulAlgoCheck(context_.cublas(), desc_.get(), right_.layout.get(), left_.layout.get(),
+                                result_.layout.get(), result_.layout.get(), &result.algo,
+                                &checked) != CUBLAS_STATUS_SUCCESS) {
+      continue;
+    }
+    const std::size_t bytes = std::max(result.workspaceSize, checked.workspaceSize);
+    if (bytes > kMaximumWorkspaceBytes) continue;
     algorithm_ = result.algo;
-    library_bytes_ = round_to_block(result.workspaceSize);
+    library_bytes_ = round_to_block(bytes);
     return true;
   }
   return false;

@@ -127,6 +127,24 @@ TEST_P(Products, AddTheBiasAfterwardsWhereTheLibraryCannot) {
   expect_near(expected(shape, left, right, bias), result, "with the bias");
 }
 
+// Which would fail in the first step otherwise.
+TEST_P(Products, TakeTheFirstAlgorithmThatTheDeviceSupports) {
+  host_cublas::library().refused_algorithms = 2;
+  const ProductShape shape = {.rows = 6, .inner = 11, .columns = 10, .precision = GetParam()};
+  const Floats left = values(1, 66), right = values(2, 110);
+
+  const Floats result = run(shape, left, right, {0}, values(4, 60), false);
+
+  expect_near(expected(shape, left, right, {}), result, "by the third");
+}
+
+TEST_P(Products, AreRefusedWhereTheDeviceSupportsNoAlgorithm) {
+  host_cublas::library().refused_algorithms = 3;
+
+  EXPECT_THROW(MatrixProduct(context_, "a product", {.rows = 6, .inner = 11, .columns = 10, .precision = GetParam()}),
+               Error);
+}
+
 TEST_P(Products, HaveFactorsOfThePrecisionAndSumsOfF32) {
   const ProductShape shape = {.rows = 2, .inner = 3, .columns = 4, .precision = GetParam()};
 

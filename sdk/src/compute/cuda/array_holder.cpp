@@ -129,7 +129,8 @@ bool ArrayHolder::make_room(std::size_t bytes) {
   return false;
 }
 
-// Waits for nobody: a copy takes turns, and who allocates may have one.
+// Waits for no copy and no digest of the place: a copy takes turns, and who allocates may have one. To free the memory
+// waits for the device, which no allocation on a full one can do without.
 bool ArrayHolder::give_back_idle() {
   if (place_ == nullptr || held_ > 0) return false;
   if (is_digest_queued_ && cudaEventQuery(digested_.get()) != cudaSuccess) {

@@ -73,7 +73,6 @@ CudaContext::CudaContext(int device) : device_(device) {
   cudaStream_t stream = nullptr;
   check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
   stream_.reset(stream);
-  done_ = make_event();
   cublasLtHandle_t cublas = nullptr;
   check_cublas(cublasLtCreate(&cublas), "cublasLtCreate on " + this->device());
   cublas_.reset(cublas);
@@ -101,21 +100,22 @@ std::string CudaContext::description() const {
          std::to_string(compute_capability_ % 10) + ", " + std::to_string(multiprocessors_) + " multiprocessors)";
 }
 
-std::byte* CudaContext::allocate_now(std::size_t bytes) const {
+// Null where there is no room.
+std::byte* CudaContext::try_allocate(std::size_t bytes) const {
   void* memory = nullptr;
-  cudaError_t status = cudaMalloc(&memory, std::max<std::size_t>(bytes, 1));
-  if (status == cudaErrorMemoryAllocation && give_back_ && give_back_()) {
-    static_cast<void>(cudaGetLastError());
-    status = cudaMalloc(&memory, std::max<std::size_t>(bytes, 1));
-  }
+  const cudaError_t status = cudaMalloc(&memory, std::max<std::size_t>(bytes, 1));
   if (status == cudaErrorMemoryAllocation) {
     static_cast<void>(cudaGetLastError());
-    MemoryShortage shortage = {.device = device() + " (" + device_model_ + ")", .asked_bytes = bytes};
-    check_cuda(cudaMemGetInfo(&shortage.free_bytes, &shortage.total_bytes), "cudaMemGetInfo");
-    throw Error(ErrorCode::out_of_memory, describe(shortage));
+    return nullptr;
   }
   check_cuda(status, "cudaMalloc of " + in_bytes(bytes) + " on " + device());
   return static_cast<std::byte*>(memory);
+}
+
+void CudaContext::throw_out_of_memory(std::size_t bytes) const {
+  MemoryShortage shortage = {.device = device() + " (" + device_model_ + ")", .asked_bytes = bytes};
+  check_cuda(cudaMemGetInfo(&shortage.free_bytes, &shortage.total_bytes), "cudaMemGetInfo");
+  throw Error(ErrorCode::out_of_memory, describe(shortage));
 }
 
 // cudaFree() waits for the device, however long that takes: the bounded wait comes first. Where it fails, the process
@@ -131,18 +131,39 @@ void CudaContext::release(std::byte* memory) noexcept {
 }
 
 std::shared_ptr<std::byte[]> CudaContext::allocate(std::size_t bytes) {
+  const auto owned = [this](std::byte* memory) {
+    return std::shared_ptr<std::byte[]>(memory, [this](std::byte* given_back) { release(given_back); });
+  };
+  {
+    const Turn turn = take_turn();
+    if (std::byte* const memory = try_allocate(bytes)) return owned(memory);
+  }
+  // Not in a turn: to give memory back waits for the device, and other threads have work for it meanwhile.
+  const bool is_more_free = give_back_ && give_back_();
   const Turn turn = take_turn();
-  return {allocate_now(bytes), [this](std::byte* memory) { release(memory); }};
+  if (std::byte* const memory = is_more_free ? try_allocate(bytes) : nullptr) return owned(memory);
+  throw_out_of_memory(bytes);
+}
+
+OwnedEvent CudaContext::take_event() {
+  if (idle_events_.empty()) return make_event();
+  OwnedEvent event = std::move(idle_events_.back());
+  idle_events_.pop_back();
+  return event;
 }
 
 void CudaContext::wait() {
+  OwnedEvent done;
   Deadline limit = Deadline::after({});
   {
     const Turn turn = take_turn();
-    check_cuda(cudaEventRecord(done_.get(), stream_.get()), "cudaEventRecord on " + device());
+    done = take_event();
+    check_cuda(cudaEventRecord(done.get(), stream_.get()), "cudaEventRecord on " + device());
     limit = deadline();
   }
-  wait_for(done_.get(), limit, "the work of " + device());
+  wait_for(done.get(), limit, "the work of " + device());
+  const Turn turn = take_turn();
+  idle_events_.push_back(std::move(done));
 }
 
 void CudaContext::wait_for(cudaEvent_t event, Deadline deadline, const std::string& what) {

@@ -62,10 +62,10 @@ class CudaContext {
 
   // Memory of the device, in bytes, aligned to 256 of them; its content is undefined. Throws Error{out_of_memory}
   // saying how much there is and how much is missing. Giving it back waits for what was queued before, no longer than
-  // the time limit says.
+  // the time limit says, and so does an allocation for which somebody gives memory back (call_when_full()).
   std::shared_ptr<std::byte[]> allocate(std::size_t bytes);
-  // `give_back` says whether it gave memory back that nobody uses; it is tried once more then. For as long as anybody
-  // allocates.
+  // `give_back` says whether it gave memory back that nobody uses; it is tried once more then. Called outside of a
+  // turn, but for one that the caller of allocate() has. For as long as anybody allocates.
   void call_when_full(std::function<bool()> give_back) { give_back_ = std::move(give_back); }
 
   // Until everything is done that was queued before, as wait_for() does, within the time limit.
@@ -92,7 +92,9 @@ class CudaContext {
   std::size_t workspace_bytes() const { return workspace_bytes_; }
 
  private:
-  std::byte* allocate_now(std::size_t bytes) const;
+  std::byte* try_allocate(std::size_t bytes) const;
+  [[noreturn]] void throw_out_of_memory(std::size_t bytes) const;
+  OwnedEvent take_event();
   void release(std::byte* memory) noexcept;
 
   const int device_;
@@ -105,7 +107,8 @@ class CudaContext {
   std::recursive_mutex mutex_;  // guards all that follows
   std::chrono::milliseconds time_limit_ = std::chrono::seconds(60);
   OwnedStream stream_;
-  OwnedEvent done_;  // recorded anew by each wait
+  // For waits, one each: an event that is recorded anew moves on for who waits for it.
+  std::vector<OwnedEvent> idle_events_;
   std::unique_ptr<cublasLtContext, ReleaseCuda> cublas_;
   std::unique_ptr<cudnnContext, ReleaseCuda> cudnn_;
   std::size_t workspace_bytes_ = 0;

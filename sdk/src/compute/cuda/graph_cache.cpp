@@ -39,12 +39,22 @@ GraphCache::Entry* GraphCache::find(std::span<const std::uint64_t> key) {
 }
 
 void GraphCache::add(std::span<const std::uint64_t> key) {
-  if (entries_.size() == kGraphsKept) {
-    // It may still run.
-    context_.wait();
-    entries_.pop_back();
+  Entry entry{.key = {key.begin(), key.end()}, .graphs = {}};
+  make_room(entry.key);
+  entries_.push_front(std::move(entry));
+}
+
+// One that still runs is freed by CUDA once it has ended (cuGraphExecDestroy), so nothing is waited for.
+void GraphCache::make_room(const std::vector<std::uint64_t>& key) {
+  const auto again = std::find(forgotten_.begin(), forgotten_.end(), key);
+  if (again != forgotten_.end()) {
+    forgotten_.erase(again);
+    kept_ = std::min(2 * kept_, kMostGraphsKept);
   }
-  entries_.push_front({.key = {key.begin(), key.end()}, .graphs = {}});
+  if (entries_.size() < kept_) return;
+  forgotten_.push_front(std::move(entries_.back().key));
+  entries_.pop_back();
+  if (forgotten_.size() > kMostGraphsKept) forgotten_.pop_back();
 }
 
 // All of them, or none. What cannot be recorded can be queued, with the same bits. Where the device itself has failed,

@@ -20,9 +20,11 @@ namespace holdfast::compute {
 
 class GraphCache {
  public:
-  // Of a shard of a batch and of an epoch's last batch, in training and in evaluation, for each slot that gradients may
-  // go to.
+  // Enough for a shard of a batch and of an epoch's last batch, in training and in evaluation, with a few slots that
+  // gradients may go to. Where more come round in turn, each would be forgotten just before it is asked for again: one
+  // that comes back after it was forgotten doubles the number, up to the most.
   static constexpr std::size_t kGraphsKept = 16;
+  static constexpr std::size_t kMostGraphsKept = 512;
 
   // The context outlives it.
   GraphCache(CudaContext& context, bool is_wanted) : context_(context), is_wanted_(is_wanted) {}
@@ -48,13 +50,16 @@ class GraphCache {
 
   Entry* find(std::span<const std::uint64_t> key);
   void add(std::span<const std::uint64_t> key);
+  void make_room(const std::vector<std::uint64_t>& key);
   void record(Entry& entry, std::span<const std::function<void()>> parts);
   void launch(const OwnedGraphExec& graph);
   OwnedGraph capture(const std::function<void()>& queue);
 
   CudaContext& context_;
   const bool is_wanted_;
-  std::list<Entry> entries_;  // most recent first
+  std::size_t kept_ = kGraphsKept;
+  std::list<Entry> entries_;                         // most recent first
+  std::list<std::vector<std::uint64_t>> forgotten_;  // keys, most recent first
   std::string obstacle_;
 };
 

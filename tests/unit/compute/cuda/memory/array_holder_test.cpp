@@ -3,9 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <future>
 #include <numeric>
 
 #include "compute/cuda/cuda_memory_space.h"
+#include "support/comes_true.h"
 #include "unit/compute/cuda/memory/support/pretended_cuda.h"
 
 namespace holdfast::compute {
@@ -90,6 +92,28 @@ TEST_F(HeldOnADevice, TheirPlaceIsGivenBackWhenTrainingNeedsIt) {
   held->begin_copy(targets());
   held->finish_copy();
   EXPECT_TRUE(target_ == all_contents());
+}
+
+// To free it waits for the device; nobody else has to.
+TEST_F(HeldOnADevice, TheirPlaceIsGivenBackWhileOthersHaveTurns) {
+  pretended_cuda::Device& device = pretended_cuda::device();
+  static_cast<void>(hold()->digest());
+  const std::size_t floats = (1 << 20) + (1 << 18);
+  device.total_bytes = device.used_bytes + (1 << 20);
+  space_->set_time_limit(std::chrono::seconds(5));
+  device.hangs = true;
+  space_->fill_zero(arrays_[0]);
+  std::future<std::shared_ptr<float[]>> needed =
+      std::async(std::launch::async, [&] { return space_->allocate(floats); });
+  ASSERT_TRUE(comes_true([] { return pretended_cuda::looks_in_vain() > 0; }));
+
+  {
+    const CudaContext::Turn turn = space_->context().take_turn();
+    device.hangs = false;
+  }
+
+  EXPECT_NE(needed.get(), nullptr);
+  EXPECT_FALSE(space_->context().given_up().is_set());
 }
 
 TEST_F(HeldOnADevice, ArraysHaveTheDigestOfWhatTheyWere) {

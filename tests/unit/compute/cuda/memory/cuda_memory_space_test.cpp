@@ -4,11 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <future>
 #include <limits>
 #include <numeric>
 #include <string>
 
 #include "holdfast/base/log.h"
+#include "support/comes_true.h"
 #include "unit/compute/cuda/memory/support/pretended_cuda.h"
 
 namespace holdfast::compute {
@@ -262,6 +264,20 @@ TEST_F(CudaMemory, SaysHowMuchIsMissing) {
     EXPECT_THAT(error.what(), testing::HasSubstr("3.0 MiB are missing"));
   }
   EXPECT_EQ(content_of(array(10)), Floats(10));
+}
+
+// An event of both would move on with each record, and the first would wait for what the second has queued.
+TEST_F(CudaMemory, IsWaitedForByEachThreadOnItsOwn) {
+  space_->fill_zero(array(10));
+  pretended_cuda::device().hangs = true;
+  std::future<void> first = std::async(std::launch::async, [&] { space_->wait(); });
+  ASSERT_TRUE(comes_true([] { return pretended_cuda::looks_in_vain() > 0; }));
+
+  space_->set_time_limit(milliseconds(20));
+  EXPECT_THROW(space_->wait(), Error);
+
+  EXPECT_FALSE(pretended_cuda::device().moved_awaited_event);
+  EXPECT_THROW(first.get(), Error) << "the device was given up";
 }
 
 TEST_F(CudaMemory, IsOneForAllWhoAskForADevice) {

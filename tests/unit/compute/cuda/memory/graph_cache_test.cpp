@@ -88,6 +88,46 @@ TEST_F(GraphCacheTest, ForgetsWhatWasNotUsedForLongest) {
   EXPECT_FALSE(pretended_cuda::device().freed_too_early);
 }
 
+// As an executable graph may be destroyed while it runs.
+TEST_F(GraphCacheTest, ForgetsWithoutWaitingForTheDevice) {
+  space_->set_time_limit(std::chrono::milliseconds(20));
+  for (int i = 0; i < 2; ++i) step(graphs_, 0);
+  pretended_cuda::device().hangs = true;
+
+  for (std::uint64_t key = 1; key <= 2 * GraphCache::kGraphsKept; ++key) step(graphs_, key);
+
+  pretended_cuda::device().hangs = false;
+  const auto steps = static_cast<float>(2 + 2 * GraphCache::kGraphsKept);
+  EXPECT_EQ(content_of(sum()), (Floats{steps, 2 * steps, 3 * steps}));
+  EXPECT_FALSE(space_->context().given_up().is_set());
+}
+
+// Many shards of a device, each with slots of its own, or batches of many sizes.
+TEST_F(GraphCacheTest, KeepsAsManyAsComeRoundInTurn) {
+  constexpr std::uint64_t kKeys = 5 * GraphCache::kGraphsKept;
+  const auto go_round = [&](int rounds) {
+    for (int round = 0; round < rounds; ++round) {
+      for (std::uint64_t key = 0; key < kKeys; ++key) step(graphs_, key);
+    }
+  };
+  go_round(5);
+  calls_ = 0;
+
+  go_round(1);
+
+  EXPECT_EQ(calls_, 0);
+}
+
+TEST_F(GraphCacheTest, KeepsNoMoreForKeysThatNeverComeBack) {
+  for (std::uint64_t key = 0; key < 100 * GraphCache::kGraphsKept; ++key) step(graphs_, key);
+  calls_ = 0;
+
+  step(graphs_, 99 * GraphCache::kGraphsKept - 1);
+
+  EXPECT_EQ(calls_, 1);
+  EXPECT_EQ(pretended_cuda::device().launched_graphs, 0) << "was forgotten";
+}
+
 TEST_F(GraphCacheTest, QueuesWhatCannotBeRecordedAndSaysWhy) {
   pretended_cuda::device().refuses_to_capture = true;
 

@@ -34,8 +34,9 @@ struct CUgraph_st {
   std::vector<std::function<void()>> actions;
   bool is_spoilt = false;  // by a call that cannot be captured
 };
+// A launch holds what it runs: one that is destroyed meanwhile is freed behind that, as cuda.h says.
 struct CUgraphExec_st {
-  std::vector<std::function<void()>> actions;
+  std::shared_ptr<const std::vector<std::function<void()>>> actions;
 };
 struct CUstream_st {
   std::unique_ptr<CUgraph_st> captured;  // null: actions are queued
@@ -46,6 +47,7 @@ struct CUstream_st {
 struct CUevent_st {
   cudaStream_t stream = nullptr;  // of the last record
   std::uint64_t position = 0;     // in it
+  int looks = 0;                  // since then, before it was reached
 };
 struct cublasLtContext {};
 struct cudnnContext {};
@@ -151,6 +153,11 @@ Device& device() {
   return state().device;
 }
 
+int looks_in_vain() {
+  const Lock lock(state().mutex);
+  return state().device.looks_in_vain;
+}
+
 void reset() {
   state().device = {};
   state().registered.clear();
@@ -224,6 +231,8 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   const Lock lock(state().mutex);
   if (const cudaError_t status = queued(stream, [] {}); status != cudaSuccess) return status;
+  device().moved_awaited_event |= event->looks > 0 && event->stream->done < event->position;
+  event->looks = 0;
   event->stream = stream;
   event->position = stream->queued;
   return cudaSuccess;
@@ -233,6 +242,8 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   const Lock lock(state().mutex);
   if (device().failure != cudaSuccess) return remember(device().failure);
   if (event->stream == nullptr || event->stream->done >= event->position) return cudaSuccess;
+  ++event->looks;
+  ++device().looks_in_vain;
   if (stands(event->stream) || waits_for_an_engine(event->stream, event->position)) return remember(cudaErrorNotReady);
   run(event->stream, event->position);
   return cudaSuccess;
@@ -277,15 +288,15 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
 }
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* instance, cudaGraph_t graph, unsigned long long) {
-  *instance = new CUgraphExec_st{graph->actions};
+  *instance = new CUgraphExec_st{std::make_shared<std::vector<std::function<void()>>>(graph->actions)};
   return cudaSuccess;
 }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
   const Lock lock(state().mutex);
   ++device().launched_graphs;
-  return queued(stream, [graph] {
-    for (const auto& action : graph->actions) action();
+  return queued(stream, [actions = graph->actions] {
+    for (const auto& action : *actions) action();
   });
 }
 
@@ -295,9 +306,6 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
 }
 
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) {
-  const Lock lock(state().mutex);
-  device().freed_too_early |= std::any_of(state().streams.begin(), state().streams.end(),
-                                          [](cudaStream_t stream) { return !stream->queue.empty(); });
   delete graph;
   return cudaSuccess;
 }

@@ -24,12 +24,16 @@ struct Device {
   int inner_copies = 0;                 // from device memory to device memory
   bool refuses_to_capture = false;
   int launched_graphs = 0;
+  int looks_in_vain = 0;             // at events that were not reached before
+  bool moved_awaited_event = false;  // one that was looked at in vain was recorded anew: who waits would wait for more
   bool freed_too_early = false;      // memory while work was queued
   bool would_wait_for_ever = false;  // what gives memory back, for a stream that stands
 };
 
 // The only one.
 Device& device();
+// While other threads use it.
+int looks_in_vain();
 // As it was at first; what is queued is forgotten.
 void reset();
 

@@ -40,6 +40,9 @@ class CollectiveStream {
   // follow_training(mark) on begins behind it. Numbers from 0, used again and again.
   virtual void mark_training(std::size_t mark) = 0;
   virtual void follow_training(std::size_t mark) = 0;
+  // Whether training has done everything that the stream follows so far; true for a device that was given up. Does not
+  // wait.
+  virtual bool has_training_passed() = 0;
 
   // Forgets what sums were not finite.
   virtual void begin_sums() = 0;

@@ -5,6 +5,7 @@
 #include "collective/nccl/cuda_collective_stream.h"
 #include "collective/nccl/ordered_sum_program.h"
 #include "compute/cuda/cuda_error.h"
+#include "compute/cuda/cuda_launch.cuh"
 #include "compute/cuda/small_copies.h"
 
 namespace holdfast {
@@ -26,7 +27,8 @@ constexpr int blocks_per_processor(int depth, int width) {
   return stack_floats <= 32 ? 4 : 2;
 }
 
-// Reads each leaf once and writes each sum once. Several threads may set *found, all to the same.
+// Reads each leaf once and writes each sum once. Several threads may set *found, all to the same, straight into the
+// cache of all multiprocessors.
 template <int kDepth, int kWidth>
 __global__ void __launch_bounds__(kThreads, blocks_per_processor(kDepth, kWidth))
     add_in_order_kernel(const __grid_constant__ OrderedSumProgram program, std::size_t packs, float* sum,
@@ -39,7 +41,7 @@ __global__ void __launch_bounds__(kThreads, blocks_per_processor(kDepth, kWidth)
     for (int k = 0; k < kWidth; ++k) is_finite = is_finite && is_finite_bits(__float_as_uint(pack.values[k]));
     if (sum != nullptr) reinterpret_cast<FloatPack<kWidth>*>(sum)[i] = pack;
   }
-  if (!is_finite) *found = 1;
+  if (!is_finite) __stcg(found, 1U);
 }
 
 struct Launch {
@@ -55,8 +57,8 @@ void launch_as(const OrderedSumProgram& program, const Launch& launch) {
   const std::size_t wanted = (launch.packs + kThreads - 1) / kThreads;
   const int most = launch.most_blocks / kMostBlocksPerProcessor * blocks_per_processor(kDepth, kWidth);
   const auto blocks = static_cast<unsigned>(std::min(wanted, static_cast<std::size_t>(most)));
-  add_in_order_kernel<kDepth, kWidth>
-      <<<blocks, kThreads, 0, launch.stream>>>(program, launch.packs, launch.sum, launch.found);
+  compute::launch(add_in_order_kernel<kDepth, kWidth>, blocks, kThreads, launch.stream, program, launch.packs,
+                  launch.sum, launch.found);
 }
 
 // The fewer places a stack has, the fewer registers are moved.
@@ -143,12 +145,22 @@ void CudaCollectiveStream::make_current() {
   check_cuda(cudaSetDevice(device_), "cudaSetDevice(" + std::to_string(device_) + ")");
 }
 
+// Each function that queues makes the device current itself: what an application does between two of them, in a
+// callback or in a model of its own, may have left another one.
 void CudaCollectiveStream::follow_training() {
-  check_cuda(cudaEventRecord(training_done_, training_), "cudaEventRecord behind training on " + device());
-  check_cuda(cudaStreamWaitEvent(stream_, training_done_, 0), "cudaStreamWaitEvent for training on " + device());
+  make_current();
+  check_cuda(cudaEventRecord(training_done_, training_), "cudaEventRecord after training on " + device());
+  follow(training_done_, "training");
+}
+
+void CudaCollectiveStream::follow(cudaEvent_t training, const char* what) {
+  check_cuda(cudaStreamWaitEvent(stream_, training, 0),
+             std::string("cudaStreamWaitEvent for ") + what + " on " + device());
+  followed_ = training;
 }
 
 void CudaCollectiveStream::mark_training(std::size_t mark) {
+  make_current();
   while (training_marks_.size() <= mark) {
     cudaEvent_t event = nullptr;
     check_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags");
@@ -160,15 +172,21 @@ void CudaCollectiveStream::mark_training(std::size_t mark) {
 
 void CudaCollectiveStream::follow_training(std::size_t mark) {
   HOLDFAST_ASSERT(mark < training_marks_.size());
-  check_cuda(cudaStreamWaitEvent(stream_, training_marks_[mark], 0),
-             "cudaStreamWaitEvent for complete gradients on " + device());
+  make_current();
+  follow(training_marks_[mark], "complete gradients");
+}
+
+bool CudaCollectiveStream::has_training_passed() {
+  return followed_ == nullptr || given_up_.is_set() || has_passed(followed_, "training");
 }
 
 void CudaCollectiveStream::begin_sums() {
+  make_current();
   check_cuda(cudaMemsetAsync(found_, 0, sizeof *found_, stream_), "cudaMemsetAsync of 4 bytes on " + device());
 }
 
 void CudaCollectiveStream::add_in_order(const OrderedSum& sum) {
+  make_current();
   const OrderedSumProgram program = ordered_sum_program(sum.program, sum.leaves);
   const std::size_t wide = can_be_wide(sum) ? sum.floats / kWide * kWide : 0;
   if (wide > 0) launch<kWide>(program, {wide / kWide, sum.sum, found_, most_blocks_, stream_});
@@ -178,18 +196,24 @@ void CudaCollectiveStream::add_in_order(const OrderedSum& sum) {
 }
 
 void CudaCollectiveStream::mark() {
+  make_current();
   compute::copy_small_to_host(found_, found_on_host_, sizeof *found_, stream_);
   check_cuda(cudaEventRecord(mark_, stream_), "cudaEventRecord of collectives on " + device());
 }
 
 bool CudaCollectiveStream::has_passed_mark() {
-  const cudaError_t status = cudaEventQuery(mark_);
+  return has_passed(mark_, "collectives");
+}
+
+bool CudaCollectiveStream::has_passed(cudaEvent_t event, const char* what) {
+  make_current();
+  const cudaError_t status = cudaEventQuery(event);
   if (status == cudaErrorNotReady) {
     // It would be taken for the next launch's.
     (void)cudaGetLastError();
     return false;
   }
-  check_cuda(status, "cudaEventQuery of collectives on " + device());
+  check_cuda(status, std::string("cudaEventQuery of ") + what + " on " + device());
   return true;
 }
 

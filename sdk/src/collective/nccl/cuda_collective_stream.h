@@ -30,6 +30,7 @@ class CudaCollectiveStream final : public CollectiveStream {
   void follow_training() override;
   void mark_training(std::size_t mark) override;
   void follow_training(std::size_t mark) override;
+  bool has_training_passed() override;
   void begin_sums() override;
   void add_in_order(const OrderedSum& sum) override;
   void mark() override;
@@ -39,6 +40,8 @@ class CudaCollectiveStream final : public CollectiveStream {
 
  private:
   void create();
+  void follow(cudaEvent_t training, const char* what);
+  bool has_passed(cudaEvent_t event, const char* what);
   void destroy() noexcept;
 
   const int device_;
@@ -48,6 +51,7 @@ class CudaCollectiveStream final : public CollectiveStream {
   cudaStream_t stream_ = nullptr;
   cudaEvent_t training_done_ = nullptr;
   std::vector<cudaEvent_t> training_marks_;
+  cudaEvent_t followed_ = nullptr;  // one of these: the last that the stream waits for
   cudaEvent_t mark_ = nullptr;
   unsigned* found_ = nullptr;          // device: not 0 where a sum is not finite
   unsigned* found_on_host_ = nullptr;  // pinned: as it was at the mark

@@ -21,6 +21,13 @@ std::shared_ptr<CudaCollectiveStream> make_stream(CudaMemorySpace& memory) {
   return std::make_shared<CudaCollectiveStream>(context.device_index(), context.stream(), context.given_up());
 }
 
+Error foreign_memory(const MemorySpace& memory) {
+  return {ErrorCode::unsupported,
+          "several replicas cannot train a model whose memory() is one of its own (" + memory.device() +
+              "): their gradients meet in Holdfast's memory of a GPU alone. Use Holdfast's layers, one replica, or "
+              "host_memory(); see docs/gpu.md"};
+}
+
 class LoadedLibrary final : public CudaLibrary {
  public:
   std::vector<CudaDevice> devices() override {
@@ -37,7 +44,9 @@ class LoadedLibrary final : public CudaLibrary {
 
   std::unique_ptr<Communicator> make_communicator(std::unique_ptr<Communicator> host, MemorySpace& memory,
                                                   const DeviceCommunicatorShape& shape) override {
-    return make_nccl_communicator(std::move(host), memory, make_stream(dynamic_cast<CudaMemorySpace&>(memory)), shape);
+    auto* const cuda_memory = dynamic_cast<CudaMemorySpace*>(&memory);
+    if (cuda_memory == nullptr) throw foreign_memory(memory);
+    return make_nccl_communicator(std::move(host), memory, make_stream(*cuda_memory), shape);
   }
 
   std::unique_ptr<Backend> make_backend(int device, Precision precision) override {

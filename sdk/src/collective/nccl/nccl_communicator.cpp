@@ -16,6 +16,8 @@ namespace {
 
 NcclExchangeShape exchange_shape(const Communicator& host, const DeviceCommunicatorShape& shape, NcclBounds bounds) {
   bounds.leaving = shape.leaving;
+  // As long as anybody waits for this device. Who hangs on it is found earlier, by the watchdog.
+  bounds.training = shape.connect_timeout;
   return {.rank = host.rank(),
           .size = host.size(),
           .deal = shape.deal,

@@ -30,36 +30,45 @@ bool is_setting(Result result) {
 
 constexpr std::chrono::milliseconds kLookAtAHealthyStream(500);
 
-// Shared with the thread that calls NCCL, which may outlive everybody who waits for it.
-struct AbortProgress {
-  std::mutex mutex;
-  std::condition_variable changed;
-  bool is_over = false;       // guarded by mutex
-  bool is_succeeded = false;  // guarded by mutex
-};
-
 // Revoking stops what runs and frees nothing, so that no peer loses memory that it still reads. What it does not stop
 // in time an abort may.
-void revoke(NcclLibrary& library, nccl::Comm* comm, Deadline deadline) {
+void revoke(NcclLibrary& library, nccl::Comm* comm, const std::function<bool()>& is_late) {
   if (library.comm_revoke(comm, 0) != Result::in_progress) return;
   Result state = Result::in_progress;
-  for (Pause pause; state == Result::in_progress && !deadline.has_passed(); pause()) {
+  for (Pause pause; state == Result::in_progress && !is_late(); pause()) {
     if (library.comm_get_async_error(comm, &state) != Result::success) return;
   }
 }
 
-bool abort_now(NcclLibrary& library, CollectiveStream& stream, nccl::Comm* comm, bool can_revoke,
-               Deadline revoked_by) noexcept {
-  try {
-    stream.make_current();
-    if (can_revoke) revoke(library, comm, revoked_by);
-    return !is_failure(library.comm_abort(comm));
-  } catch (...) {
-    return false;
-  }
-}
-
 }  // namespace
+
+// Shared with the thread that calls NCCL, which may outlive everybody who waits for it.
+struct NcclConnection::AbortProgress {
+  bool is_revoke_late() {
+    const std::lock_guard lock(mutex);
+    return revoked_by && revoked_by->has_passed();
+  }
+  void begin_time(std::chrono::milliseconds bound) {
+    const std::lock_guard lock(mutex);
+    revoked_by = Deadline::after(bound / 2);
+  }
+  void end(bool is_success) {
+    const std::lock_guard lock(mutex);
+    is_succeeded = is_success;
+    is_over = true;
+    changed.notify_all();
+  }
+  bool succeeds_by(Deadline deadline) {
+    std::unique_lock lock(mutex);
+    return changed.wait_until(lock, deadline.moment(), [this] { return is_over; }) && is_succeeded;
+  }
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::optional<Deadline> revoked_by{};  // guarded by mutex; none while training computes
+  bool is_over = false;                  // guarded by mutex
+  bool is_succeeded = false;             // guarded by mutex
+};
 
 NcclConnection::NcclConnection(std::shared_ptr<NcclLibrary> library, std::shared_ptr<CollectiveStream> stream,
                                Communicator& control, std::shared_ptr<void> kept, const NcclBounds& bounds,
@@ -84,6 +93,9 @@ NcclConnection::~NcclConnection() {
 void NcclConnection::connect(Deadline deadline) {
   const std::string what = "connecting";
   stream_->make_current();
+  // An id has a thread and a listening socket, which NCCL keeps until all ranks have connected, or else until the
+  // process ends. So there is none before all ranks are here; a peer that is lost from here on still leaves those two.
+  control_.barrier(deadline);
   nccl::UniqueId id{};
   if (control_.rank() == 0) {
     const Result made = library_->get_unique_id(&id);
@@ -106,7 +118,6 @@ std::string NcclConnection::who() const {
 void NcclConnection::queue(const std::string& what, const std::function<void()>& calls, Deadline deadline) {
   HOLDFAST_ASSERT(comm_ != nullptr);
   is_settled_ = false;
-  if (!queued_since_) queued_since_ = Deadline::Clock::now();
   failed_call_ = Result::success;
   check(library_->group_start(), "ncclGroupStart");
   calls();
@@ -165,9 +176,6 @@ void NcclConnection::wait(const std::string& what, Deadline deadline) {
     if (is_failure(state)) fail(state, what, deadline);
     return has_passed_mark();
   });
-  if (!queued_since_) return;
-  const auto took = Deadline::Clock::now() - *std::exchange(queued_since_, std::nullopt);
-  longest_ = std::max(longest_, std::chrono::ceil<std::chrono::milliseconds>(took));
 }
 
 // After an error of the device NCCL can do nothing any more, and need not be waited for.
@@ -224,21 +232,28 @@ void NcclConnection::end_generation(const std::string& what) {
 void NcclConnection::require_aborted(const std::string& why) {
   bounds_.leaving();
   if (abort()) return;
-  const std::string how = library_->survives_abort()
-                              ? "NCCL did not let go within " + std::to_string(bounds_.abort.count()) + " ms"
-                              : "this version of NCCL cannot connect again in a process; use 2.28.9 or newer";
+  const auto within = [](std::chrono::milliseconds bound) {
+    return " within " + std::to_string(bound.count()) + " ms";
+  };
+  std::string how = "NCCL did not let go" + within(bounds_.abort);
+  if (is_training_late_) how = "what training had queued on the device before did not end" + within(bounds_.training);
+  if (!library_->survives_abort()) how = "this version of NCCL cannot connect again in a process; use 2.28.9 or newer";
   throw Error(ErrorCode::device_failed, why + "; " + how + ", so this process must be replaced");
 }
 
 bool NcclConnection::abort() noexcept {
   if (comm_ == nullptr) return true;
-  // What training has queued in front of it must be computed first.
-  const Deadline deadline = Deadline::after(bounds_.abort + longest_);
   bool is_aborted = false;
   bool is_stuck = true;
   try {
     if (library_->survives_abort()) {
-      is_aborted = abort_by(deadline) && is_stream_empty_by(deadline);
+      // At once, so that peers hear of it; but NCCL can let go only after training's part of the stream, which may be a
+      // step of any length. The time for an abort begins then.
+      const std::shared_ptr<AbortProgress> progress = begin_abort();
+      is_training_late_ = !has_training_ended_in_time();
+      progress->begin_time(bounds_.abort);
+      const Deadline deadline = Deadline::after(bounds_.abort);
+      is_aborted = !is_training_late_ && progress->succeeds_by(deadline) && is_stream_empty_by(deadline);
     } else {
       // A healthy one may be left alone; this process does not connect again, but may go on by itself.
       is_stuck = !is_stream_empty_by(Deadline::after(std::min(bounds_.abort, kLookAtAHealthyStream)));
@@ -260,21 +275,30 @@ void NcclConnection::give_up(bool is_stuck) {
 }
 
 // In another thread, for it may never come back.
-bool NcclConnection::abort_by(Deadline deadline) {
-  const auto progress = std::make_shared<AbortProgress>();
+std::shared_ptr<NcclConnection::AbortProgress> NcclConnection::begin_abort() {
+  auto progress = std::make_shared<AbortProgress>();
   // Behind a call that NCCL has not taken over, a revoke leaves a dangling job to the abort (nccl#2251).
   const bool can_revoke = is_connected_ && is_settled_ && library_->comm_revoke != nullptr;
-  const Deadline revoked_by = Deadline::after(deadline.remaining() / 2);
-  std::thread([library = library_, stream = stream_, comm = comm_, can_revoke, revoked_by, progress] {
-    const bool is_succeeded = abort_now(*library, *stream, comm, can_revoke, revoked_by);
-    const std::lock_guard lock(progress->mutex);
-    progress->is_succeeded = is_succeeded;
-    progress->is_over = true;
-    progress->changed.notify_all();
+  std::thread([library = library_, stream = stream_, comm = comm_, can_revoke, progress] {
+    bool is_succeeded = false;
+    try {
+      stream->make_current();
+      if (can_revoke) revoke(*library, comm, [&] { return progress->is_revoke_late(); });
+      is_succeeded = !is_failure(library->comm_abort(comm));
+    } catch (...) {
+      // The device is lost.
+    }
+    progress->end(is_succeeded);
   }).detach();
-  std::unique_lock lock(progress->mutex);
-  const bool is_over = progress->changed.wait_until(lock, deadline.moment(), [&] { return progress->is_over; });
-  return is_over && progress->is_succeeded;
+  return progress;
+}
+
+bool NcclConnection::has_training_ended_in_time() {
+  const Deadline deadline = Deadline::after(bounds_.training);
+  for (Pause pause; !stream_->has_training_passed(); pause()) {
+    if (deadline.has_passed()) return false;
+  }
+  return true;
 }
 
 // An abort that came back may have left a kernel behind.

@@ -33,8 +33,11 @@ namespace holdfast {
 struct NcclBounds {
   // Called before an abort that follows a failure.
   std::function<void()> leaving = [] {};
-  // Until an abort must have come back, and the stream be empty.
+  // Until an abort must have come back, and the stream be empty; from when on what training had queued in front of the
+  // collectives is computed, which the stream waits for and nobody can cancel.
   std::chrono::milliseconds abort = std::chrono::seconds(10);
+  // Until that is computed.
+  std::chrono::milliseconds training = std::chrono::minutes(1);
   // Until the watchdog has ended a generation in which NCCL noticed a failure first.
   std::chrono::milliseconds verdict = std::chrono::seconds(5);
 };
@@ -45,7 +48,7 @@ class NcclConnection {
   // freed while the device may still use it. Throws GenerationEnded, or Error.
   NcclConnection(std::shared_ptr<NcclLibrary> library, std::shared_ptr<CollectiveStream> stream, Communicator& control,
                  std::shared_ptr<void> kept, const NcclBounds& bounds, Deadline deadline);
-  // Within the bound for aborts.
+  // Within the bounds for training and for aborts.
   ~NcclConnection();
 
   NcclConnection(const NcclConnection&) = delete;
@@ -76,9 +79,11 @@ class NcclConnection {
   void require_aborted(const std::string& why);
   bool is_verdict_passed(Deadline deadline) const;
 
+  struct AbortProgress;
   bool abort() noexcept;
   void give_up(bool is_stuck);
-  bool abort_by(Deadline deadline);
+  std::shared_ptr<AbortProgress> begin_abort();
+  bool has_training_ended_in_time();
   bool is_stream_empty_by(Deadline deadline);
   bool has_passed_mark();
   std::string who() const;
@@ -91,11 +96,10 @@ class NcclConnection {
 
   nccl::Comm* comm_ = nullptr;  // null before it connects, and when it has ended
   bool is_connected_ = false;
-  bool is_settled_ = false;                                  // NCCL has taken over all that it was asked for
-  std::optional<Deadline::Clock::time_point> queued_since_;  // what has not been waited for
-  std::chrono::milliseconds longest_{0};                     // from there until it was done
-  nccl::Result failed_call_ = nccl::Result::success;         // of the group that is being queued
+  bool is_settled_ = false;                           // NCCL has taken over all that it was asked for
+  nccl::Result failed_call_ = nccl::Result::success;  // of the group that is being queued
   std::string failed_call_name_;
+  bool is_training_late_ = false;  // when the connection was aborted
 };
 
 }  // namespace holdfast

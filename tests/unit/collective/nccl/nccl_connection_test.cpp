@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <future>
 #include <optional>
+#include <thread>
 #include <vector>
 
 #include "holdfast/base/error.h"
@@ -61,6 +63,7 @@ class NcclConnectionTest : public NcclTest {
     const auto control = connect_control(group, 0, 2);
     std::thread peer([&] {
       const auto peer_control = connect_control(group, 1, 2);
+      peer_control->barrier(soon());
       std::vector<std::byte> id(sizeof(nccl::UniqueId));
       peer_control->broadcast(id, 0, true, soon());
       meanwhile(group);
@@ -86,6 +89,23 @@ TEST_F(NcclConnectionTest, ConnectsRanksOfOneGeneration) {
 
   EXPECT_EQ(fake_nccl_calls("ncclGetUniqueId", -1), 1);
   EXPECT_EQ(fake_nccl_calls("ncclCommInitRankConfig", -1), 2);
+}
+
+// Each id has a thread and a socket, which NCCL keeps for the rest of the process where not all ranks connect.
+TEST_F(NcclConnectionTest, AsksForNoIdBeforeAllRanksAreHere) {
+  ThreadGroup group(2);
+  library();
+  const auto control = connect_control(group, 0, 2);
+  const auto peer_control = connect_control(group, 1, 2);
+  group.cancel_all();
+
+  const Error error = error_of([&] {
+    const NcclConnection connection(library(), std::make_shared<FakeCollectiveStream>(), *control, nullptr, bounds,
+                                    soon());
+  });
+
+  EXPECT_TRUE(is_generation_ended(error)) << error.what();
+  EXPECT_EQ(fake_nccl_calls("ncclGetUniqueId", -1), 0);
 }
 
 TEST_F(NcclConnectionTest, EndsByItsDeadlineWhenAPeerDoesNotConnect) {
@@ -220,6 +240,54 @@ TEST_F(NcclConnectionTest, GivesTheProcessUpWhenAnAbortFails) {
   obey("");
 
   EXPECT_TRUE(says(error, "must be replaced")) << error.what();
+}
+
+// A first step of a generation may be longer than the bound of an abort: NCCL cannot let go before what the stream
+// waits for, and every survivor that gives up loses a state that is alive.
+TEST_F(NcclConnectionTest, LetsTrainingEndBeforeTheTimeOfAnAbortBegins) {
+  bounds.abort = 500ms;
+  FakeCollectiveStream::Training training;
+  std::promise<void> step;
+  training.enqueue([end = step.get_future().share()] { end.wait(); });
+  Pair pair(*this);
+  pair.stream->set_training(training);
+  pair.stream->mark_training(0);
+  pair.stream->follow_training(0);
+  pair.queue_receive();
+  pair.group.cancel_all();
+  std::thread long_step([&] {
+    const Deadline end = Deadline::after(2 * bounds.abort);
+    while (!end.has_passed()) std::this_thread::sleep_until(end.moment());
+    step.set_value();
+  });
+
+  const Error error = error_of([&] { pair.connection->wait("reception", soon()); });
+  long_step.join();
+
+  EXPECT_TRUE(is_generation_ended(error)) << error.what();
+  EXPECT_FALSE(library()->was_given_up());
+}
+
+TEST_F(NcclConnectionTest, GivesTheProcessUpWhenTrainingDoesNotEnd) {
+  bounds.training = 50ms;
+  FakeCollectiveStream::Training training;
+  std::promise<void> step;
+  training.enqueue([end = step.get_future().share()] { end.wait(); });
+  Pair pair(*this);
+  pair.stream->set_training(training);
+  pair.stream->mark_training(0);
+  pair.stream->follow_training(0);
+  pair.queue_receive();
+  pair.group.cancel_all();
+
+  const Error error = error_of([&] { pair.connection->wait("reception", soon()); });
+  step.set_value();
+
+  EXPECT_EQ(error.code(), ErrorCode::device_failed);
+  EXPECT_TRUE(says(error, "what training had queued on the device before did not end within 50 ms")) << error.what();
+  EXPECT_TRUE(says(error, "must be replaced")) << error.what();
+  EXPECT_TRUE(library()->was_given_up());
+  EXPECT_TRUE(pair.stream->was_given_up());
 }
 
 // Freeing memory that a kernel still writes would wait for it, or worse.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <functional>
 #include <future>
@@ -31,7 +32,12 @@ class FakeCollectiveStream final : public CollectiveStream {
   }
   void follow_training(std::size_t mark) override {
     const std::lock_guard lock(marks_mutex_);
-    stream_.enqueue([reached = training_marks_.at(mark)] { reached.wait(); });
+    followed_mark_ = training_marks_.at(mark);
+    stream_.enqueue([reached = followed_mark_] { reached.wait(); });
+  }
+  bool has_training_passed() override {
+    const std::lock_guard lock(marks_mutex_);
+    return !followed_mark_.valid() || followed_mark_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
   }
 
   // What training queues, where it does not all happen at once.
@@ -91,6 +97,7 @@ class FakeCollectiveStream final : public CollectiveStream {
   Training* training_ = nullptr;
   std::mutex marks_mutex_;
   std::map<std::size_t, std::shared_future<void>> training_marks_;  // guarded by marks_mutex_
+  std::shared_future<void> followed_mark_;                          // guarded by marks_mutex_
   std::atomic<bool> is_lost_ = false;
   std::atomic<bool> was_given_up_ = false;
   std::atomic<bool> were_finite_ = true;

@@ -1,0 +1,44 @@
+// What the shared library's one symbol hands out, as far as that goes without a device.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "collective/device_communicator.h"
+#include "compute/cuda_library.h"
+#include "holdfast/core/memory_space.h"
+#include "support/rank_threads.h"
+
+extern "C" holdfast::compute::CudaLibrary* holdfast_cuda_library(const char* interface,
+                                                                 holdfast::compute::CudaLibraryLog log);
+
+namespace holdfast {
+namespace {
+
+compute::CudaLibrary* library_of(const char* interface) {
+  return holdfast_cuda_library(interface, [](LogLevel, std::string_view) {});
+}
+
+TEST(CudaLibrarySymbol, HandsNothingOutToAProgramOfAnotherBuild) {
+  EXPECT_EQ(library_of("holdfast cuda interface 0"), nullptr);
+  EXPECT_NE(library_of(compute::CudaLibrary::kInterface), nullptr);
+}
+
+// As an application's own Trainable has it. It was a std::bad_cast, which no run ended by.
+TEST(CudaLibrarySymbol, RefusesReplicasWhoseMemoryIsNotHoldfasts) {
+  ThreadGroup group(2);
+  const ShardDeal deal = ShardDeal::even(2, 2);
+  auto host = group.connect({.rank = 0, .size = 2, .deal = deal, .slots = 1, .float_count = 16});
+
+  try {
+    library_of(compute::CudaLibrary::kInterface)
+        ->make_communicator(std::move(host), host_memory(), {.deal = deal, .gradient_floats = 16});
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::unsupported);
+    EXPECT_THAT(error.what(), testing::HasSubstr("memory() is one of its own (cpu)"));
+    EXPECT_THAT(error.what(), testing::HasSubstr("docs/gpu.md"));
+  }
+}
+
+}  // namespace
+}  // namespace holdfast

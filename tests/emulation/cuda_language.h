@@ -17,7 +17,8 @@
 #undef __grid_constant__
 #define __global__
 #define __device__
-#define __shared__ static
+// Blocks may be threads of the host (races/fiber_grid.cpp), each with shared memory of its own.
+#define __shared__ static thread_local
 #define __launch_bounds__(...)
 #define __grid_constant__
 #define threadIdx holdfast::emulation::thread_index
@@ -29,11 +30,18 @@ inline void __syncthreads() {
   holdfast::emulation::wait_for_block();
 }
 
-inline void __threadfence() {}
+inline void __threadfence() {
+  holdfast::emulation::fence();
+}
 
 template <class Value>
 Value __ldcg(const Value* place) {
   return *place;
+}
+
+// Several threads may store the same at once.
+inline void __stcg(unsigned* place, unsigned value) {
+  __atomic_store_n(place, value, __ATOMIC_RELAXED);
 }
 
 template <class Value>
@@ -50,14 +58,20 @@ Value __shfl_sync(unsigned mask, Value value, int lane, int width = 32) {
 }
 
 inline unsigned atomicInc(unsigned* place, unsigned largest) {
-  const unsigned before = *place;
-  *place = before >= largest ? 0 : before + 1;
+  unsigned before = __atomic_load_n(place, __ATOMIC_RELAXED);
+  while (!__atomic_compare_exchange_n(place, &before, before >= largest ? 0 : before + 1, false, __ATOMIC_RELAXED,
+                                      __ATOMIC_RELAXED)) {
+  }
+  holdfast::emulation::order_atomic(place);
   return before;
 }
 
 inline unsigned long long atomicMin(unsigned long long* place, unsigned long long value) {
-  const unsigned long long before = *place;
-  if (value < before) *place = value;
+  unsigned long long before = __atomic_load_n(place, __ATOMIC_RELAXED);
+  while (value < before &&
+         !__atomic_compare_exchange_n(place, &before, value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+  }
+  holdfast::emulation::order_atomic(place);
   return before;
 }
 

@@ -84,13 +84,13 @@ struct NotFinitePass {
   const float* values;
   std::uint32_t* flag;
 
-  // Several threads may store the flag: all store the same.
+  // Several threads may store the flag: all store the same, straight into the cache of all multiprocessors.
   template <int kCount>
   __device__ void run(std::size_t index) const {
     const FloatVector<kCount> value = load<kCount>(values, index);
     bool are_finite = true;
     for (int i = 0; i < kCount; ++i) are_finite = are_finite && isfinite(value.at[i]);
-    if (!are_finite) *flag = 1;
+    if (!are_finite) __stcg(flag, 1U);
   }
 };
 

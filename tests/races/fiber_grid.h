@@ -5,7 +5,9 @@
 // turns all the same, one at a time, but a turn orders nothing for the sanitizer: only what a kernel does for it does
 // (a barrier, an atomic operation after a fence, the end of the grid). A shuffle orders no memory.
 //
-// Not seen: what lanes of a warp may see of each other's stores beyond that order, and stores that take long to arrive.
+// The sanitizer has room for 255 that run at once, and may miss what two of more did to each other: what threads of
+// different blocks do is seen best with whole blocks for one. Not seen: what lanes of a warp may see of each other's
+// stores beyond that order, and stores that take long to arrive.
 
 namespace holdfast::emulation {
 

@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "data/batch_loader.h"
 #include "data/pinned_samples.h"
 #include "gpu/layers/support/layer_test.h"
 #include "holdfast/base/error.h"
+#include "holdfast/base/log.h"
 #include "holdfast/data/dataset.h"
 
 namespace holdfast {
@@ -17,7 +20,18 @@ namespace {
 // Below, at and above the pieces that copies go through, and more than the ring of them holds.
 const std::vector<std::int64_t> kArraySizes = {1, 1000, 1 << 20, (1 << 20) + 1, (5 << 20) + 7};
 
-using DeviceMemory = LayerTest;
+class DeviceMemory : public LayerTest {
+ protected:
+  // The log's words where a sandbox (gVisor) lets no memory be registered with a device: training copies it through
+  // other memory then, and what is tested of registered memory cannot be seen there.
+  std::string pin(Floats& values) {
+    std::string obstacle;
+    set_log_sink([&](LogLevel, std::string_view line) { obstacle += line; });
+    memory().pin(std::as_writable_bytes(std::span(values)));
+    set_log_sink({});
+    return obstacle;
+  }
+};
 
 TEST_F(DeviceMemory, HoldsZerosAtFirst) {
   const auto array = memory().allocate(1000);
@@ -65,8 +79,9 @@ TEST_F(DeviceMemory, CopiesPinnedMemory) {
 TEST_F(DeviceMemory, IsFedRowsInRunsAndScatteredOnesWhileItComputes) {
   constexpr std::int64_t kRowFloats = 784, kRows = 4000, kTaken = 1000;
   Floats samples = values(1, kRows * kRowFloats);
-  memory().pin(std::as_writable_bytes(std::span(samples)));
+  const std::string obstacle = pin(samples);
   const auto feed = memory().feed(samples, kRowFloats);
+  if (!obstacle.empty()) GTEST_SKIP() << obstacle;
   ASSERT_NE(feed, nullptr);
   const auto rows_of = [](std::int64_t step) {
     std::vector<std::int64_t> rows(kTaken);
@@ -91,6 +106,9 @@ TEST_F(DeviceMemory, IsFedRowsInRunsAndScatteredOnesWhileItComputes) {
 }
 
 TEST_F(DeviceMemory, TakesBatchesThatWereLoadedAhead) {
+  Floats any = values(1, 10'000);
+  if (const std::string obstacle = pin(any); !obstacle.empty()) GTEST_SKIP() << obstacle;
+  memory().unpin(std::as_writable_bytes(std::span(any)));
   const auto add_noise = [](Sample sample, Random& random) { sample.features[0] += random.uniform(); };
   Tensor features(Shape{1'000, 300});
   Tensor targets(Shape{1'000});

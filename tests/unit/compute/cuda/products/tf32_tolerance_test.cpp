@@ -1,0 +1,69 @@
+// What tests on a device allow products in tf32, beside what tensor cores do to factors: cut them, or find them
+// rounded.
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <vector>
+
+#include "gpu/layers/support/layer_test.h"
+
+namespace holdfast {
+namespace {
+
+// To `bits` of mantissa, towards zero.
+double cut(float value, int bits) {
+  const std::uint32_t mask = ~((std::uint32_t{1} << (23 - bits)) - 1);
+  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) & mask);
+}
+
+// To the nearest.
+double rounded(float value, int bits) {
+  const std::uint32_t half = std::uint32_t{1} << (22 - bits);
+  return cut(std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) + half), bits);
+}
+
+// The worst of many sums of `terms` products of factors, as the tests on a device have them.
+template <class Change>
+double worst_error(std::int64_t terms, const Change& change) {
+  constexpr std::int64_t kProducts = 2'000'000;
+  double worst = 0;
+  const auto count = static_cast<std::size_t>(terms);
+  for (std::int64_t seed = 0; seed < std::max<std::int64_t>(kProducts / terms, 100); ++seed) {
+    const Floats left = random_values(static_cast<std::uint64_t>(2 * seed), count),
+                 right = random_values(static_cast<std::uint64_t>(2 * seed + 1), count);
+    double error = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      error += change(left[i]) * change(right[i]) - static_cast<double>(left[i]) * static_cast<double>(right[i]);
+    }
+    worst = std::max(worst, std::abs(error));
+  }
+  return worst;
+}
+
+constexpr int kTf32Bits = 10;
+constexpr int kBfloat16Bits = 7;
+
+class Tf32Tolerance : public testing::TestWithParam<std::int64_t> {
+ protected:
+  double tolerance() const { return product_tolerance(Precision::tf32, GetParam()); }
+};
+
+TEST_P(Tf32Tolerance, HasRoomForFactorsThatAreCut) {
+  EXPECT_LT(worst_error(GetParam(), [](float value) { return cut(value, kTf32Bits); }), tolerance());
+}
+
+TEST_P(Tf32Tolerance, HasRoomForFactorsThatAreRounded) {
+  EXPECT_LT(worst_error(GetParam(), [](float value) { return rounded(value, kTf32Bits); }), tolerance());
+}
+
+// It would be of no use otherwise.
+TEST_P(Tf32Tolerance, HasNoneForFactorsOfFewerBits) {
+  EXPECT_GT(worst_error(GetParam(), [](float value) { return cut(value, kBfloat16Bits); }), tolerance());
+}
+
+INSTANTIATE_TEST_SUITE_P(Terms, Tf32Tolerance, testing::Values(1, 3, 5, 33, 300, 784, 8000));
+
+}  // namespace
+}  // namespace holdfast

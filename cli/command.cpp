@@ -253,6 +253,12 @@ class Parser {
             "Without progress; then a process is taken for hung. Default: by what it does and by its step times")
         ->check(range)
         ->type_name("SECONDS");
+    command
+        .add_option(
+            "--callback-timeout", run_.callback_timeout_seconds,
+            "Without progress in callbacks of the program. Default: that of --hang-after if it is given, else 600")
+        ->check(range)
+        ->type_name("SECONDS");
     add("--place-rest", run_.place_rest_seconds,
         "A device where one process after the other failed is left out so long, twice as long each further time");
     add("--start-timeout", run_.start_timeout_seconds, "Without progress while it starts");

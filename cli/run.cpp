@@ -46,6 +46,10 @@ int run(const RunOptions& options, Console& console) {
   }
   recovery::WatchdogOptions watchdog = options.watchdog;
   if (options.hang_after_seconds > 0) watchdog.hang_after = to_milliseconds(options.hang_after_seconds);
+  if (options.callback_timeout_seconds > 0)
+    watchdog.callback_timeout = to_milliseconds(options.callback_timeout_seconds);
+  watchdog.limit_names = {
+      .hang_after = "--hang-after", .callback_timeout = "--callback-timeout", .start_timeout = "--start-timeout"};
   watchdog.place_rest = to_milliseconds(options.place_rest_seconds);
   watchdog.start_timeout = to_milliseconds(options.start_timeout_seconds);
   watchdog.stop_grace = to_milliseconds(options.stop_grace_seconds);

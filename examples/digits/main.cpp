@@ -25,6 +25,7 @@ struct Arguments {
   std::string precision = "f32";
   std::string reduction = "shard_order";
   std::optional<double> hang_after_seconds;
+  std::optional<double> callback_timeout_seconds;
   std::optional<double> start_timeout_seconds;
   std::string when_lost = "shrink";
   std::string when_slow = "report";
@@ -154,6 +155,8 @@ void declare(CLI::App& app, Arguments& arguments) {
       ->check(CLI::IsMember({"shard_order", "fastest"}));
   app.add_option("--hang-after", arguments.hang_after_seconds,
                  "seconds without progress after which a replica is replaced; by the times of steps when not given");
+  app.add_option("--callback-timeout", arguments.callback_timeout_seconds,
+                 "the same in callbacks; that of --hang-after, or 600");
   app.add_option("--start-timeout", arguments.start_timeout_seconds, "the same while it starts; 120");
   app.add_option("--spares", arguments.run.spares, "processes that wait, ready, to take the place of a replica")
       ->capture_default_str()
@@ -205,6 +208,9 @@ int main(int argc, char** argv) {
   arguments.run.precision = holdfast::precision_from_name(arguments.precision);
   arguments.run.reduction = holdfast::reduction_from_name(arguments.reduction);
   if (arguments.hang_after_seconds) arguments.run.hang_after = to_milliseconds(*arguments.hang_after_seconds);
+  if (arguments.callback_timeout_seconds) {
+    arguments.run.callback_timeout = to_milliseconds(*arguments.callback_timeout_seconds);
+  }
   if (arguments.start_timeout_seconds) arguments.run.start_timeout = to_milliseconds(*arguments.start_timeout_seconds);
   arguments.run.when_lost = arguments.when_lost == "wait" ? holdfast::WhenLost::wait : holdfast::WhenLost::shrink;
   if (arguments.when_slow == "deal") arguments.run.when_slow = holdfast::WhenSlow::deal;

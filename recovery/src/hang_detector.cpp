@@ -18,6 +18,10 @@ std::pair<std::int64_t, std::uint64_t> place_of(const Pulse& pulse) {
   return {pulse.step, pulse.arrivals};
 }
 
+std::string advice(const std::string& option) {
+  return "; if it may take longer, set a longer " + option;
+}
+
 std::string rounded_seconds(std::chrono::nanoseconds duration) {
   char text[32];
   std::snprintf(text, sizeof text, "%.1f s", std::chrono::duration<double>(duration).count());
@@ -33,11 +37,14 @@ std::optional<Hang> HangDetector::look(std::span<const Pulse> pulses, Moment now
   const Duration elapsed = time_passed(now);
   observe(pulses, elapsed);
   Watch* guilty = nullptr;
+  const Watch* guilty_in_background = nullptr;
   for (auto& [member, watch] : watches_) {
+    if (guilty_in_background == nullptr && is_hung_in_background(watch)) guilty_in_background = &watch;
     if (watch.stall < kShortestSuspicion) continue;
     examine(watch, elapsed);
     if (is_hung(watch) && (guilty == nullptr || watch.stall > guilty->stall)) guilty = &watch;
   }
+  if (guilty == nullptr && guilty_in_background != nullptr) return hang_in_background(*guilty_in_background);
   if (guilty == nullptr) guilty = hung_in_a_collective();
   if (guilty == nullptr) return std::nullopt;
   return hang_of(*guilty);
@@ -73,6 +80,8 @@ void HangDetector::observe(std::span<const Pulse> pulses, Duration elapsed) {
                            steps);
       }
       watch.last = pulse;
+      const bool is_at_the_same = pulse.background.number != 0 && pulse.background.number == last.background.number;
+      watch.background_stall = is_at_the_same ? before->second.background_stall + elapsed : Duration::zero();
     }
     watches_.emplace(pulse.member, watch);
   }
@@ -97,6 +106,16 @@ bool HangDetector::is_overdue(Watch& watch, Duration stall, Duration limit) cons
   if (stall < limit) return false;
   if (watch.is_busy.value_or(false)) return stall >= limit_if_busy(watch.last, limit);
   return stall >= limit + doubt_;
+}
+
+// Whether the process runs says nothing: it trains meanwhile.
+bool HangDetector::is_hung_in_background(const Watch& watch) const {
+  const BackgroundPulse& background = watch.last.background;
+  if (background.number == 0) return false;
+  if (background.is_callback) return watch.background_stall >= limits_.callback_limit() + doubt_;
+  const std::chrono::duration<double> for_bytes(static_cast<double>(background.bytes) /
+                                                static_cast<double>(limits_.slowest_bytes_per_second));
+  return watch.background_stall >= granted(limits_.saving) + std::chrono::duration_cast<Duration>(for_bytes) + doubt_;
 }
 
 // From half the limit on, in stretches of half the limit each: one that falls asleep after it had been busy is noticed
@@ -153,7 +172,9 @@ HangDetector::Duration HangDetector::limit_of(const Pulse& pulse) const {
     case Phase::saving:
       return granted(limits_.saving);
     case Phase::callbacks:
-      return granted(limits_.callbacks);
+      return limits_.callback_limit();
+    case Phase::reading_data:
+      return granted(limits_.reading_data);
     case Phase::finishing:
       return granted(limits_.finishing);
     case Phase::regrouping:
@@ -171,7 +192,7 @@ HangDetector::Duration HangDetector::limit_of(const Pulse& pulse) const {
 }
 
 HangDetector::Duration HangDetector::limit_if_busy(const Pulse& pulse, Duration limit) const {
-  if (pulse.phase == Phase::regrouping) return limit;
+  if (pulse.phase == Phase::regrouping || pulse.phase == Phase::callbacks) return limit;
   if (limits_.hang_after && pulse.phase != Phase::starting) return *limits_.hang_after;
   return std::max<Duration>(kBusyFactor * limit, kShortestBusyLimit);
 }
@@ -186,13 +207,28 @@ Hang HangDetector::hang_of(const Watch& watch) const {
       "no progress for " + rounded_seconds(watch.stall) + " in phase " + std::string(to_string(pulse.phase));
   if (pulse.step >= 0) what += " at step " + std::to_string(pulse.step);
   if (watch.stopped > Duration::zero()) {
-    what += "; the process is stopped by a signal";
-  } else if (pulse.phase == Phase::waiting_for_peers) {
+    return {pulse.member, what + "; the process is stopped by a signal"};
+  }
+  if (pulse.phase == Phase::waiting_for_peers) {
     what += "; all replicas wait for each other";
   } else if (watch.is_busy.value_or(false)) {
     what += "; the process runs all the while";
   }
-  return {pulse.member, what};
+  return {pulse.member, what + advice(option_for(pulse.phase))};
+}
+
+Hang HangDetector::hang_in_background(const Watch& watch) const {
+  const Pulse& pulse = watch.last;
+  std::string what = "no progress for " + rounded_seconds(watch.background_stall) +
+                     " in the background, where it is at " + questions_.in_background(pulse.member);
+  if (pulse.background.bytes > 0) what += " (" + std::to_string(pulse.background.bytes) + " bytes)";
+  if (pulse.step >= 0) what += ", while it trains at step " + std::to_string(pulse.step);
+  return {pulse.member, what + advice(option_for(pulse.background.is_callback ? Phase::callbacks : Phase::saving))};
+}
+
+const std::string& HangDetector::option_for(Phase phase) const {
+  if (phase == Phase::starting) return limits_.names.start_timeout;
+  return phase == Phase::callbacks ? limits_.names.callback_timeout : limits_.names.hang_after;
 }
 
 }  // namespace holdfast::recovery

@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 
+#include "background_pulse.h"
 #include "holdfast/recovery/hang_limits.h"
 #include "holdfast/recovery/phase.h"
 #include "restart_policy.h"
@@ -29,6 +30,7 @@ struct Pulse {
   std::uint64_t arrivals = 0;            // how often it told its peers that it has come as far as they, in collectives
   int rounds = 1;                        // of shards, one behind the other in each step
   bool is_joining = false;               // it has a generation, and is on its way into it for the first time
+  BackgroundPulse background{};
 };
 
 struct Hang {
@@ -38,10 +40,11 @@ struct Hang {
 
 class HangDetector {
  public:
-  // About a member of the pulses. Both cost system calls, and are asked about suspects only.
+  // About a member of the pulses. They cost system calls or time, and are asked about suspects only.
   struct Questions {
     std::function<bool(int member)> is_stopped;  // by a signal
     std::function<std::chrono::nanoseconds(int member)> cpu_demand;
+    std::function<std::string(int member)> in_background{};  // what it is at there
   };
 
   // For a whole run.
@@ -50,7 +53,8 @@ class HangDetector {
   // `pulses` are those of the members that should be making progress: whoever is not among them is forgotten.
   //
   // Names the member that made no progress for too long (hang_limits.h); not one that waits for its peers, unless it
-  // is stopped. Where all wait for each other, the one that is furthest behind; at last any of them.
+  // is stopped, or what it does in the background hangs. Where all wait for each other, the one that is furthest
+  // behind; at last any of them.
   //
   // Time passes at most kLongestLook a call, so that a machine that was asleep, or too busy to call in time, does not
   // make its replicas look hung; and for a while after such a call the limits are longer by what was lost.
@@ -71,6 +75,7 @@ class HangDetector {
     Pulse last;
     Duration stall{};    // since its last progress
     Duration stopped{};  // of that, the latest part in which it was stopped
+    Duration background_stall{};
     bool is_examined = false;
     // Its demand of processors is judged over stretches of its stall.
     struct Stretch {
@@ -88,6 +93,7 @@ class HangDetector {
 
   bool is_hung(Watch& watch) const;
   bool is_overdue(Watch& watch, Duration stall, Duration limit) const;
+  bool is_hung_in_background(const Watch& watch) const;
   Watch* hung_in_a_collective();
 
   Duration step_limit(int rounds) const;
@@ -97,6 +103,8 @@ class HangDetector {
   // What the user grants instead, if anything.
   Duration granted(Duration limit) const;
   Hang hang_of(const Watch& watch) const;
+  Hang hang_in_background(const Watch& watch) const;
+  const std::string& option_for(Phase phase) const;
 
   const HangLimits limits_;
   const Questions questions_;

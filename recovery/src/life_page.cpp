@@ -84,6 +84,36 @@ void LifePage::enter(Phase next_phase, std::int64_t next_step) {
   beat();
 }
 
+void LifePage::enter_background(const BackgroundPulse& pulse, std::string_view what) {
+  background_number.store(0, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_release);
+  const std::size_t characters = std::min(what.size(), background_what.size() - 1);
+  for (std::size_t i = 0; i < characters; ++i) background_what[i].store(what[i], std::memory_order_relaxed);
+  background_what[characters].store('\0', std::memory_order_relaxed);
+  background_bytes.store(pulse.bytes, std::memory_order_relaxed);
+  is_background_callback.store(pulse.is_callback, std::memory_order_relaxed);
+  background_number.store(pulse.number, std::memory_order_release);
+}
+
+// Few bytes of the next must not shorten the time of one with many.
+BackgroundPulse LifePage::in_background() const {
+  const BackgroundPulse pulse{.number = background_number.load(std::memory_order_acquire),
+                              .bytes = background_bytes.load(std::memory_order_relaxed),
+                              .is_callback = is_background_callback.load(std::memory_order_relaxed)};
+  std::atomic_thread_fence(std::memory_order_acquire);
+  return background_number.load(std::memory_order_relaxed) == pulse.number ? pulse : BackgroundPulse{};
+}
+
+std::string LifePage::what_in_background() const {
+  std::string what;
+  for (const std::atomic<char>& character : background_what) {
+    const char c = character.load(std::memory_order_relaxed);
+    if (c == '\0') break;
+    what += c;
+  }
+  return what;
+}
+
 std::chrono::nanoseconds LifePage::time_in(Phase of) const {
   return std::chrono::nanoseconds(nanoseconds_in[static_cast<std::size_t>(of)].load(std::memory_order_relaxed));
 }

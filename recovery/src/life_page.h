@@ -12,8 +12,11 @@
 #include <cstdint>
 #include <functional>
 #include <stop_token>
+#include <string>
+#include <string_view>
 #include <thread>
 
+#include "background_pulse.h"
 #include "holdfast/base/shared_memory.h"
 #include "holdfast/recovery/phase.h"
 
@@ -32,6 +35,12 @@ struct LifePage {
   // A step has ended when its number grows out of one of a step's phases.
   void enter(Phase next_phase, std::int64_t next_step);
   void beat() { progress.fetch_add(1, std::memory_order_relaxed); }
+
+  // By one thread at a time.
+  void enter_background(const BackgroundPulse& pulse, std::string_view what);
+  BackgroundPulse in_background() const;
+  // While the worker goes on, perhaps half of one and half of another.
+  std::string what_in_background() const;
 
   // In the phase `of` until the worker last left it.
   std::chrono::nanoseconds time_in(Phase of) const;
@@ -52,6 +61,10 @@ struct LifePage {
   std::array<std::atomic<std::int64_t>, kPhaseCount> nanoseconds_in_steps;
   std::atomic<std::uint64_t> samples;  // that this process has trained on
   std::atomic<Standing> standing;
+  std::atomic<std::uint64_t> background_number;  // 0 also while the others below change
+  std::atomic<std::uint64_t> background_bytes;
+  std::atomic<bool> is_background_callback;
+  std::array<std::atomic<char>, 1024> background_what;  // up to the first zero
 };
 
 static_assert(sizeof(LifePage) <= LifePage::kBytes);

@@ -22,6 +22,8 @@ std::string_view to_string(Phase phase) {
       return "finishing";
     case Phase::regrouping:
       return "regrouping";
+    case Phase::reading_data:
+      return "reading_data";
   }
   return "unknown";
 }

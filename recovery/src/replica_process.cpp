@@ -96,7 +96,8 @@ Pulse ReplicaProcess::pulse(int member, std::uint64_t arrivals) const {
           .step = step(),
           .steps = steps,
           .step_time = page_.time_in_steps(Phase::computing) + page_.time_in_steps(Phase::updating),
-          .arrivals = arrivals};
+          .arrivals = arrivals,
+          .background = page_.in_background()};
 }
 
 Load ReplicaProcess::load(int member, int shards, int at_once) const {

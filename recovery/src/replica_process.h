@@ -69,6 +69,7 @@ class ReplicaProcess : public std::enable_shared_from_this<ReplicaProcess> {
   Pulse pulse(int member, std::uint64_t arrivals) const;
   // Of a replica that computes `shards` in a step, `at_once` of them at a time.
   Load load(int member, int shards, int at_once) const;
+  std::string what_in_background() const { return page_.what_in_background(); }
   std::uint64_t samples() const { return page_.samples.load(std::memory_order_relaxed); }
 
  private:

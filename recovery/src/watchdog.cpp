@@ -30,9 +30,10 @@ Watchdog::Watchdog(const WatchdogOptions& options)
                [this] {
                  journal_.append({{"event", "sweeper_lost"}});
                }),
-      hang_detector_({.starting = options.start_timeout, .hang_after = options.hang_after},
+      hang_detector_(hang_limits_of(options),
                      {.is_stopped = [this](int id) { return processes_.at(id)->is_stopped(); },
-                      .cpu_demand = [this](int id) { return processes_.at(id)->cpu_demand(); }}) {
+                      .cpu_demand = [this](int id) { return processes_.at(id)->cpu_demand(); },
+                      .in_background = [this](int id) { return processes_.at(id)->what_in_background(); }}) {
   // nohup(1) starts programs so, and means it.
   if (!is_ignored(SIGHUP)) signals_.add(SIGHUP);
 }

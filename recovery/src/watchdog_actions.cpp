@@ -10,6 +10,7 @@
 #include "holdfast/base/error.h"
 #include "messages.h"
 #include "watchdog.h"
+#include "watchdog_options.h"
 
 namespace holdfast::recovery {
 namespace {
@@ -64,14 +65,13 @@ void Watchdog::start_process(int id, int place) {
     const bool is_certain = !state_.was_any_ready && is_same_for_all(error.code());
     return feed({.kind = EventKind::start_failed, .member = id, .what = error.what(), .is_unrecoverable = is_certain});
   }
-  send(id, {.body = hello_message(
-                {.intended_rank = rank,
-                 .replicas = state_.target,
-                 .watchdog_pid = ::getpid(),
-                 .patience = std::max(options_.hang_after.value_or(options_.start_timeout), options_.start_timeout),
-                 .run_directory = options_.run_directory,
-                 .config = options_.worker_config,
-                 .faults = options_.faults})});
+  send(id, {.body = hello_message({.intended_rank = rank,
+                                   .replicas = state_.target,
+                                   .watchdog_pid = ::getpid(),
+                                   .patience = hang_limits_of(options_).longest(),
+                                   .run_directory = options_.run_directory,
+                                   .config = options_.worker_config,
+                                   .faults = options_.faults})});
   if (options_.is_plain_program) feed({.kind = EventKind::ready, .member = id});
 }
 

@@ -86,10 +86,18 @@ void check(const WatchdogOptions& options) {
   check_duration("stop_grace", options.stop_grace);
   check_duration("restart_window", options.restart_window);
   if (options.hang_after) check_duration("hang_after", *options.hang_after);
+  if (options.callback_timeout) check_duration("callback_timeout", *options.callback_timeout);
   check_utf8("run_directory", options.run_directory);
   check_utf8("worker_config", options.worker_config);
   for (const std::string& fault : options.faults) parse_fault(fault, options.replicas + options.spares);
   check_open_files(options);
+}
+
+HangLimits hang_limits_of(const WatchdogOptions& options) {
+  return {.starting = options.start_timeout,
+          .hang_after = options.hang_after,
+          .callback_timeout = options.callback_timeout,
+          .names = options.limit_names};
 }
 
 SupervisorPolicy policy_of(const WatchdogOptions& options) {

@@ -11,6 +11,7 @@ namespace holdfast::recovery {
 void check(const WatchdogOptions& options);
 
 int most_replicas(const WatchdogOptions& options);
+HangLimits hang_limits_of(const WatchdogOptions& options);
 SupervisorPolicy policy_of(const WatchdogOptions& options);
 
 }  // namespace holdfast::recovery

@@ -189,6 +189,18 @@ struct Worker::Connection {
     if (!is_silent()) page.enter(phase, step);
   }
 
+  // No sign of life of the thread that trains, so that no fault has an effect here.
+  void enter_background(const BackgroundWork& work) {
+    const std::scoped_lock guard(background_mutex);
+    page.enter_background({.number = ++background_works, .bytes = work.bytes, .is_callback = work.is_callback},
+                          work.what);
+  }
+
+  void leave_background() {
+    const std::scoped_lock guard(background_mutex);
+    page.enter_background({}, "");
+  }
+
   void wait_for_welcome(Deadline deadline) {
     wait_for_peers([this] { return welcome.has_value(); }, "the start of the next generation", deadline);
     const std::scoped_lock guard(mutex);
@@ -275,6 +287,9 @@ struct Worker::Connection {
   std::optional<Message> welcome;
   std::map<ArenaNumber, Message> arena_replies;
   std::optional<FileDescriptor> snapshot_memory;
+
+  std::mutex background_mutex;
+  std::uint64_t background_works = 0;  // guarded by background_mutex: how many there have been
 
   std::thread listener;  // last: it uses all the others
 };
@@ -395,6 +410,12 @@ void Worker::regroup() {
 }
 void Worker::beat() {
   if (!connection_->is_silent()) connection_->page.beat();
+}
+void Worker::enter_background(const BackgroundWork& work) {
+  connection_->enter_background(work);
+}
+void Worker::leave_background() {
+  connection_->leave_background();
 }
 void Worker::count_samples(std::int64_t samples) {
   connection_->page.samples.fetch_add(static_cast<std::uint64_t>(samples), std::memory_order_relaxed);

@@ -50,7 +50,8 @@ static_assert(static_cast<int>(Phase::starting) == HOLDFAST_STARTING &&
               static_cast<int>(Phase::saving) == HOLDFAST_SAVING &&
               static_cast<int>(Phase::callbacks) == HOLDFAST_CALLBACKS &&
               static_cast<int>(Phase::evaluating) == HOLDFAST_EVALUATING &&
-              static_cast<int>(Phase::finishing) == HOLDFAST_FINISHING);
+              static_cast<int>(Phase::finishing) == HOLDFAST_FINISHING &&
+              static_cast<int>(Phase::reading_data) == HOLDFAST_READING_DATA);
 static_assert(sizeof(SignalWord) <= HOLDFAST_ARENA_HEADER_BYTES);
 
 holdfast_status status_of(ErrorCode code) {

@@ -60,7 +60,7 @@ class Trainer::Session::FitContext final : public TrainingContext {
   std::string run_directory() const override { return session_.place_->run_directory; }
   std::vector<std::string> savepoint_copies() const override { return session_.place_->savepoint_copies; }
   int saving_threads() const override { return session_.place_->saving_threads; }
-  FileSystem& file_system() const override { return *session_.place_->file_system; }
+  FileSystem& file_system() const override { return session_.files_; }
   std::int64_t step() const override { return session_.state_.step; }
   std::int64_t epoch() const override { return session_.state_.epoch; }
   std::int64_t epochs() const override { return record().epochs; }
@@ -149,14 +149,16 @@ void Trainer::Session::continue_fit(std::size_t call, FitContext& context, const
     if (state_.batch < data.batches() && !is_end_asked_) {
       if (state_.batch == 0 && !is_epoch_begun_) {
         is_epoch_begun_ = true;
+        supervision_.enter(TrainingPhase::callbacks, state_.step);
         for (const CallbackHandle& callback : options.callbacks) callback->on_epoch_begin(context);
       }
+      supervision_.enter(TrainingPhase::reading_data, state_.step);
       runner_->reach_with_state(FaultPoint::data, state_.step);
       const std::optional<Batch> batch = loader->next();
       HOLDFAST_ASSERT(batch.has_value() && batch->epoch == state_.epoch && batch->index == state_.batch);
       const Logs logs = train_step(record, *batch, data, options);
-      supervision_.enter(TrainingPhase::callbacks, state_.step);
       runner_->reach_with_state(FaultPoint::callback, state_.step - 1);
+      supervision_.enter(TrainingPhase::callbacks, state_.step);
       for (const CallbackHandle& callback : options.callbacks) callback->on_step_end(context, logs);
     }
     if (state_.batch == data.batches() || is_end_asked_) agree();
@@ -240,6 +242,7 @@ void Trainer::Session::end_fit(CallRecord& record, FitContext& context, const Fi
   record.is_finished = true;
   is_end_asked_ = false;
   is_closing_ = true;
+  supervision_.enter(TrainingPhase::callbacks, state_.step);
   for (const CallbackHandle& callback : options.callbacks) callback->on_fit_end(context, record.results);
   // On every rank, so that whoever saves later saves the same.
   collect_callback_states(options);
@@ -321,7 +324,7 @@ bool Trainer::Session::submit_requested_savepoint(int number,
                                                   const std::function<void(const std::string& why)>& when_failed) {
   const std::string name = savepoint_name(state_.step);
   const std::string path = place_->run_directory + "/" + name;
-  const auto keep = make_savepoint_keeper(*place_->file_system, place_->run_directory, place_->savepoint_copies,
+  const auto keep = make_savepoint_keeper(files_, place_->run_directory, place_->savepoint_copies,
                                           {.keep_last = 0, .threads = place_->saving_threads});
   const auto when_durable = [this, keep, name, number, path, step = state_.step] {
     keep(name);
@@ -393,7 +396,10 @@ Logs Trainer::Session::evaluation_pass(const Dataset& data) {
   const auto loader = open_loader(data, 0, 0, 1);
   std::vector<double> sums;
   std::int64_t samples = 0;
-  while (const std::optional<Batch> batch = loader->next()) {
+  for (;;) {
+    supervision_.enter(TrainingPhase::reading_data, state_.step);
+    const std::optional<Batch> batch = loader->next();
+    if (!batch) break;
     const StepRunner::Outcome outcome = runner_->evaluate(*batch, state_.step);
     add(sums, outcome.sums);
     samples += batch->samples;

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "collective/communicator.h"
@@ -22,7 +23,20 @@
 
 namespace holdfast {
 
-enum class TrainingPhase { starting, computing, waiting_for_peers, updating, saving, callbacks, evaluating, finishing };
+class SavingWatch;
+
+// `callbacks`: in code of the application. `saving`: also when states are compared, which comes before that.
+enum class TrainingPhase {
+  starting,
+  computing,
+  waiting_for_peers,
+  updating,
+  saving,
+  callbacks,
+  evaluating,
+  finishing,
+  reading_data,
+};
 // Where training gets to; what happens to savepoints is known to their file system.
 enum class FaultPoint {
   start,
@@ -49,6 +63,13 @@ struct OutlivingMemory {
   std::function<bool(const std::function<bool(std::span<const std::byte>)>& accepts)> keep;
 };
 
+// What the thread that writes savepoints is at.
+struct BackgroundWork {
+  std::string what{};        // "fsync of run/savepoint-0000000120.h5"
+  std::uint64_t bytes = 0;   // that this has to get to the storage or from there
+  bool is_callback = false;  // code of the application
+};
+
 // What training tells, and asks of, whoever supervises this replica. Any thread.
 class Supervision {
  public:
@@ -57,6 +78,10 @@ class Supervision {
   virtual void enter(TrainingPhase phase, std::int64_t step) = 0;
   // The same for the way out of a generation and into the next, which takes a device longer than a step may.
   virtual void regroup() = 0;
+  // Each call tells that the thread that writes savepoints has come further. Whoever supervises may end this process
+  // when none comes for too long. One work at a time.
+  virtual void enter_background(const BackgroundWork& work) = 0;
+  virtual void leave_background() = 0;
   // Where an injected fault strikes; `step` is -1 where there is none.
   virtual void reach(FaultPoint point, std::int64_t step) = 0;
   // Where one may change numbers: `floats` is called only when that is due, and gives those of the target.
@@ -97,6 +122,8 @@ class NoSupervision : public Supervision {
  public:
   void enter(TrainingPhase, std::int64_t) override {}
   void regroup() override {}
+  void enter_background(const BackgroundWork&) override {}
+  void leave_background() override {}
   void reach(FaultPoint, std::int64_t) override {}
   void corrupt(FaultPoint, std::int64_t, const FloatsOf&) override {}
   bool may_corrupt(FaultPoint, std::int64_t) override { return false; }
@@ -154,6 +181,9 @@ struct Replica::Place {
   std::shared_ptr<Supervision> supervision = std::make_shared<NoSupervision>();
   FileSystem* file_system = &posix_file_system();
   std::unique_ptr<FileSystem> own_file_system;  // what file_system points to, where it is no other's
+  // What the Trainer's savepoints are written through: file_system, seen by saving_watch. Set by the first Trainer.
+  std::unique_ptr<FileSystem> saving_files;
+  std::shared_ptr<SavingWatch> saving_watch;
   // Blocks until this process is part of a new generation, of which it sets what is above. `state_step` is the step of
   // the state that it brings along, -1 without one.
   std::function<void(std::int64_t state_step)> enter_generation = [](std::int64_t) {};

@@ -37,8 +37,10 @@ std::string what_of(const std::exception_ptr& failure) {
 
 }  // namespace
 
-SavepointWriter::SavepointWriter(FileSystem& files, Tell tell)
-    : files_(files), tell_(std::move(tell)), compressions_(files), thread_([this] { serve(); }) {}
+SavepointWriter::SavepointWriter(FileSystem& files, Tell tell, std::shared_ptr<SavingWatch> watch)
+    : files_(files), tell_(std::move(tell)), watch_(std::move(watch)), compressions_(files), thread_([this] {
+        serve();
+      }) {}
 
 SavepointWriter::~SavepointWriter() {
   {
@@ -141,6 +143,7 @@ void SavepointWriter::serve() {
     lock.unlock();
     std::exception_ptr failure = arrive(work);
     if (!failure) failure = save(work);
+    if (watch_) watch_->leave();
     lock.lock();
     if (failure && !failure_) failure_ = failure;
     requests_.pop_front();
@@ -150,7 +153,10 @@ void SavepointWriter::serve() {
 
 std::exception_ptr SavepointWriter::arrive(const Work& work) noexcept {
   try {
-    if (work.snapshot.arrive) work.snapshot.arrive();
+    if (!work.snapshot.arrive) return nullptr;
+    show({.what = "the copy of the state of step " + std::to_string(work.request.step) + " to the host",
+          .bytes = size_bytes(work.snapshot)});
+    work.snapshot.arrive();
     return nullptr;
   } catch (...) {
     tell_failure(work, std::current_exception());
@@ -161,6 +167,7 @@ std::exception_ptr SavepointWriter::arrive(const Work& work) noexcept {
 std::exception_ptr SavepointWriter::save(const Work& work) noexcept {
   try {
     write(work);
+    show({.what = "what is to happen once " + work.request.path + " is durable", .is_callback = true});
     if (work.request.options.when_durable) work.request.options.when_durable();
     return nullptr;
   } catch (...) {
@@ -176,8 +183,13 @@ void SavepointWriter::tell_failure(const Work& work, const std::exception_ptr& f
   if (work.request.when_failed) work.request.when_failed(event.why);
 }
 
+void SavepointWriter::show(BackgroundWork work) const {
+  if (watch_) watch_->enter(std::move(work));
+}
+
 void SavepointWriter::write(const Work& work) {
   const std::string& path = work.request.path;
+  show({.what = "the writing of " + path});
   const SavepointCompression compression = compression_of(work);
   SavepointEvent event = event_of(SavepointEvent::Kind::started, path, work.request.step);
   tell(event);

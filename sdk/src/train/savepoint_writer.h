@@ -6,6 +6,7 @@
 #include <deque>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -14,6 +15,7 @@
 #include "holdfast/base/deadline.h"
 #include "holdfast/train/savepoint.h"
 #include "train/compression_choices.h"
+#include "train/saving_watch.h"
 #include "train/snapshot.h"
 
 namespace holdfast {
@@ -35,7 +37,8 @@ class SavepointWriter {
   // Called again and again while a function below blocks: a sign of life for whoever watches.
   using StillWaiting = std::function<void()>;
 
-  explicit SavepointWriter(FileSystem& files, Tell tell = {});
+  // `watch` learns what the writer is at.
+  explicit SavepointWriter(FileSystem& files, Tell tell = {}, std::shared_ptr<SavingWatch> watch = {});
   // Ends after the write that is under way; what waits behind it is skipped.
   ~SavepointWriter();
 
@@ -71,6 +74,7 @@ class SavepointWriter {
   std::exception_ptr save(const Work& work) noexcept;
   void tell_failure(const Work& work, const std::exception_ptr& failure);
   void write(const Work& work);
+  void show(BackgroundWork work) const;
   SavepointCompression compression_of(const Work& work);
   // Any thread, without mutex_.
   void tell(SavepointEvent event);
@@ -79,7 +83,8 @@ class SavepointWriter {
 
   FileSystem& files_;
   const Tell tell_;
-  CompressionChoices compressions_;  // writer's thread only
+  const std::shared_ptr<SavingWatch> watch_;  // may be empty
+  CompressionChoices compressions_;           // writer's thread only
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -26,10 +26,12 @@ Trainer::Session::Session(Replica& replica, std::unique_ptr<Trainable> owned, Tr
       owned_(std::move(owned)),
       trainable_(trainable),
       supervision_(*place_->supervision),
+      files_(watched_files(*place_)),
       memory_schedule_(claim(*place_).memory_snapshot_every),
       memory_keeper_(supervision_, place_->now),
       savepoint_journal_(supervision_),
-      writer_(*place_->file_system, [this](const SavepointEvent& event) { savepoint_journal_.note(event); }) {
+      writer_(
+          files_, [this](const SavepointEvent& event) { savepoint_journal_.note(event); }, place_->saving_watch) {
   supervision_.enter(TrainingPhase::starting, 0);
   supervision_.reach(FaultPoint::start, -1);
   prepare_workers();
@@ -161,6 +163,7 @@ Logs Trainer::Session::evaluate(const Dataset& data) {
   const std::size_t call = join_call("evaluate", data, 1);
   carry_through(call, [&] {
     const Logs results = evaluation_pass(data);
+    supervision_.enter(TrainingPhase::callbacks, state_.step);
     record_of(call).results = results;
     record_of(call).is_finished = true;
   });

@@ -172,6 +172,7 @@ class Trainer::Session {
   const std::unique_ptr<Trainable> owned_;
   Trainable& trainable_;
   Supervision& supervision_;
+  FileSystem& files_;  // through which savepoints are written, read back and deleted
 
   TrainState state_;
   bool has_joined_ = false;

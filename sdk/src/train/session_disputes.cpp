@@ -39,7 +39,7 @@ void Trainer::Session::agree(const Digest& own) {
     if (is_known && is_agreed()) is_doubtful_ = false;
     if (!is_known || is_agreed()) throw;
   }
-  supervision_.enter(TrainingPhase::callbacks, state_.step);
+  supervision_.enter(TrainingPhase::saving, state_.step);
   if (is_agreed()) {
     is_doubtful_ = false;
     require_finite();

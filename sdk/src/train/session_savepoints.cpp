@@ -69,7 +69,7 @@ void Trainer::Session::flush_savepoints() {
 // changes the state any more. And with all cores, since the other replicas of this host wait.
 void Trainer::Session::save_before_stop() {
   const std::string name = savepoint_name(state_.step);
-  const auto keep = make_savepoint_keeper(*place_->file_system, place_->run_directory, place_->savepoint_copies,
+  const auto keep = make_savepoint_keeper(files_, place_->run_directory, place_->savepoint_copies,
                                           {.keep_last = 0, .threads = place_->cores});
   while_storage_fails([&] { flush_savepoints(); });
   is_state_lent_ = true;

@@ -193,8 +193,7 @@ std::vector<int> StepRunner::drawn_shards_of(int rank, std::int64_t step, int co
 
 StepRunner::Check StepRunner::prepare_check(const Batch* own, std::int64_t step, const TrainOptions& options) const {
   const bool is_repeated = own == nullptr;
-  // Samples are read, which may take longer than a step.
-  place_.supervision->enter(TrainingPhase::callbacks, step);
+  place_.supervision->enter(TrainingPhase::reading_data, step);
   const auto drawn = [&](int rank) { return drawn_shards_of(rank, step, options.checked_shards); };
   Check check{.recomputations = recomputations(is_repeated, place_.size),
               .own = drawn(place_.rank),

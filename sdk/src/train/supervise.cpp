@@ -253,6 +253,7 @@ recovery::RunOutcome watch(int argc, char** argv, const SuperviseOptions& option
        .place_rest = options.place_rest,
        .start_when_gone = options.start_when_gone.value_or(devices.are_cuda()),
        .hang_after = options.hang_after,
+       .callback_timeout = options.callback_timeout,
        .start_timeout = options.start_timeout,
        .stop_grace = options.stop_grace,
        .faults = faults,
@@ -287,6 +288,8 @@ recovery::Phase to_recovery(TrainingPhase phase) {
       return recovery::Phase::evaluating;
     case TrainingPhase::finishing:
       return recovery::Phase::finishing;
+    case TrainingPhase::reading_data:
+      return recovery::Phase::reading_data;
   }
   HOLDFAST_ASSERT(false);
 }
@@ -341,6 +344,10 @@ class WorkerSupervision final : public Supervision {
 
   void enter(TrainingPhase phase, std::int64_t step) override { worker_.enter(to_recovery(phase), step); }
   void regroup() override { worker_.regroup(); }
+  void enter_background(const BackgroundWork& work) override {
+    worker_.enter_background({.what = work.what, .bytes = work.bytes, .is_callback = work.is_callback});
+  }
+  void leave_background() override { worker_.leave_background(); }
   void reach(FaultPoint point, std::int64_t step) override { worker_.faults().reach(to_recovery(point), step); }
   void corrupt(FaultPoint point, std::int64_t step, const FloatsOf& floats) override;
   bool may_corrupt(FaultPoint point, std::int64_t step) override {

@@ -7,6 +7,7 @@
 
 #include "holdfast/base/error.h"
 #include "holdfast/base/file_system.h"
+#include "holdfast/base/watched_file_system.h"
 #include "support/temporary_folder.h"
 #include "support/text_bytes.h"
 #include "support/thrown.h"
@@ -56,6 +57,26 @@ TEST_F(WatchedFileSystem, TellsEveryOperationBeforeItHappens) {
                                              "rename a 0 0", "sync_folder " + folder + " 0 0",
                                              "list " + folder + " 0 0", "exists b 0 0", "remove b 0 0"}));
   EXPECT_FALSE(files_.exists(path("b")));
+}
+
+TEST_F(WatchedFileSystem, TellsWhenAnOperationHasEndedAlsoWhereItFails) {
+  std::vector<std::string> lines;
+  const auto watched = watched_file_system(
+      files_,
+      [&](const FileOperation& operation) {
+        lines.push_back("before " + line(operation));
+        if (operation.name == "list") throw Error(ErrorCode::refused, "not let through");
+      },
+      [&](const FileOperation& operation) { lines.push_back("after " + line(operation)); });
+
+  watched->create(path("a"))->write_at(2, bytes_of("xyz"));
+  EXPECT_EQ(code_thrown_by([&] { watched->remove(path("b")); }), ErrorCode::not_found);
+  EXPECT_EQ(code_thrown_by([&] { static_cast<void>(watched->list(folder_.path())); }), ErrorCode::refused);
+
+  const std::string folder = std::filesystem::path(folder_.path()).filename().string();
+  EXPECT_EQ(lines, (std::vector<std::string>{"before create a 0 0", "after create a 0 0", "before write a 2 3",
+                                             "after write a 2 3", "before remove b 0 0", "after remove b 0 0",
+                                             "before list " + folder + " 0 0"}));
 }
 
 TEST_F(WatchedFileSystem, DoesNothingWhenTheWatcherThrows) {

@@ -18,7 +18,8 @@ class HangDetectorTest : public testing::Test {
  protected:
   explicit HangDetectorTest(const HangLimits& limits = {})
       : detector_(limits, {.is_stopped = [this](int member) { return stopped_.contains(member); },
-                           .cpu_demand = [this](int member) { return demand_[member]; }}) {}
+                           .cpu_demand = [this](int member) { return demand_[member]; },
+                           .in_background = [this](int member) { return in_background_[member]; }}) {}
 
   std::optional<Hang> look_for(std::chrono::milliseconds duration, const std::vector<Pulse>& pulses) {
     std::optional<Hang> hang = detector_.look(pulses, now_);
@@ -48,6 +49,7 @@ class HangDetectorTest : public testing::Test {
   std::set<int> stopped_;
   std::map<int, int> running_;  // per cent of the time
   std::map<int, std::chrono::nanoseconds> demand_;
+  std::map<int, std::string> in_background_;
   HangDetector detector_;
   Moment now_;
 };
@@ -55,6 +57,19 @@ class HangDetectorTest : public testing::Test {
 class CappedHangDetectorTest : public HangDetectorTest {
  protected:
   CappedHangDetectorTest() : HangDetectorTest({.hang_after = 10s}) {}
+};
+
+class CallbackTimeoutTest : public HangDetectorTest {
+ protected:
+  CallbackTimeoutTest() : HangDetectorTest({.hang_after = 2s, .callback_timeout = 5min}) {}
+};
+
+class NamesOfTheCommandLineTest : public HangDetectorTest {
+ protected:
+  NamesOfTheCommandLineTest()
+      : HangDetectorTest({.names = {.hang_after = "--hang-after",
+                                    .callback_timeout = "--callback-timeout",
+                                    .start_timeout = "--start-timeout"}}) {}
 };
 
 class PatientHangDetectorTest : public HangDetectorTest {
@@ -74,7 +89,8 @@ TEST_F(HangDetectorTest, NamesTheReplicaThatMakesNoProgress) {
 
   ASSERT_TRUE(hang.has_value());
   EXPECT_EQ(hang->member, 1);
-  EXPECT_EQ(hang->what, "no progress for 1.4 s in phase computing at step 12");
+  EXPECT_EQ(hang->what,
+            "no progress for 1.4 s in phase computing at step 12; if it may take longer, set a longer hang_after");
 }
 
 TEST_F(HangDetectorTest, GrantsThreeTimesTheStepTimeAndAMargin) {
@@ -111,7 +127,7 @@ TEST_F(HangDetectorTest, GrantsWhatThePhaseNeeds) {
   train(20);
   for (const auto& [phase, limit] :
        {std::pair(Phase::starting, 120s), std::pair(Phase::evaluating, 30s), std::pair(Phase::saving, 30s),
-        std::pair(Phase::callbacks, 30s), std::pair(Phase::regrouping, 60s)}) {
+        std::pair(Phase::callbacks, 600s), std::pair(Phase::reading_data, 30s), std::pair(Phase::regrouping, 60s)}) {
     Pulse pulse = at(phase);
     pulse.progress += static_cast<std::uint64_t>(phase);
     EXPECT_FALSE(look_for(limit - 100ms, {pulse}).has_value()) << to_string(phase);
@@ -288,6 +304,99 @@ TEST_F(HangDetectorTest, TrustsItsLimitsAgainSomeTimeAfterALateLook) {
   ++pulse.progress;
 
   EXPECT_TRUE(look_for(1400ms, {pulse}).has_value());
+}
+
+// A process that trains on is no sign that the thread that writes its savepoints does.
+TEST_F(HangDetectorTest, NamesTheReplicaWhoseSavepointHangsWhileItTrains) {
+  in_background_[1] = "fsync of the folder run";
+  std::optional<Hang> hang;
+  int looks = 0;
+  for (std::uint64_t progress = 0; !hang && looks < 1000; ++looks) {
+    running_ = {{0, 100}, {1, 100}};
+    hang = look_after(
+        100ms,
+        {{.member = 0, .progress = ++progress, .phase = Phase::computing},
+         {.member = 1, .progress = progress, .phase = Phase::computing, .step = 850, .background = {.number = 7}}});
+  }
+
+  ASSERT_TRUE(hang.has_value());
+  EXPECT_EQ(looks, 301);  // the first look saw it begin
+  EXPECT_EQ(hang->member, 1);
+  EXPECT_EQ(hang->what,
+            "no progress for 30.0 s in the background, where it is at fsync of the folder run, while it trains at step "
+            "850; if it may take longer, set a longer hang_after");
+}
+
+TEST_F(HangDetectorTest, GrantsWhatIsInTheBackgroundTheTimeOfItsBytesOnASlowStorage) {
+  in_background_[0] = "fsync of run/savepoint";
+  const Pulse pulse{
+      .member = 0, .phase = Phase::waiting_for_peers, .background = {.number = 1, .bytes = std::uint64_t{400} << 20}};
+
+  EXPECT_FALSE(look_for(129'900ms, {pulse, {.member = 1, .progress = 1, .phase = Phase::callbacks}}).has_value());
+  const std::optional<Hang> hang = look_for(100ms, {pulse, {.member = 1, .progress = 1, .phase = Phase::callbacks}});
+
+  ASSERT_TRUE(hang.has_value());
+  EXPECT_EQ(hang->member, 0);
+  EXPECT_THAT(hang->what, HasSubstr("fsync of run/savepoint (419430400 bytes)"));
+}
+
+TEST_F(HangDetectorTest, StartsAfreshWithEveryStepInTheBackground) {
+  for (std::uint64_t number = 1; number < 10; ++number) {
+    const Pulse pulse{.progress = number, .phase = Phase::callbacks, .background = {.number = number}};
+    EXPECT_FALSE(look_for(29s, {pulse}).has_value());
+  }
+  EXPECT_FALSE(look_for(100s, {{.progress = 10, .phase = Phase::callbacks}}).has_value());
+}
+
+TEST_F(CallbackTimeoutTest, HoldsForCallbacksThoughAllElseIsToBeQuick) {
+  EXPECT_FALSE(look_for(299'900ms, {at(Phase::callbacks)}).has_value());
+  const std::optional<Hang> hang = look_for(100ms, {at(Phase::callbacks)});
+
+  ASSERT_TRUE(hang.has_value());
+  EXPECT_THAT(hang->what, HasSubstr("set a longer callback_timeout"));
+  EXPECT_TRUE(look_for(2s, {at(Phase::reading_data, 1)}).has_value());
+}
+
+TEST_F(CallbackTimeoutTest, HoldsForCodeOfTheApplicationInTheBackground) {
+  in_background_[0] = "what is to happen once run/savepoint is durable";
+  std::optional<Hang> hang;
+  int looks = 0;
+  for (std::uint64_t progress = 0; !hang && looks < 10'000; ++looks) {
+    hang = look_after(
+        100ms, {{.progress = ++progress, .phase = Phase::computing, .background = {.number = 1, .is_callback = true}}});
+  }
+
+  ASSERT_TRUE(hang.has_value());
+  EXPECT_EQ(looks, 3001);  // the first look saw it begin
+  EXPECT_THAT(hang->what, HasSubstr("set a longer callback_timeout"));
+}
+
+// Else a loop in a callback would hold all up for more than an hour and a half.
+TEST_F(HangDetectorTest, GrantsACallbackThatRunsNoMoreThanOneThatSleeps) {
+  running_ = {{0, 100}};
+
+  EXPECT_FALSE(look_for(599'900ms, {at(Phase::callbacks)}).has_value());
+  EXPECT_TRUE(look_for(100ms, {at(Phase::callbacks)}).has_value());
+}
+
+// The victims' own deadline is the last resort.
+TEST(HangLimits, LetPeersWaitLongerThanAnyCallbackMayTake) {
+  EXPECT_EQ(HangLimits{}.longest(), 10min);
+  EXPECT_EQ((HangLimits{.starting = 3s, .hang_after = 2s}.longest()), 3s);
+  EXPECT_EQ((HangLimits{.hang_after = 2s, .callback_timeout = 5min}.longest()), 5min);
+  EXPECT_EQ((HangLimits{.hang_after = 1h, .callback_timeout = 5min}.longest()), 1h);
+}
+
+TEST_F(NamesOfTheCommandLineTest, StandInTheSentences) {
+  const auto advice_in = [&](Phase phase) {
+    const std::optional<Hang> hang =
+        look_for(11min, {{.progress = static_cast<std::uint64_t>(phase) + 1, .phase = phase}});
+    return hang ? hang->what.substr(hang->what.rfind(' ') + 1) : "";
+  };
+
+  EXPECT_EQ(advice_in(Phase::starting), "--start-timeout");
+  EXPECT_EQ(advice_in(Phase::callbacks), "--callback-timeout");
+  EXPECT_EQ(advice_in(Phase::saving), "--hang-after");
 }
 
 // What a user gave for a long callback made no difference: it could shorten limits alone.

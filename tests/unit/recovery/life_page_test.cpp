@@ -41,6 +41,23 @@ TEST(LifePage, TellsProgressThroughAnotherMapping) {
   EXPECT_EQ(seen.progress.load(), 2U);
 }
 
+TEST(LifePage, TellsWhatIsInTheBackground) {
+  SharedMemory memory = SharedMemory::create("life", LifePage::kBytes);
+  LifePage& page = LifePage::make(memory);
+  EXPECT_EQ(page.in_background().number, 0U);
+
+  page.enter_background({.number = 7, .bytes = 4096, .is_callback = true}, "fsync of run/savepoint");
+
+  EXPECT_EQ(page.in_background().number, 7U);
+  EXPECT_EQ(page.in_background().bytes, 4096U);
+  EXPECT_TRUE(page.in_background().is_callback);
+  EXPECT_EQ(page.what_in_background(), "fsync of run/savepoint");
+  page.enter_background({.number = 8}, std::string(5000, 'x'));
+  EXPECT_EQ(page.what_in_background(), std::string(page.background_what.size() - 1, 'x'));
+  page.enter_background({}, "");
+  EXPECT_EQ(page.in_background().number, 0U);
+}
+
 TEST(LifePage, CountsStepsThatEndOutOfAPhaseOfAStep) {
   SharedMemory memory = SharedMemory::create("life", LifePage::kBytes);
   LifePage& page = LifePage::make(memory);

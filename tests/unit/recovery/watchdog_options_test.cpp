@@ -31,9 +31,12 @@ TEST(WatchdogOptions, NameTheDurationThatIsNone) {
   start.start_timeout = std::chrono::milliseconds(-1000);
   WatchdogOptions hang = some_options();
   hang.hang_after = std::chrono::milliseconds(0);
+  WatchdogOptions callback = some_options();
+  callback.callback_timeout = std::chrono::milliseconds(-1);
 
   EXPECT_THAT(options_complaint(start), HasSubstr("start_timeout is -1000 ms; it has to be longer than 0"));
   EXPECT_THAT(options_complaint(hang), HasSubstr("hang_after is 0 ms"));
+  EXPECT_THAT(options_complaint(callback), HasSubstr("callback_timeout is -1 ms; it has to be longer than 0"));
 }
 
 // Later sums with the clock's time would not fit into 64 bits.

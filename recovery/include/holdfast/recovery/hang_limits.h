@@ -3,13 +3,26 @@
 // How long a replica may go without progress before it is taken for hung, by what it is doing. Nobody waits for the
 // guilty one longer than its peers must: a replica that waits for peers has no limit of its own.
 //
-// A process that runs, or that is ready to run on a crowded machine, may take ten times its limit, and at least 30 s;
-// one that is stopped by a signal gets the limit of a step, whatever it was doing.
+// A process that runs, or that is ready to run on a crowded machine, may take ten times its limit, and at least 30 s,
+// but for `callbacks`; one that is stopped by a signal gets the limit of a step, whatever it was doing.
+//
+// What a replica does in the background, such as an fsync of a savepoint, has a limit of its own, while training goes
+// on: that of `saving`, and the time that its bytes take on a storage of `slowest_bytes_per_second`.
 
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <optional>
+#include <string>
 
 namespace holdfast::recovery {
+
+// The options that set limits, as those who started the run know them: for sentences.
+struct LimitNames {
+  std::string hang_after = "hang_after";
+  std::string callback_timeout = "callback_timeout";
+  std::string start_timeout = "start_timeout";
+};
 
 struct HangLimits {
   std::chrono::milliseconds starting = std::chrono::seconds(120);
@@ -20,12 +33,23 @@ struct HangLimits {
   std::chrono::milliseconds step_margin{800};
   std::chrono::milliseconds evaluating = std::chrono::seconds(30);
   std::chrono::milliseconds saving = std::chrono::seconds(30);
-  std::chrono::milliseconds callbacks = std::chrono::seconds(30);  // and reading data
+  std::chrono::milliseconds callbacks = std::chrono::minutes(10);  // code of the application
+  std::chrono::milliseconds reading_data = std::chrono::seconds(30);
   std::chrono::milliseconds finishing = std::chrono::seconds(30);
   std::chrono::milliseconds regrouping = std::chrono::seconds(60);
-  // When given: that of every phase but `starting`, be it longer or shorter, also for a process that runs. It makes
-  // `regrouping` no shorter.
+  // A tenth of what an old disk does.
+  std::uint64_t slowest_bytes_per_second = std::uint64_t{4} << 20;
+  // When given: that of every phase but `starting`, and `callbacks` where `callback_timeout` is given too, be it longer
+  // or shorter, also for a process that runs. It makes `regrouping` no shorter.
   std::optional<std::chrono::milliseconds> hang_after{};
+  std::optional<std::chrono::milliseconds> callback_timeout{};  // When given: that of `callbacks`.
+  LimitNames names{};
+
+  std::chrono::milliseconds callback_limit() const { return callback_timeout.value_or(hang_after.value_or(callbacks)); }
+  // The longest that anything may take which is not proportional to its bytes, or to steps.
+  std::chrono::milliseconds longest() const {
+    return std::max({starting, hang_after.value_or(starting), callback_limit()});
+  }
 };
 
 }  // namespace holdfast::recovery

@@ -6,7 +6,8 @@
 
 namespace holdfast::recovery {
 
-// `regrouping`: on its way from a generation into the next, where a device has to let go first.
+// `regrouping`: on its way from a generation into the next, where a device has to let go first. `callbacks`: in code of
+// the application that is called as training goes on.
 enum class Phase {
   starting,
   computing,
@@ -16,10 +17,11 @@ enum class Phase {
   callbacks,
   evaluating,
   finishing,
-  regrouping
+  regrouping,
+  reading_data
 };
 
-inline constexpr int kPhaseCount = 9;
+inline constexpr int kPhaseCount = 10;
 
 // The enumerator's name, as written above.
 std::string_view to_string(Phase phase);

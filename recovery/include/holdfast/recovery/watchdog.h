@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "holdfast/recovery/hang_limits.h"
+
 namespace holdfast::recovery {
 
 // What becomes of a run that lost a replica and has no spare ready.
@@ -69,11 +71,14 @@ struct WatchdogOptions {
   // A new process starts when the end of those before it on its place is confirmed, 30 s after they were killed at
   // latest: for devices whose memory does not hold both. Otherwise at once, which is also what empty means.
   std::optional<bool> start_when_gone{};
-  // How long without progress, outside of waiting for peers and the start. Empty: by what it does and by the run's step
-  // times, see hang_limits.h.
+  // How long without progress, outside of waiting for peers, the start, and callbacks where callback_timeout is given.
+  // Empty: by what it does and by the run's step times, see hang_limits.h.
   std::optional<std::chrono::milliseconds> hang_after{};
+  // The same in Phase::callbacks. Empty: hang_after where that is given, else 10 minutes.
+  std::optional<std::chrono::milliseconds> callback_timeout{};
   std::chrono::milliseconds start_timeout = std::chrono::seconds(120);  // the same, while a worker starts
   std::chrono::milliseconds stop_grace = std::chrono::seconds(25);      // between a request to stop and a kill
+  LimitNames limit_names{};                                             // what the three limits above are called
   std::vector<std::string> faults{};                                    // see faults.h
   // Called before each start: "NAME=VALUE" that the process is to have in its environment, beside the watchdog's own.
   std::function<std::vector<std::string>(const NewProcess&)> variables_of{};

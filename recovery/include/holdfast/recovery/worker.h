@@ -110,6 +110,16 @@ class Worker {
   // Enters `regrouping` at the step that it was in.
   void regroup();
   void beat();
+  // What a thread beside the one that trains is at, such as an fsync of a savepoint: each call tells that it has come
+  // further. When none comes for too long (HangLimits), the watchdog replaces this process and says what it was at. One
+  // thing at a time. Any thread.
+  struct BackgroundWork {
+    std::string what{};        // "fsync of run/savepoint-0000000120.h5"
+    std::uint64_t bytes = 0;   // that this has to get to the storage or from there
+    bool is_callback = false;  // code of the application, which may take as long as in Phase::callbacks
+  };
+  void enter_background(const BackgroundWork& work);
+  void leave_background();
   // This process has trained on so many more samples: for those who look at the run. Any thread.
   void count_samples(std::int64_t samples);
 

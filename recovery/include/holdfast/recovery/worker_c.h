@@ -50,9 +50,10 @@ typedef enum holdfast_phase {
   HOLDFAST_WAITING_FOR_PEERS = 2,
   HOLDFAST_UPDATING = 3,
   HOLDFAST_SAVING = 4,
-  HOLDFAST_CALLBACKS = 5,
+  HOLDFAST_CALLBACKS = 5,  // code of the application that may take minutes
   HOLDFAST_EVALUATING = 6,
-  HOLDFAST_FINISHING = 7
+  HOLDFAST_FINISHING = 7,
+  HOLDFAST_READING_DATA = 9
 } holdfast_phase;
 
 typedef struct holdfast_worker holdfast_worker;

@@ -4,7 +4,8 @@
 // same steps with the same logs, so that what a callback decides is the same everywhere; effects outside the process
 // (files, network) belong on the primary rank alone. What a callback must remember across a failure it hands out in
 // state(): it is kept in every savepoint and given back through restore() before the first call after a restart.
-// Callbacks may throw; the exception ends the training function.
+// Callbacks may throw; the exception ends the training function. They may block, as an upload does, for as long as
+// SuperviseOptions::callback_timeout says (10 minutes); the other replicas wait.
 //
 // Calls come again after a loss: training goes on from the newest state that there is (a survivor's, a memory snapshot,
 // a savepoint), perhaps with another process as the primary rank, and the calls made since that state are made once

@@ -32,7 +32,7 @@ struct SaveOptions {
   int zstd_level = 1;  // of SavepointCompression::zstd
   int threads = 0;     // that compress and write; 0: this replica's share of the host's cores
   // Called on the writer's thread once the file is whole and on stable storage. What it throws counts as a failed
-  // write.
+  // write. It may take as long as a callback (SuperviseOptions::callback_timeout); the next savepoint waits for it.
   std::function<void()> when_durable{};
 };
 

@@ -93,10 +93,16 @@ struct SuperviseOptions {
   // Whether the successor of a failed process waits for the kernel to confirm its end, for at most 30 s: a device with
   // little memory cannot hold both. Empty: on devices that are not CPUs.
   std::optional<bool> start_when_gone{};
-  // A replica that makes no progress for this long is taken for hung and replaced: longer than the longest step,
-  // callback or sample. Empty: a step may take a second and three times the 99th percentile of those before; callbacks,
-  // savepoints and evaluation 30 s; a process that uses its processor ten times as long, and at least 30 s.
+  // A replica that makes no progress for this long is taken for hung and replaced: longer than the longest step or
+  // sample. Empty: a step may take a second and three times the 99th percentile of those before; reading data,
+  // savepoints and evaluation 30 s; a process that uses its processor ten times as long, and at least 30 s. A savepoint
+  // that is written while training goes on is watched too: a write or an fsync may take as long, and the time that its
+  // bytes take at 4 MiB a second.
   std::optional<std::chrono::milliseconds> hang_after{};
+  // The same for code of the application that training calls: callbacks, and SaveOptions::when_durable. What blocks for
+  // so long, as an upload may, is no hang; the other replicas wait. Empty: hang_after where that is given, else 10
+  // minutes.
+  std::optional<std::chrono::milliseconds> callback_timeout{};
   std::chrono::milliseconds start_timeout = std::chrono::seconds(120);
   // From SIGINT, SIGTERM, SIGUSR1 or SIGHUP (unless that is ignored, as by nohup) until replicas that have not left by
   // themselves are killed. A second signal, 1 s or more after the first, kills them at once.

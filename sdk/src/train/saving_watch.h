@@ -1,0 +1,61 @@
+#pragma once
+
+// What the thread that writes savepoints is at, for whoever supervises this replica: of several file operations, as the
+// threads that compress make them, the oldest one that has not ended, so that one that hangs shows although others go
+// on.
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "holdfast/base/file_system.h"
+#include "train/place.h"
+
+namespace holdfast {
+
+// Any thread.
+class SavingWatch : public std::enable_shared_from_this<SavingWatch> {
+ public:
+  explicit SavingWatch(std::shared_ptr<Supervision> supervision) : supervision_(std::move(supervision)) {}
+
+  // Of one thread at a time, which works on savepoints until leave(); a further call says that it has come to something
+  // else.
+  void enter(BackgroundWork work);
+  void leave();
+
+  // Everything goes to `target`, which must outlive it. Operations count while somebody works on savepoints.
+  std::unique_ptr<FileSystem> over(FileSystem& target);
+
+ private:
+  struct Operation {
+    std::uint64_t number = 0;
+    BackgroundWork work;
+  };
+
+  void begin(const FileOperation& operation);
+  void end(const FileOperation& operation);
+
+  // With mutex_ held.
+  std::uint64_t bytes_of(const FileOperation& operation);
+  void show();
+
+  const std::shared_ptr<Supervision> supervision_;
+
+  std::mutex mutex_;
+  // guarded by mutex_
+  std::optional<BackgroundWork> work_;
+  std::map<std::thread::id, Operation> operations_;      // that have not ended
+  std::map<std::string, std::uint64_t> unsynced_bytes_;  // by path, of what was written since work_ began
+  std::uint64_t begun_operations_ = 0;
+  std::uint64_t shown_operation_ = 0;  // 0: work_ itself, or nothing
+};
+
+// The place's file system as its Trainer's savepoints are to be written through it; it lives as long as the place.
+FileSystem& watched_files(Replica::Place& place);
+
+}  // namespace holdfast

@@ -261,7 +261,12 @@ void Trainer::Session::close_fit(FitContext& context, const FitOptions& options)
   if (place_->rank == 0) submit_all(context.take_pending(), options);
   save_on_request(options);
   if (is_stop_requested_) stop();
-  if (place_->rank == 0) act_and_tell(options, [&] { flush_savepoints(); });
+  if (place_->rank == 0) {
+    act_and_tell(options, [&] {
+      flush_savepoints();
+      if (!place_->run_directory.empty()) keep_final_state();
+    });
+  }
   wait_for_savepoints();
   supervision_.enter(TrainingPhase::callbacks, state_.step);
   is_closing_ = false;

@@ -137,7 +137,13 @@ class Trainer::Session {
   Snapshot snapshot_to_save();
   std::shared_ptr<HeldArrays> hold(std::span<const std::span<const float>> arrays);
   void flush_savepoints();
+  // Writes the state into the run directory, and waits for that. `when_kept` is called on the writer's thread.
+  void lend_state_to_writer(const std::function<void()>& when_kept = {},
+                            std::function<void(const std::string& why)> when_failed = {});
   void save_before_stop();
+  // By rank 0, whose savepoints are durable: that the run directory has one of the state that fit() ended with.
+  void keep_final_state();
+  void remove_final_savepoint(const std::string& name);
   // Who goes on although a stop's savepoint was not durable in time must not change what is still being written.
   void take_state_back();
   // By all ranks, of which rank 0 has them durable by then.
@@ -187,6 +193,7 @@ class Trainer::Session {
   bool is_comparison_requested_ = false;
   bool is_savepoint_requested_ = false;
   bool is_state_lent_ = false;               // to the writer, until that is done
+  std::string final_savepoint_;              // that this process wrote of its own accord: a file's name
   const FitOptions* running_fit_ = nullptr;  // whose callbacks' state belongs into a savepoint
 
   // A disagreement, or a step that was not finite, that is being computed again.

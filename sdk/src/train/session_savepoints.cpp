@@ -66,18 +66,64 @@ void Trainer::Session::flush_savepoints() {
 }
 
 // Without a copy, which would take as much memory once more, and time that a preempted process may not have: nobody
-// changes the state any more. And with all cores, since the other replicas of this host wait.
-void Trainer::Session::save_before_stop() {
+// changes the state meanwhile. And with all cores, since the other replicas of this host wait.
+void Trainer::Session::lend_state_to_writer(const std::function<void()>& when_kept,
+                                            std::function<void(const std::string& why)> when_failed) {
   const std::string name = savepoint_name(state_.step);
   const auto keep = make_savepoint_keeper(files_, place_->run_directory, place_->savepoint_copies,
                                           {.keep_last = 0, .threads = place_->cores});
-  while_storage_fails([&] { flush_savepoints(); });
+  const auto when_durable = [keep, name, when_kept] {
+    keep(name);
+    if (when_kept) when_kept();
+  };
   is_state_lent_ = true;
   submit({.path = place_->run_directory + "/" + name,
           .step = state_.step,
           .take_snapshot = [this] { return agreed(view_of(state_, trainable_)); },
-          .options = {.threads = place_->cores, .when_durable = [keep, name] { keep(name); }}});
+          .options = {.threads = place_->cores, .when_durable = when_durable},
+          .when_failed = std::move(when_failed)});
   take_state_back();
+}
+
+void Trainer::Session::save_before_stop() {
+  while_storage_fails([&] { flush_savepoints(); });
+  lend_state_to_writer();
+}
+
+// Nobody asked for it: where it cannot be written, results and weights are there all the same, and the program may
+// still save them elsewhere.
+void Trainer::Session::keep_final_state() {
+  const auto warn = [step = state_.step](const std::string& why) {
+    log(LogLevel::error, "the state that fit() ended with at step " + std::to_string(step) +
+                             " could not be kept as a savepoint of the run, so that the run cannot be resumed from "
+                             "there: " +
+                             why);
+  };
+  const std::string name = savepoint_name(state_.step);
+  try {
+    files_.create_folders(place_->run_directory);
+    if (files_.exists(place_->run_directory + "/" + name)) return;
+  } catch (const Error& failure) {
+    return warn(failure.what());
+  }
+  lend_state_to_writer([this, name] { remove_final_savepoint(std::exchange(final_savepoint_, name)); }, warn);
+}
+
+// That of an earlier fit() of this program, which else would leave one for each.
+void Trainer::Session::remove_final_savepoint(const std::string& name) {
+  if (name.empty()) return;
+  std::vector<std::string> folders = place_->savepoint_copies;
+  folders.push_back(place_->run_directory);
+  for (const std::string& folder : folders) {
+    const std::string path = folder + "/" + name;
+    try {
+      if (!files_.exists(path)) continue;
+      files_.remove(path);
+      files_.sync_folder(folder);
+    } catch (const Error& failure) {
+      log(LogLevel::warning, "savepoint " + path + " of an earlier fit() stays: " + failure.what());
+    }
+  }
 }
 
 void Trainer::Session::take_state_back() {

@@ -317,7 +317,7 @@ TEST(CheckedSteps, LoseNoRequestForASavepoint) {
                    .run_directory = folder.path()}),
             undisturbed());
 
-  EXPECT_EQ(format::list_savepoints(posix_file_system(), folder.path()).back().name, "savepoint-0000000005.h5");
+  EXPECT_EQ(format::list_savepoints(posix_file_system(), folder.path()).front().name, "savepoint-0000000005.h5");
 }
 
 TEST(CheckedSteps, OfTwoWhoDisagreeAgainEndTheRun) {

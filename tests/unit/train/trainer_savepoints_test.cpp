@@ -315,7 +315,8 @@ TEST(Trainer, SavesOnRequestAndEndsAsItWouldHave) {
       ASSERT_EQ(asked->reports().size(), 1U);
       EXPECT_EQ(asked->reports()[0].number, 7);
       EXPECT_EQ(asked->reports()[0].step, step + 1);
-      ASSERT_EQ(savepoint_files(folder.path()).size(), 1U);
+      // The last is that of the final state.
+      ASSERT_EQ(savepoint_files(folder.path()).size(), step == 11 ? 1U : 2U);
       EXPECT_EQ(asked->reports()[0].text, folder / savepoint_files(folder.path())[0]);
     }
   }
@@ -434,6 +435,73 @@ TEST(Trainer, WaitsForNobodyAnyMoreWhenItHasStopped) {
                    [](Replica& replica) { EXPECT_THROW(train_small(replica), StopRequested); });
 
   EXPECT_EQ(stopping->last_phases(), std::vector<TrainingPhase>(2, TrainingPhase::finishing));
+}
+
+// Without a ModelCheckpoint, nothing was left of a training but what the program printed.
+TEST(Trainer, LeavesItsFinalStateAsASavepointThatNobodyAskedFor) {
+  for (const int replicas : {1, 2}) {
+    const TemporaryFolder folder;
+    const Outcome outcome = outcome_of({.replicas = replicas, .run_directory = folder.path()});
+
+    EXPECT_EQ(savepoint_files(folder.path()), std::vector<std::string>{"savepoint-0000000012.h5"});
+    const auto idle = std::make_shared<AskedAt>(-1);
+    expect_equal(outcome_of({.run_directory = folder.path(), .supervision = idle}), outcome);
+    EXPECT_EQ(idle->samples(), 0);
+  }
+}
+
+TEST(Trainer, LeavesTheFinalStateOfAFitThatACallbackEnded) {
+  class EndAtStep final : public Callback {
+   public:
+    std::string name() const override { return "end_at_step"; }
+    void on_step_end(TrainingContext& context, const Logs&) override {
+      if (context.step() == 4) context.stop_training();
+    }
+  };
+  const TemporaryFolder folder;
+
+  outcome_of({.run_directory = folder.path()}, []() -> std::vector<CallbackHandle> { return {EndAtStep{}}; });
+
+  EXPECT_EQ(savepoint_files(folder.path()), std::vector<std::string>{"savepoint-0000000004.h5"});
+}
+
+TEST(Trainer, LeavesTheFinalStateOfTheLastOfSeveralFitsAlone) {
+  const TemporaryFolder folder;
+  const TemporaryFolder copies;
+  train_on_threads(
+      {.replicas = 2, .run_directory = folder.path(), .savepoint_copies = {copies / "copy"}}, [](Replica& replica) {
+        Trainer trainer(replica, small_model(), Adam(0.01F), SparseCategoricalCrossentropy({.from_logits = true}));
+        for (int call = 0; call < 3; ++call) trainer.fit(small_data().shuffle().batch(10), {.epochs = 1});
+      });
+
+  EXPECT_EQ(savepoint_files(folder.path()), std::vector<std::string>{"savepoint-0000000018.h5"});
+  EXPECT_EQ(savepoint_files(copies / "copy"), std::vector<std::string>{"savepoint-0000000018.h5"});
+}
+
+TEST(Trainer, AddsNoSavepointToThoseOfAModelCheckpoint) {
+  const TemporaryFolder folder;
+  const auto journal = std::make_shared<Journal>();
+
+  outcome_of({.run_directory = folder.path(), .supervision = journal},
+             []() -> std::vector<CallbackHandle> { return {ModelCheckpoint({.every_steps = 2, .keep_last = 2})}; });
+
+  EXPECT_EQ(savepoint_files(folder.path()),
+            (std::vector<std::string>{"savepoint-0000000010.h5", "savepoint-0000000012.h5"}));
+  EXPECT_EQ(journal->details("savepoint").size(), 6U);
+}
+
+// Its results are there all the same, and the program may save elsewhere.
+TEST(Trainer, EndsFitAlthoughItsFinalStateCannotBeKept) {
+  const TemporaryFolder folder;
+  const auto journal = std::make_shared<Journal>();
+  const auto full = when_saving("write", [] { throw Error(ErrorCode::disk_full, "no space left"); });
+
+  const Outcome outcome =
+      outcome_of({.run_directory = folder.path(), .supervision = journal, .file_system = full.get()});
+
+  expect_equal(outcome, outcome_of({}));
+  ASSERT_EQ(journal->details("savepoint_failed").size(), 1U);
+  EXPECT_NE(journal->details("savepoint_failed")[0].find("no space left"), std::string::npos);
 }
 
 TEST(Trainer, WritesDownWhatBecameOfEachSavepoint) {

@@ -93,10 +93,10 @@ class Callback {
   virtual void on_epoch_end(TrainingContext&, const Logs&) {}
   virtual void on_fit_end(TrainingContext&, const Logs&) {}
 
-  // Of every savepoint that any callback asked for. Called on the primary rank alone, on the thread of fit(), so that
-  // no locks are needed: behind the calls of the next step that ends, before fit() returns, and before a failed write
-  // or a stop ends it. Its moment depends on the disk, so what it learns must not enter state(), nor anything that a
-  // later step depends on.
+  // Of every savepoint that any callback asked for, and of the last one that fit() makes by itself where none did.
+  // Called on the primary rank alone, on the thread of fit(), so that no locks are needed: behind the calls of the next
+  // step that ends, before fit() returns, and before a failed write or a stop ends it. Its moment depends on the disk,
+  // so what it learns must not enter state(), nor anything that a later step depends on.
   virtual void on_savepoint(const SavepointEvent&) {}
 };
 

@@ -85,7 +85,8 @@ class Trainer {
   Trainer& operator=(const Trainer&) = delete;
 
   // `data` must be batched. Blocks until training is over; its savepoints are durable then, on whichever rank it
-  // returns, and `model` and its copies have the trained weights. If rank 0 is lost while it writes the last ones, the
+  // returns, and `model` and its copies have the trained weights. A supervised run's directory has a savepoint of the
+  // final state by then, whether or not a callback asked for one. If rank 0 is lost while it writes the last ones, the
   // others go back to a state before the end and train to it once more.
   FitResult fit(const Dataset& data, const FitOptions& options = {});
 

@@ -269,6 +269,18 @@ TEST(Watchdog, NamesTheReplicaThatHangsAndNotItsPeersThatWait) {
   EXPECT_THAT(directory.causes(), ElementsAre(HasSubstr("in phase computing at step 7")));
 }
 
+TEST(Watchdog, NamesWhatHangsInTheBackgroundOfAReplicaThatTrains) {
+  const RunDirectory directory;
+  WatchdogOptions options = options_for(directory, 2, {"hang_in_the_background@1:0", "wait_for_a_peer@0:0", "finish"});
+  options.hang_after = 500ms;
+
+  const RunOutcome outcome = run_watchdog(options);
+
+  EXPECT_EQ(outcome.exit_code, kExitFinished);
+  EXPECT_EQ(directory.events("restart").at(0).at("rank"), 1);
+  EXPECT_THAT(directory.causes(), ElementsAre(HasSubstr("fsync of a disk that is gone (1048576 bytes)")));
+}
+
 TEST(Watchdog, NamesAStoppedReplicaEvenWhenItWaitsForPeers) {
   const RunDirectory directory;
   WatchdogOptions options = options_for(directory, 2, {"wait@0:0", "stop@0:0", "wait_for_a_peer@1:0", "finish"});

@@ -184,6 +184,15 @@ void ignore_stop(Worker& worker) {
   }
 }
 
+// It trains on as if nothing were.
+void hang_in_the_background(Worker& worker) {
+  worker.enter_background({.what = "fsync of a disk that is gone", .bytes = 1 << 20});
+  for (std::int64_t step = 0;; ++step) {
+    worker.enter(Phase::computing, step);
+    std::this_thread::sleep_for(1ms);
+  }
+}
+
 // Each of the functions above as a verb; false when the script ends here.
 bool obey(Worker& worker, const std::string& verb) {
   if (verb == "finish") worker.report_finished();
@@ -196,6 +205,7 @@ bool obey(Worker& worker, const std::string& verb) {
   if (verb == "compute") worker.enter(Phase::computing, 7);
   if (verb == "wait") worker.enter(Phase::waiting_for_peers, worker.rank());
   if (verb == "hang") sleep_for_ever();
+  if (verb == "hang_in_the_background") hang_in_the_background(worker);
   if (verb == "train") train(worker);
   if (verb == "arenas") use_arenas(worker);
   if (verb == "show") show_memory(worker);

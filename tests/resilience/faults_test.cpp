@@ -131,6 +131,24 @@ TEST(Corruption, IsInTheJournalWithWhatItChanged) {
   }
 }
 
+// Six minutes passed until training had to wait for it and gave up.
+TEST(Disk, ThatHangsAtAnyMomentOfASavepointIsNoticedWhileTrainingGoesOn) {
+  const std::map<std::string, std::string> operations{
+      {"writing", "savepoint-"}, {"before-rename", "fsync of "}, {"after-rename", "fsync of the folder "}};
+  for (const auto& [phase, operation] : operations) {
+    SCOPED_TRACE(phase);
+    const nlohmann::json report =
+        completed({.faults = {"rank=0,step=8,fault=hang,phase=" + phase}, .options = {{"--hang-after", "2"}}});
+
+    EXPECT_EQ(report.at("weights_digest"), undisturbed_digest());
+    ASSERT_GE(report.at("restarts").size(), 1U);
+    const std::string cause = report.at("restarts").at(0).at("cause");
+    EXPECT_NE(cause.find("in the background"), std::string::npos) << cause;
+    EXPECT_NE(cause.find(operation), std::string::npos) << cause;
+    EXPECT_NE(cause.find("set a longer hang_after"), std::string::npos) << cause;
+  }
+}
+
 TEST(Disk, ThatFailsAtAnyMomentOfASavepointIsToldInTheJournal) {
   for (const std::string fault : {"full-disk", "io-error"}) {
     for (const std::string phase : {"writing", "before-rename", "after-rename"}) {

@@ -191,6 +191,14 @@ class Parser {
         ->add_option("--devices", run_.devices,
                      "What the processes are dealt to, such as cpu:0,cpu:1; each finds its own in HOLDFAST_DEVICE")
         ->delimiter(',');
+    CLI::Option* fresh =
+        command
+            ->add_option("--fresh", run_.start_token,
+                         "Start anew; an earlier run in the directory is kept under another name. With "
+                         "a value, as --fresh=MONDAY, once for each value. Without this option as "
+                         "HOLDFAST_START says (resume, fresh or fresh:TOKEN)")
+            ->type_name("[TOKEN]")
+            ->expected(0, 1);
     command->add_flag("--plain", watchdog.is_plain_program,
                       "The program knows nothing of Holdfast: exit code 0 is its end, any other makes all start again");
     command->add_option("--spares", watchdog.spares, "Further processes, ready to take the place of one at once")
@@ -208,7 +216,10 @@ class Parser {
     add_run_times(*command);
     command->add_option("--inject", watchdog.faults, "A fault to make, such as rank=1,step=120,fault=kill; repeatable")
         ->allow_extra_args(false);
-    command->callback([this] { action_ = [this] { return run(run_, console_); }; });
+    command->callback([this, fresh] {
+      run_.starts_anew = fresh->count() > 0;
+      action_ = [this] { return run(run_, console_); };
+    });
   }
 
   void add_recovery_choices(CLI::App& command) {

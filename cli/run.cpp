@@ -45,6 +45,8 @@ int run(const RunOptions& options, Console& console) {
                 "there is no program to run; it stands behind a --: holdfast run [OPTIONS] -- PROGRAM [ARGUMENTS...]");
   }
   recovery::WatchdogOptions watchdog = options.watchdog;
+  watchdog.start = recovery::start_asked_for(options.starts_anew ? std::optional(recovery::Start::fresh) : std::nullopt,
+                                             options.start_token);
   if (options.hang_after_seconds > 0) watchdog.hang_after = to_milliseconds(options.hang_after_seconds);
   if (options.callback_timeout_seconds > 0)
     watchdog.callback_timeout = to_milliseconds(options.callback_timeout_seconds);

@@ -13,6 +13,8 @@ namespace holdfast::cli {
 struct RunOptions {
   recovery::WatchdogOptions watchdog{.replicas = 0, .run_directory = "run"};  // its command is PROGRAM ARGUMENTS
   std::vector<std::string> devices{};
+  bool starts_anew = false;
+  std::string start_token{};            // of a fresh start
   double hang_after_seconds = 0;        // 0: by what a process does, and by the step times of the run
   double callback_timeout_seconds = 0;  // 0: hang_after_seconds where that is given, else 10 minutes
   double place_rest_seconds = 600;

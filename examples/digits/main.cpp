@@ -30,6 +30,7 @@ struct Arguments {
   std::string when_lost = "shrink";
   std::string when_slow = "report";
   std::string recover_from = "survivors";
+  bool is_alone = false;
   holdfast::GradientChecks check_gradients;
   holdfast::SuperviseOptions run;
 };
@@ -131,6 +132,12 @@ void declare(CLI::App& app, Arguments& arguments) {
   app.add_option("--run-dir", arguments.run.run_directory,
                  "savepoints, journal; start again with the same one to resume")
       ->capture_default_str();
+  app.add_option(
+         "--fresh", arguments.run.start_token,
+         "start anew; an earlier run is kept under another name. With a value, as --fresh=MONDAY, once for each "
+         "value")
+      ->expected(0, 1);
+  app.add_flag("--alone", arguments.is_alone, "train in this process, for a debugger, and write nothing");
   app.add_option("--save-every", arguments.save_every, "steps between savepoints; 0: one an epoch")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
@@ -204,6 +211,8 @@ int main(int argc, char** argv) {
   Arguments arguments;
   declare(app, arguments);
   CLI11_PARSE(app, argc, argv);
+  if (app.count("--fresh") > 0) arguments.run.start = holdfast::Start::fresh;
+  if (arguments.is_alone) arguments.run.alone = true;
   arguments.run.kind = arguments.device == "cuda" ? holdfast::DeviceKind::cuda : holdfast::DeviceKind::cpu;
   arguments.run.precision = holdfast::precision_from_name(arguments.precision);
   arguments.run.reduction = holdfast::reduction_from_name(arguments.reduction);

@@ -357,6 +357,12 @@ void Decider::begin_to_finish() {
 }
 
 void Decider::on_failure(const std::string& cause, bool is_explained) {
+  // What the program does after its end of the run, such as a second run for which nobody is there.
+  if (subject_->stage == Stage::finished && event_.is_unrecoverable && state_.phase != RunPhase::ending) {
+    is_of_a_failure_ = true;
+    const std::string sentence = name_of(*subject_) + ": " + cause;
+    return end_run(kExitUnrecoverable, sentence, sentence);
+  }
   if (subject_->stage == Stage::finished || subject_->stage == Stage::leaving) {
     return because(name_of(*subject_) + " was " + std::string(to_string(subject_->stage)) +
                    ", so this changes nothing: " + cause);

@@ -19,6 +19,7 @@
 namespace holdfast::recovery {
 namespace {
 
+constexpr const char* kRunEndedEvent = "run_ended";
 // Holds a Restart; no other line has it, whatever workers report.
 constexpr const char* kRestartEntry = "restart";
 
@@ -104,16 +105,33 @@ void RestartCounts::add(const Restart& restart) {
   ++by_rank[restart.rank];
 }
 
+bool tells_of_result(const nlohmann::json& event_name) {
+  return event_name == "first_epoch_finished" || event_name == "fit_finished" || event_name == "savepoint";
+}
+
 std::string journal_path(const std::string& run_directory) {
   return run_directory + "/journal.jsonl";
 }
 
 Past read_past(const std::string& journal_path) {
   Past past;
+  bool was_stopped_or_killed = false;
+  bool is_under_way = false;
   read_lines(journal_path, [&](const nlohmann::json& line) {
     if (line.contains("generation")) past.last_generation = std::max(past.last_generation, generation_of(line));
     if (line.contains(kRestartEntry)) past.restarts.add(restart_from_json(line.at(kRestartEntry)));
+    const nlohmann::json event = line.value("event", nlohmann::json());
+    if (tells_of_result(event)) past.has_results = true;
+    if (event == "watchdog_started") {
+      was_stopped_or_killed = was_stopped_or_killed || is_under_way;
+      is_under_way = true;
+    } else if (event == kRunEndedEvent) {
+      is_under_way = false;
+      past.has_failed_by_itself = true;
+      if (!line.value("failed_by_itself", false)) was_stopped_or_killed = true;
+    }
   });
+  if (was_stopped_or_killed || is_under_way) past.has_failed_by_itself = false;
   return past;
 }
 
@@ -150,6 +168,10 @@ std::size_t Journal::write(const std::string& text) {
     written = ::write(file_.value(), text.data(), text.size());
   } while (written < 0 && errno == EINTR);
   return written < 0 ? 0 : static_cast<std::size_t>(written);
+}
+
+void Journal::append_run_end(int exit_code, bool failed_by_itself) {
+  append({{"event", kRunEndedEvent}, {"exit_code", exit_code}, {"failed_by_itself", failed_by_itself}});
 }
 
 void Journal::append_restart(const Restart& restart) {

@@ -39,9 +39,15 @@ struct RestartCounts {
 struct Past {
   RestartCounts restarts{};
   int last_generation = -1;
+  // Whether an epoch ended, or a savepoint was made while the run trained.
+  bool has_results = false;
+  // Whether each watchdog so far ended the run since that failed by itself: nobody stopped or killed it.
+  bool has_failed_by_itself = false;
 };
 
 std::string journal_path(const std::string& run_directory);
+// Events that tell of a result, of all that workers report.
+bool tells_of_result(const nlohmann::json& event_name);
 // Both find nothing when there is no journal yet, and may be called while a watchdog writes to it. Lines that are not
 // as Holdfast writes them are skipped, with a warning where they are JSON objects. Throw Error for what is no file.
 Past read_past(const std::string& journal_path);
@@ -55,6 +61,8 @@ class Journal {
   // Adds "time". A line that cannot be written is lost with a warning: a full disk must not end the training.
   void append(nlohmann::json line);
   void append_restart(const Restart& restart);
+  // The last line of a watchdog that was not killed.
+  void append_run_end(int exit_code, bool failed_by_itself);
 
  private:
   // What was written of `text`.

@@ -32,6 +32,7 @@ inline constexpr const char* kJoined = "joined";
 inline constexpr const char* kReady = "ready";
 inline constexpr const char* kCheckedIn = "checked_in";
 inline constexpr const char* kFailure = "failure";
+inline constexpr const char* kOtherChoices = "other_choices";  // entry of a failure: its cause (OtherChoices)
 inline constexpr const char* kFinished = "finished";
 inline constexpr const char* kEvent = "event";
 inline constexpr const char* kArenaRequest = "arena_request";

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -35,6 +36,14 @@ bool try_lock(int file, const std::string& directory) {
   throw system_error(errno, "cannot lock the run directory " + directory);
 }
 
+// The earlier owner may have put the directory aside (run_start.h) while this process waited for its lock.
+bool is_the_lock_of(int file, const std::string& directory) {
+  struct stat held {};
+  struct stat there {};
+  return ::fstat(file, &held) == 0 && ::stat((directory + "/lock").c_str(), &there) == 0 &&
+         held.st_dev == there.st_dev && held.st_ino == there.st_ino;
+}
+
 Error taken(const std::string& directory) {
   std::string pid;
   std::ifstream(directory + "/lock") >> pid;
@@ -56,9 +65,15 @@ void write_owner(int file) {
 FileDescriptor lock_run_directory(const std::string& directory, Deadline deadline) {
   FileDescriptor file = open_lock_file(directory);
   // flock(2) knows no deadline.
-  while (!try_lock(file.value(), directory)) {
+  for (;;) {
+    const bool is_locked = try_lock(file.value(), directory);
+    if (is_locked && is_the_lock_of(file.value(), directory)) break;
     if (deadline.has_passed()) throw taken(directory);
-    std::this_thread::sleep_for(kLockRetryPeriod);
+    if (is_locked) {
+      file = open_lock_file(directory);
+    } else {
+      std::this_thread::sleep_for(kLockRetryPeriod);
+    }
   }
   write_owner(file.value());
   return file;

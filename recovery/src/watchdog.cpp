@@ -7,26 +7,21 @@
 
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
-#include "holdfast/recovery/run_lock.h"
 #include "signals.h"
 #include "watchdog_options.h"
 
 namespace holdfast::recovery {
-namespace {
+namespace {}  // namespace
 
-// For the replicas of a watchdog that was killed to die.
-constexpr std::chrono::seconds kLockTimeout(2);
-
-}  // namespace
-
-Watchdog::Watchdog(const WatchdogOptions& options)
+Watchdog::Watchdog(const WatchdogOptions& options, const OwnedRun& run, bool may_give_way)
     : options_(options),
-      lock_(lock_run_directory(options.run_directory, Deadline::after(kLockTimeout))),
+      run_(run),
+      may_give_way_(may_give_way),
       past_(read_past(journal_path(options.run_directory))),
       journal_(journal_path(options.run_directory)),
       signals_(io_, SIGINT, SIGTERM, SIGUSR1),
       state_(initial_state(policy_of(options), past_.last_generation + 1)),
-      sweeper_(io_, lock_.value(),
+      sweeper_(io_, run_.lock(),
                [this] {
                  journal_.append({{"event", "sweeper_lost"}});
                }),
@@ -39,7 +34,6 @@ Watchdog::Watchdog(const WatchdogOptions& options)
 }
 
 RunOutcome Watchdog::run() {
-  if (options_.when_owned) options_.when_owned();
   journal_.append({{"event", "watchdog_started"},
                    {"pid", ::getpid()},
                    {"replicas", options_.replicas},
@@ -53,6 +47,8 @@ RunOutcome Watchdog::run() {
   control_.reset();
   gpu_watch_.reset();
   hand_over_what_is_left();
+  const bool has_failed = outcome_.exit_code == kExitUnrecoverable || outcome_.exit_code == kExitGaveUp;
+  journal_.append_run_end(outcome_.exit_code, has_failed && !was_killed_from_outside_);
   return outcome_;
 }
 
@@ -122,7 +118,7 @@ std::map<int, Sight> Watchdog::sights() const {
 }
 
 void Watchdog::hand_over_what_is_left() {
-  if (outcome_.exit_code == kExitFinished || !options_.when_unfinished) return;
+  if (outcome_.exit_code == kExitFinished || outcome_.has_other_choices || !options_.when_unfinished) return;
   const std::optional<MemorySnapshots::Whole> newest = snapshot_memories_.newest();
   if (newest) options_.when_unfinished(newest->step, newest->bytes);
 }
@@ -166,6 +162,7 @@ void Watchdog::write_down(const Event& event, const nlohmann::json& subject, con
   for (const Action& action : decision.actions) line["actions"].push_back(describe(action, now));
   for (const PlaceChange& change : decision.place_changes) line["places"].push_back(to_json(change));
   journal_.append(std::move(line));
+  if (outcome_.has_other_choices) return log(LogLevel::debug, "watchdog: " + decision.reason);
   const LogLevel otherwise = decision.actions.empty() ? LogLevel::debug : LogLevel::info;
   log(decision.is_of_a_failure ? LogLevel::warning : otherwise, "watchdog: " + decision.reason);
 }
@@ -203,9 +200,32 @@ std::uint64_t Watchdog::arrivals_of(int id) const {
 }
 
 RunOutcome run_watchdog(const WatchdogOptions& options) {
-  check(options);
+  check_options(options);
+  return run_watchdog(OwnedRun::take(options.run_directory, {.copies = std::nullopt, .how = options.start}),
+                      [&] { return options; });
+}
+
+RunOutcome run_watchdog(OwnedRun run, const std::function<WatchdogOptions()>& options_of) {
   outlive_failing_writes();
-  return Watchdog(options).run();
+  bool may_give_way = run.may_give_way();
+  for (;;) {
+    std::string why;
+    try {
+      const WatchdogOptions options = options_of();
+      check_options(options);
+      RunOutcome outcome = Watchdog(options, run, may_give_way).run();
+      if (!outcome.has_other_choices || !run.may_give_way()) return outcome;
+      why = outcome.sentence;
+    } catch (const OtherChoices& failure) {
+      if (!may_give_way) throw;
+      why = failure.what();
+    }
+    may_give_way = false;
+    const std::string kept_as = run.put_aside();
+    log(LogLevel::warning, "the earlier run in " + run.directory() +
+                               " had failed before it had any result; it is kept as " + kept_as +
+                               ", and a new one starts, since the program has changed: " + why);
+  }
 }
 
 }  // namespace holdfast::recovery

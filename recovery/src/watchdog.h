@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -38,8 +39,9 @@ namespace holdfast::recovery {
 
 class Watchdog {
  public:
-  // The options make sense, and outlive it. Owns the run directory from then on.
-  explicit Watchdog(const WatchdogOptions& options);
+  // The options make sense, and outlive it, as does `run`, the owner of their directory. `may_give_way`: replicas that
+  // report other choices than that run's end this one without a word of failure.
+  Watchdog(const WatchdogOptions& options, const OwnedRun& run, bool may_give_way);
 
   // Blocks until the run has ended.
   RunOutcome run();
@@ -92,7 +94,8 @@ class Watchdog {
 
   // Constant after construction.
   const WatchdogOptions& options_;
-  const FileDescriptor lock_;  // released after the replicas are gone
+  const OwnedRun& run_;
+  const bool may_give_way_;
 
   // All on the thread of run().
   Past past_;  // with the restarts of this watchdog
@@ -106,6 +109,9 @@ class Watchdog {
   State state_;
   std::deque<Event> events_;  // the first is being decided on
   RunOutcome outcome_;
+  std::string other_choices_;  // what the replica said that reported them
+  std::set<int> killed_;       // members, by the supervisor's decision
+  bool was_killed_from_outside_ = false;
 
   Sweeper sweeper_;  // outlives all processes
   DeviceEvents device_events_{options_.devices, journal_};

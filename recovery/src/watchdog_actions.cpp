@@ -43,7 +43,8 @@ void Watchdog::perform(const Action& action) {
     case ActionKind::record_failure:
       return record_failure(action);
     case ActionKind::finish:
-      outcome_ = {.exit_code = action.exit_code, .sentence = action.text};
+      outcome_.exit_code = action.exit_code;
+      outcome_.sentence = outcome_.has_other_choices ? other_choices_ : action.text;
       requests_.run_ended(action.text);
       return io_.stop();
   }
@@ -55,7 +56,7 @@ void Watchdog::start_process(int id, int place) {
     const auto process = ReplicaProcess::start(io_, sweeper_,
                                                {.executable = options_.executable,
                                                 .arguments = options_.command,
-                                                .lock = lock_.value(),
+                                                .lock = run_.lock(),
                                                 .variables = variables_of(id, rank, place),
                                                 .member = id,
                                                 .ignores_failing_writes = !options_.is_plain_program},
@@ -132,7 +133,9 @@ void Watchdog::send_replies(const std::vector<ArenaExchange::Reply>& replies) {
 
 void Watchdog::kill_process(int id) {
   const auto process = processes_.find(id);
-  if (process != processes_.end()) process->second->kill();
+  if (process == processes_.end()) return;
+  killed_.insert(id);
+  process->second->kill();
 }
 
 void Watchdog::ask_to_stop() {

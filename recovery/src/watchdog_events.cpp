@@ -1,6 +1,7 @@
 // What the watchdog sees, and what its replicas tell and ask of it.
 
 #include <algorithm>
+#include <csignal>
 #include <limits>
 #include <utility>
 
@@ -101,6 +102,7 @@ ReplicaProcess::Handlers Watchdog::handlers_of(int id) {
 }
 
 void Watchdog::on_exit(int id, ExitStatus status) {
+  if (status.signal == SIGKILL && !killed_.contains(id)) was_killed_from_outside_ = true;
   const bool is_clean = status.code == 0 && status.signal == 0;
   Event event{
       .kind = EventKind::exited, .member = id, .exit_code = status.code, .signal = status.signal, .step = step_of(id)};
@@ -159,6 +161,10 @@ void Watchdog::on_message(int id, Message& message) {
     event.kind = EventKind::failure_reported;
     event.what = body.at("what").get<std::string>();
     event.is_unrecoverable = body.at("is_unrecoverable").get<bool>();
+    if (body.contains(kOtherChoices) && may_give_way_) {
+      outcome_.has_other_choices = true;
+      other_choices_ = event.what;
+    }
   } else if (kind == kEvent) {
     return note(id, body);
   } else if (kind == kArenaRequest) {

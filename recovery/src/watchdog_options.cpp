@@ -65,7 +65,7 @@ int most_replicas(const WatchdogOptions& options) {
   return options.max_replicas == 0 ? kMaxReplicas : options.max_replicas;
 }
 
-void check(const WatchdogOptions& options) {
+void check_options(const WatchdogOptions& options) {
   check_count("max_replicas", options.max_replicas, 0, kMaxReplicas);
   check_count("replicas", options.replicas, 1, most_replicas(options));
   check_count("spares", options.spares, 0, kMaxReplicas);

@@ -7,9 +7,6 @@
 
 namespace holdfast::recovery {
 
-// Throws Error{invalid_argument}.
-void check(const WatchdogOptions& options);
-
 int most_replicas(const WatchdogOptions& options);
 HangLimits hang_limits_of(const WatchdogOptions& options);
 SupervisorPolicy policy_of(const WatchdogOptions& options);

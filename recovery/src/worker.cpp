@@ -13,6 +13,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -51,10 +52,10 @@ FileDescriptor adopt(int descriptor) {
   return FileDescriptor(descriptor);
 }
 
-std::array<int, 3> parse_variable() {
-  const char* text = std::getenv(kWorkerVariable);
-  const std::string value = text == nullptr ? "" : text;
-  std::array<int, 3> numbers{-1, -1, -1};
+using Inheritance = std::array<int, 3>;  // descriptors: channel, life page, lock
+
+Inheritance parse_inheritance(std::string_view value) {
+  Inheritance numbers{-1, -1, -1};
   const char* position = value.data();
   const char* const end = value.data() + value.size();
   for (int& number : numbers) {
@@ -65,6 +66,29 @@ std::array<int, 3> parse_variable() {
   return numbers;
 }
 
+// What the watchdog handed to this process, and to it alone. Taken out of the environment before main() begins, so that
+// a program that main() starts is no worker, and holds neither the run directory's lock nor the channel.
+std::optional<Inheritance> take_inheritance() {
+  const char* value = std::getenv(kWorkerVariable);
+  if (value == nullptr) return std::nullopt;
+  const Inheritance inheritance = parse_inheritance(value);
+  ::unsetenv(kWorkerVariable);
+  for (const int descriptor : inheritance) {
+    if (descriptor >= 0) ::fcntl(descriptor, F_SETFD, FD_CLOEXEC);
+  }
+  return inheritance;
+}
+
+const std::optional<Inheritance>& inheritance() {
+  static const std::optional<Inheritance> taken = take_inheritance();
+  return taken;
+}
+
+// Before the constructors of the program's own objects, which may start programs too.
+__attribute__((constructor(101))) void take_inheritance_early() {
+  static_cast<void>(inheritance());
+}
+
 nlohmann::json parse_or_quote(const std::string& text) {
   nlohmann::json value = nlohmann::json::parse(text, nullptr, false);
   return value.is_discarded() ? nlohmann::json(text) : value;
@@ -73,7 +97,7 @@ nlohmann::json parse_or_quote(const std::string& text) {
 }  // namespace
 
 bool is_worker() {
-  return std::getenv(kWorkerVariable) != nullptr;
+  return inheritance().has_value();
 }
 
 // A thread of its own listens to the watchdog. It also holds the life page: it lives until the Worker goes, or the
@@ -298,8 +322,12 @@ std::unique_ptr<Worker> Worker::join(Deadline deadline) {
   if (!is_worker()) {
     throw Error(ErrorCode::invalid_argument, "this process was not started by a watchdog, so it is no worker of one");
   }
-  const std::array<int, 3> numbers = parse_variable();
-  ::unsetenv(kWorkerVariable);
+  static std::atomic<bool> has_joined = false;
+  if (has_joined.exchange(true)) {
+    throw Error(ErrorCode::invalid_argument,
+                "this process has registered with its watchdog before; a process is one worker");
+  }
+  const Inheritance& numbers = *inheritance();
   // The watchdog had them ignored for what the program says before; what this process starts is to have the default.
   take_failing_writes_back();
   outlive_failing_writes();
@@ -436,6 +464,11 @@ void Worker::report_failure(const std::string& what, bool is_unrecoverable) noex
   } catch (const std::exception& error) {
     log(LogLevel::error, std::string("replica: a failure could not be reported to the watchdog: ") + error.what());
   }
+}
+
+void Worker::report_other_choices(const std::string& what) noexcept {
+  connection_->try_to_send({{"kind", kFailure}, {"what", what}, {"is_unrecoverable", true}, {kOtherChoices, true}},
+                           "a failure");
 }
 
 void Worker::report_savepoint(int number, const std::string& path, std::int64_t step) noexcept {

@@ -266,8 +266,10 @@ int run_worker(std::span<const std::string> script) {
 }
 
 int supervise(const std::vector<std::string>& arguments) {
-  WatchdogOptions options{
-      .replicas = std::stoi(arguments.at(2)), .run_directory = arguments.at(1), .command = arguments};
+  WatchdogOptions options;
+  options.replicas = std::stoi(arguments.at(2));
+  options.run_directory = arguments.at(1);
+  options.command = arguments;
   for (const std::string& argument : arguments) {
     if (argument.starts_with("fault=")) options.faults.push_back(argument.substr(6));
     if (argument.starts_with("place_rest=")) {

@@ -43,6 +43,7 @@
 #include "holdfast/train/model_checkpoint.h"
 #include "holdfast/train/reduction.h"
 #include "holdfast/train/replica.h"
+#include "holdfast/train/run_results.h"
 #include "holdfast/train/savepoint.h"
 #include "holdfast/train/supervise.h"
 #include "holdfast/train/trainable.h"

@@ -5,27 +5,31 @@
 
 namespace holdfast {
 
+static bool writes(const TrainingContext& context) {
+  return context.is_primary() && context.writes_files();
+}
+
 void EpochRecord::on_fit_begin(TrainingContext& context) {
   written_epochs_.reset();
-  if (!context.is_primary()) return;
+  if (!writes(context)) return;
   write(context, context.history());
   written_epochs_ = context.history().size();
 }
 
 void EpochRecord::on_step_end(TrainingContext& context, const Logs&) {
-  if (!context.is_primary()) return written_epochs_.reset();
+  if (!writes(context)) return written_epochs_.reset();
   if (written_epochs_ != context.history().size()) try_to_write(context, context.history());
 }
 
 void EpochRecord::on_epoch_end(TrainingContext& context, const Logs& logs) {
-  if (!context.is_primary()) return written_epochs_.reset();
+  if (!writes(context)) return written_epochs_.reset();
   std::vector<Logs> epochs = context.history();
   epochs.push_back(logs);
   try_to_write(context, epochs);
 }
 
 void EpochRecord::on_fit_end(TrainingContext& context, const Logs&) {
-  if (context.is_primary()) try_to_write(context, context.history());
+  if (writes(context)) try_to_write(context, context.history());
 }
 
 void EpochRecord::try_to_write(const TrainingContext& context, const std::vector<Logs>& epochs) {

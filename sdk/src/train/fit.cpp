@@ -9,6 +9,7 @@
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
 #include "train/resume.h"
+#include "train/run_results.h"
 #include "train/session.h"
 
 namespace holdfast {
@@ -58,6 +59,7 @@ class Trainer::Session::FitContext final : public TrainingContext {
   int rank() const override { return session_.place_->rank; }
   int replicas() const override { return session_.place_->size; }
   std::string run_directory() const override { return session_.place_->run_directory; }
+  bool writes_files() const override { return session_.place_->writes_files; }
   std::vector<std::string> savepoint_copies() const override { return session_.place_->savepoint_copies; }
   int saving_threads() const override { return session_.place_->saving_threads; }
   FileSystem& file_system() const override { return session_.files_; }
@@ -74,6 +76,10 @@ class Trainer::Session::FitContext final : public TrainingContext {
     pending_.push_back({path, options});
   }
 
+  bool is_asked_to_save(const std::string& path) const {
+    return std::any_of(pending_.begin(), pending_.end(),
+                       [&](const PendingSave& pending) { return pending.path == path; });
+  }
   // What was asked for behind a state that is not the one to go on from.
   void forget() { pending_.clear(); }
   std::vector<PendingSave> take_pending() { return std::exchange(pending_, {}); }
@@ -100,6 +106,7 @@ FitResult Trainer::Session::fit(const Dataset& data, const FitOptions& options) 
   join(data, WarmUp::training);
   const std::size_t call = join_call("fit", data, options.epochs);
   if (record_of(call).is_finished && !is_closing_) {
+    place_->results = results_text(state_, weights_digest());
     if (place_->rank == 0) log(LogLevel::info, "this run's fit() had finished at step " + std::to_string(state_.step));
     trainable_.on_fit_end();
     return {record_of(call).results, record_of(call).history};
@@ -135,6 +142,11 @@ void Trainer::Session::restore_callbacks(const FitOptions& options) {
     if (saved != state_.callbacks.end()) callback->restore(saved->second);
   }
   has_taken_state_ = false;
+  if (!std::exchange(is_extended_, false)) return;
+  const CallRecord& record = record_of(calls_made_ - 1);
+  for (const CallbackHandle& callback : options.callbacks) {
+    callback->on_fit_extended(state_.step, state_.epoch, record.history.back());
+  }
 }
 
 // From wherever the state is, until the end or GenerationEnded: everything that it has to know lies in the state.
@@ -230,6 +242,9 @@ void Trainer::Session::end_epoch(CallRecord& record, FitContext& context, const 
   for (const CallbackHandle& callback : options.callbacks) callback->on_epoch_end(context, logs);
   record.results = logs;
   record.history.push_back(logs);
+  if (place_->rank == 0 && record.history.size() == 1) {
+    supervision_.report_event("first_epoch_finished", nlohmann::json{{"step", state_.step}}.dump());
+  }
   record.epoch_sums.clear();
   record.epoch_samples = 0;
   ++state_.epoch;
@@ -240,12 +255,17 @@ void Trainer::Session::end_epoch(CallRecord& record, FitContext& context, const 
 
 void Trainer::Session::end_fit(CallRecord& record, FitContext& context, const FitOptions& options) {
   record.is_finished = true;
+  record.is_ended_by_callback = is_end_asked_ && state_.epoch == record.epochs;
   is_end_asked_ = false;
   is_closing_ = true;
   supervision_.enter(TrainingPhase::callbacks, state_.step);
   for (const CallbackHandle& callback : options.callbacks) callback->on_fit_end(context, record.results);
   // On every rank, so that whoever saves later saves the same.
   collect_callback_states(options);
+  const bool has_moved_on = record.own_savepoint_step >= 0 && record.own_savepoint_step != state_.step;
+  if (has_moved_on) final_savepoint_ = savepoint_name(record.own_savepoint_step);
+  const bool is_kept_by_callback = context.is_asked_to_save(place_->run_directory + "/" + savepoint_name(state_.step));
+  record.own_savepoint_step = place_->run_directory.empty() || is_kept_by_callback ? -1 : state_.step;
   if (place_->rank == 0) {
     supervision_.report_event("fit_finished",
                               nlohmann::json{{"step", state_.step}, {"weights_digest", weights_digest().hex()}}.dump());
@@ -258,23 +278,25 @@ void Trainer::Session::end_fit(CallRecord& record, FitContext& context, const Fi
 void Trainer::Session::close_fit(FitContext& context, const FitOptions& options) {
   memory_keeper_.finish();
   agree();
-  if (place_->rank == 0) submit_all(context.take_pending(), options);
+  if (place_->rank == 0 && place_->writes_files) submit_all(context.take_pending(), options);
   save_on_request(options);
   if (is_stop_requested_) stop();
   if (place_->rank == 0) {
     act_and_tell(options, [&] {
       flush_savepoints();
-      if (!place_->run_directory.empty()) keep_final_state();
+      if (!place_->run_directory.empty() && place_->writes_files) keep_final_state();
     });
   }
   wait_for_savepoints();
   supervision_.enter(TrainingPhase::callbacks, state_.step);
   is_closing_ = false;
+  place_->results = results_text(state_, weights_digest());
 }
 
 void Trainer::Session::save_pending(FitContext& context, const FitOptions& options) {
   const std::vector<PendingSave> pending = context.take_pending();
   // On every rank, and whether or not the storage has a place: what is skipped must leave the same state behind.
+  if (!place_->writes_files) return;
   if (!pending.empty()) {
     agree();
     collect_callback_states(options);

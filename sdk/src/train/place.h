@@ -172,6 +172,7 @@ struct Replica::Place {
   std::string run_directory;
   std::vector<std::string> savepoint_copies;
   bool accept_other_arithmetic = false;
+  bool writes_files = true;                // false: the run is only looked at, for debugging
   std::int64_t memory_snapshot_every = 0;  // steps; 0: as often as costs next to nothing
   // What tells how much these cost. Any thread.
   std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
@@ -192,6 +193,7 @@ struct Replica::Place {
   // With the other ranks of the generation. Blocks until all are there, by collective_timeout. Throws GenerationEnded.
   std::function<std::unique_ptr<Communicator>(const MemoryCommunicatorShape&)> connect;
   bool has_trainer = false;
+  std::string results;  // results_text() of what the Trainer's calls have computed, once one has finished
 
   ShardDeal deal() const { return dealt.empty() ? ShardDeal::even(shards, size) : ShardDeal(dealt); }
   // That of a run without failures.

@@ -40,11 +40,45 @@ std::optional<std::int64_t> newest_savepoint_step(FileSystem& files, const std::
   return savepoints.back().step;
 }
 
+std::vector<std::string> list_savepoint_paths(FileSystem& files, const std::string& folder) {
+  std::vector<std::string> paths;
+  for (const format::SavepointEntry& entry : format::list_savepoints(files, folder)) {
+    paths.push_back(folder + "/" + entry.name);
+  }
+  return paths;
+}
+
+std::string savepoint_metadata(FileSystem& files, const std::string& path) {
+  return std::string(format::ArrayFile::open(files, path).metadata());
+}
+
+void replace_savepoint(FileSystem& files, const std::string& path) {
+  std::string name = path + ".replaced";
+  for (int number = 2; files.exists(name); ++number) name = path + ".replaced-" + std::to_string(number);
+  files.rename(path, name);
+  files.sync_folder(parent_folder(path));
+}
+
+void drop_savepoint(FileSystem& files, const std::vector<std::string>& folders, const std::string& name,
+                    const std::string& newer) {
+  try {
+    format::verify_savepoint(files, folders.front() + "/" + newer);
+    for (const std::string& folder : folders) {
+      const std::string path = folder + "/" + name;
+      if (!files.exists(path)) continue;
+      files.remove(path);
+      files.sync_folder(folder);
+    }
+  } catch (const Error& failure) {
+    log(LogLevel::warning, "savepoint " + name + ", which is no longer wanted, stays: " + failure.what());
+  }
+}
+
 std::optional<std::string> find_newest_savepoint(FileSystem& files, std::span<const std::string> folders,
                                                  const std::function<void(const std::string& path)>& read,
-                                                 const SavepointProblem& report) {
+                                                 const SavepointProblem& report, bool is_owner) {
   return format::find_newest_savepoint(files, folders, read,
-                                       {.is_owner = true, .report = [&](const format::Problem& problem) {
+                                       {.is_owner = is_owner, .report = [&](const format::Problem& problem) {
                                           report(problem.path, problem.why, problem.set_aside_as);
                                         }});
 }

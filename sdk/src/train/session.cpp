@@ -6,6 +6,7 @@
 
 #include "data/stage.h"
 #include "holdfast/base/error.h"
+#include "train/run_results.h"
 
 namespace holdfast {
 namespace {
@@ -102,6 +103,7 @@ void Trainer::Session::rejoin_call(const CallRecord& call) {
     is_epoch_begun_ = false;
     return;
   }
+  if (call.kind == "fit" && state_.calls[index].kind == "fit") give_more_epochs(index, call.epochs);
   TrainState now = state_;
   now.calls[index].kind = call.kind;
   now.calls[index].data = call.data;
@@ -167,6 +169,7 @@ Logs Trainer::Session::evaluate(const Dataset& data) {
     record_of(call).results = results;
     record_of(call).is_finished = true;
   });
+  place_->results = results_text(state_, weights_digest());
   return record_of(call).results;
 }
 

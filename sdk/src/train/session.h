@@ -150,6 +150,10 @@ class Trainer::Session {
   void wait_for_savepoints();
   [[noreturn]] void stop();
 
+  // session_longer.cpp: a fit() that is to have more epochs than the run had.
+  void give_more_epochs(std::size_t call, std::int64_t epochs);
+  void go_back_before_later_fit(std::size_t call);
+
   // fit.cpp
   void begin_fit(FitContext& context, const FitOptions& options);
   void continue_fit(std::size_t call, FitContext& context, const Dataset& data, const FitOptions& options);
@@ -183,11 +187,13 @@ class Trainer::Session {
   TrainState state_;
   bool has_joined_ = false;
   std::size_t calls_made_ = 0;
-  bool has_state_ = false;        // false also while another rank's is being taken
-  bool has_taken_state_ = false;  // since the callbacks were given theirs
-  bool is_epoch_begun_ = false;   // on_epoch_begin() was called for the epoch that is under way
-  bool is_end_asked_ = false;     // a callback has asked for the end of fit() behind this state
-  bool is_closing_ = false;       // fit() has finished, and nobody knows yet that its savepoints are durable
+  bool has_state_ = false;                 // false also while another rank's is being taken
+  bool has_taken_state_ = false;           // since the callbacks were given theirs
+  bool is_epoch_begun_ = false;            // on_epoch_begin() was called for the epoch that is under way
+  bool is_end_asked_ = false;              // a callback has asked for the end of fit() behind this state
+  bool is_extended_ = false;               // fit() had ended, and goes on for more epochs: callbacks do not know yet
+  std::optional<std::size_t> wanted_end_;  // the state to be found is of this fit(), and of no later one
+  bool is_closing_ = false;                // fit() has finished, and nobody knows yet that its savepoints are durable
   bool is_stop_requested_ = false;
   bool is_regroup_requested_ = false;
   bool is_comparison_requested_ = false;

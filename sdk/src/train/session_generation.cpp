@@ -159,7 +159,7 @@ void Trainer::Session::load_state() {
     supervision_.enter(TrainingPhase::starting, state_.step);
     StateFinder finder(*place_, trainable_, state_);
     finder.check_arithmetic();
-    text = finder.find();
+    text = wanted_end_ ? finder.find_before_later_fit(*wanted_end_) : finder.find();
     supervision_.enter(TrainingPhase::waiting_for_peers, state_.step);
   }
   text = share_text(std::move(text), 0);

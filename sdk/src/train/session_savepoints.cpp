@@ -140,7 +140,7 @@ void Trainer::Session::wait_for_savepoints() {
 // All ranks come here after the same step. The others wait for the savepoint, so that none ends before the state is
 // durable.
 void Trainer::Session::stop() {
-  if (!place_->run_directory.empty()) {
+  if (!place_->run_directory.empty() && place_->writes_files) {
     agree();
     if (place_->rank == 0) {
       if (running_fit_ == nullptr) {

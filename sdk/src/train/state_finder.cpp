@@ -6,6 +6,7 @@
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
 #include "holdfast/base/shown_text.h"
+#include "train/other_choices.h"
 #include "train/resume.h"
 
 namespace holdfast {
@@ -34,6 +35,7 @@ void StateFinder::check_arithmetic() {
     }
     log(LogLevel::warning, sentence + "; accepted");
   }
+  if (!place_.writes_files) return;
   write_whole_file(files, path, std::as_bytes(std::span(now)));
 }
 
@@ -51,10 +53,52 @@ std::string StateFinder::find() {
     state = load_savepoint(*place_.file_system, path, trainable_,
                            [&](const TrainState& candidate) { begin_to_restore(candidate, path); });
   };
-  const std::optional<std::string> path = find_newest_savepoint(*place_.file_system, savepoint_folders(), load, report);
+  const std::optional<std::string> path =
+      find_newest_savepoint(*place_.file_system, savepoint_folders(), load, report, place_.writes_files);
   if (!path) return "";
   tell_of(state, *path);
   return to_json(state);
+}
+
+std::vector<std::pair<std::string, TrainState>> StateFinder::list_states() const {
+  std::vector<std::pair<std::string, TrainState>> states;
+  for (const std::string& folder : savepoint_folders()) {
+    for (const std::string& path : list_savepoint_paths(*place_.file_system, folder)) {
+      try {
+        states.emplace_back(path, train_state_from_json(savepoint_metadata(*place_.file_system, path), path));
+      } catch (const Error& failure) {
+        log(LogLevel::warning, "savepoint " + path + " is passed over: " + failure.what());
+      }
+    }
+  }
+  std::stable_sort(states.begin(), states.end(),
+                   [](const auto& a, const auto& b) { return a.second.step > b.second.step; });
+  return states;
+}
+
+std::string StateFinder::find_before_later_fit(std::size_t call) {
+  const auto has_later_fit = [call](const TrainState& state) {
+    return std::any_of(state.calls.begin() + static_cast<std::ptrdiff_t>(std::min(call + 1, state.calls.size())),
+                       state.calls.end(), [](const CallRecord& record) { return record.kind == "fit"; });
+  };
+  const auto states = list_states();
+  const auto wanted =
+      std::find_if(states.begin(), states.end(), [&](const auto& state) { return !has_later_fit(state.second); });
+  if (wanted == states.end()) {
+    throw OtherChoices("call " + std::to_string(call) +
+                       " (fit) is to have more epochs than it had, and a later fit() has begun since; to train on from "
+                       "the end of that call a savepoint of then is needed, and none is kept. Use as many epochs as "
+                       "before, or " +
+                       kHowToStartAnew);
+  }
+  Snapshot snapshot = read_savepoint(*place_.file_system, wanted->first);
+  begin_to_restore(snapshot.state, wanted->first);
+  restore_arrays(snapshot, trainable_, wanted->first);
+  if (place_.writes_files) {
+    for (auto later = states.begin(); later != wanted; ++later) replace_savepoint(*place_.file_system, later->first);
+  }
+  tell_of(snapshot.state, wanted->first);
+  return to_json(snapshot.state);
 }
 
 // None where a savepoint is newer: one that was made on demand, or by an earlier watchdog.

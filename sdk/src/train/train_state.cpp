@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "holdfast/base/error.h"
+#include "train/other_choices.h"
 
 namespace holdfast {
 namespace {
@@ -96,14 +97,17 @@ std::map<std::string, CallbackState> callbacks_from(const json& object) {
 json call(const CallRecord& record) {
   json history = json::array();
   for (const Logs& epoch : record.history) history.push_back(logs(epoch));
-  return {{"kind", record.kind},
-          {"data", json::parse(record.data)},
-          {"epochs", record.epochs},
-          {"finished", record.is_finished},
-          {"results", logs(record.results)},
-          {"history", history},
-          {"epoch_sums", numbers(record.epoch_sums)},
-          {"epoch_samples", record.epoch_samples}};
+  json object = {{"kind", record.kind},
+                 {"data", json::parse(record.data)},
+                 {"epochs", record.epochs},
+                 {"finished", record.is_finished},
+                 {"results", logs(record.results)},
+                 {"history", history},
+                 {"epoch_sums", numbers(record.epoch_sums)},
+                 {"epoch_samples", record.epoch_samples}};
+  if (record.own_savepoint_step >= 0) object["own_savepoint_step"] = record.own_savepoint_step;
+  if (record.is_ended_by_callback) object["ended_by_callback"] = true;
+  return object;
 }
 
 CallRecord call_from(const json& object) {
@@ -112,6 +116,8 @@ CallRecord call_from(const json& object) {
   record.data = object.at("data").dump();
   record.epochs = object.at("epochs").get<std::int64_t>();
   record.is_finished = object.at("finished").get<bool>();
+  record.own_savepoint_step = object.value("own_savepoint_step", std::int64_t{-1});
+  record.is_ended_by_callback = object.value("ended_by_callback", false);
   record.results = logs_from(object.at("results"));
   for (const json& epoch : object.at("history")) record.history.push_back(logs_from(epoch));
   record.epoch_sums = numbers_from(object.at("epoch_sums"));
@@ -219,9 +225,8 @@ void require_same_choices(const TrainState& saved, const TrainState& now, const 
   std::string list;
   for (std::size_t i = 0; i < std::min(sentences.size(), kShown); ++i) list += (i == 0 ? "" : "; ") + sentences[i];
   if (sentences.size() > kShown) list += "; and " + std::to_string(sentences.size() - kShown) + " more";
-  throw Error(ErrorCode::incompatible, "the run cannot be resumed from " + origin +
-                                           " with other options, since its bits depend on them: " + list +
-                                           ". Use the earlier options, or another run directory");
+  throw OtherChoices("the run cannot go on from " + origin + " with other options, since its bits depend on them: " +
+                     list + ". Use the earlier options, or " + kHowToStartAnew);
 }
 
 }  // namespace holdfast

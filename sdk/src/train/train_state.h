@@ -19,6 +19,10 @@ struct CallRecord {
   std::string data;  // Dataset::description()
   std::int64_t epochs = 0;
   bool is_finished = false;
+  bool is_ended_by_callback = false;  // with its last epoch, so that the number of epochs does not tell
+  // Where fit() ended and kept its state by itself, since no callback did; -1: nowhere. It goes when fit() goes on and
+  // ends elsewhere.
+  std::int64_t own_savepoint_step = -1;
   Logs results;
   std::vector<Logs> history;
   // Of the epoch that is under way: sums over its samples so far, in the order of Trainable::sum_names().

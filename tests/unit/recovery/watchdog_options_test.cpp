@@ -19,11 +19,11 @@ WatchdogOptions some_options() {
 }
 
 std::string options_complaint(const WatchdogOptions& options) {
-  return complaint_about([&] { check(options); });
+  return complaint_about([&] { check_options(options); });
 }
 
 TEST(WatchdogOptions, AreTakenWhereTheyMakeSense) {
-  EXPECT_NO_THROW(check(some_options()));
+  EXPECT_NO_THROW(check_options(some_options()));
 }
 
 TEST(WatchdogOptions, NameTheDurationThatIsNone) {
@@ -46,7 +46,7 @@ TEST(WatchdogOptions, TakeNoDurationOfMoreThanTenYears) {
   EXPECT_THAT(options_complaint(options), HasSubstr("hang_after is 9223372036854775807 ms"));
 
   options.hang_after = std::chrono::hours(24 * 3650);
-  EXPECT_NO_THROW(check(options));
+  EXPECT_NO_THROW(check_options(options));
 }
 
 TEST(WatchdogOptions, NameTheCountThatIsOutOfRangeAndTheRange) {
@@ -67,7 +67,7 @@ TEST(WatchdogOptions, AskForFilesThatMayBeOpen) {
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
   std::string complaint = "none";
   try {
-    check(some_options());
+    check_options(some_options());
   } catch (const Error& error) {
     complaint = error.what();
   }

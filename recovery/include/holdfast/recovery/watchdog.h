@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "holdfast/recovery/hang_limits.h"
+#include "holdfast/recovery/run_start.h"
 
 namespace holdfast::recovery {
 
@@ -56,6 +57,7 @@ struct WatchdogOptions {
   // Of workers that report their work; replace needs survivors.
   WhenSlow when_slow = WhenSlow::report;
   std::string run_directory{};  // created when missing
+  AskedStart start{};           // what becomes of the run that it holds
   // The program never registers as a worker, so that nothing is known of it but how its processes end: exit code 0 says
   // that one has finished, any other end is a failure, after which all are killed and start again; none hangs. It is
   // asked to stop by SIGTERM. There are no spares.
@@ -82,8 +84,6 @@ struct WatchdogOptions {
   std::vector<std::string> faults{};                                    // see faults.h
   // Called before each start: "NAME=VALUE" that the process is to have in its environment, beside the watchdog's own.
   std::function<std::vector<std::string>(const NewProcess&)> variables_of{};
-  // Called once when the run directory is owned and no replica runs yet. What it throws ends the run before it begins.
-  std::function<void()> when_owned{};
   // Called when the run ended without having finished, all replicas are gone, and a whole memory snapshot is there.
   std::function<void(std::int64_t step, std::span<const std::byte> snapshot)> when_unfinished{};
 };
@@ -98,7 +98,12 @@ inline constexpr int kExitStopped = 75;       // SIGINT, SIGTERM, SIGUSR1 or SIG
 struct RunOutcome {
   int exit_code = 0;
   std::string sentence{};  // for the user
+  // It ended since the run in the directory was started with other choices than the program has.
+  bool has_other_choices = false;
 };
+
+// Throws Error{invalid_argument} for options that can never work.
+void check_options(const WatchdogOptions& options);
 
 // Blocks until the run has ended; no replica is left then, nor what it had started (docs/recovery.md), but for one that
 // the kernel cannot kill within its time, which the sentence names. Owns SIGINT, SIGTERM and SIGUSR1 meanwhile, and
@@ -109,5 +114,10 @@ struct RunOutcome {
 // Throws Error{invalid_argument} for options, Error{already_running} when another watchdog or its replicas still own
 // the directory, Error{refused, disk_full, ...} when the directory cannot be written. No replica is left then either.
 RunOutcome run_watchdog(const WatchdogOptions& options);
+
+// The same for a directory that the caller owns. `options_of` is called when no replica runs yet; what it throws ends
+// the run before it begins. Where it throws OtherChoices, or a replica reports them, and the run that the directory
+// holds may give way (OwnedRun::may_give_way), that run is put aside with one line in the log, and the new one starts.
+RunOutcome run_watchdog(OwnedRun run, const std::function<WatchdogOptions()>& options_of);
 
 }  // namespace holdfast::recovery

@@ -29,7 +29,8 @@
 
 namespace holdfast::recovery {
 
-// True in a process that a watchdog started, until it joins.
+// True in a process that a watchdog started, from its first line to its end; false in programs that such a process
+// starts. Any thread.
 bool is_worker();
 
 // A failure of a replica of the run, after which it was replaced.
@@ -43,9 +44,10 @@ struct Restart {
 
 class Worker {
  public:
-  // Says hello to the watchdog. From then on SIGPIPE and SIGXFSZ end this process no longer, unless they have handlers
-  // of their own: a write that fails must not end a run. Throws Error{deadline_exceeded}, Error{invalid_argument} in a
-  // process that no watchdog started, or Error{input_output} where no thread can be started.
+  // Says hello to the watchdog, once in a process. From then on SIGPIPE and SIGXFSZ end this process no longer, unless
+  // they have handlers of their own: a write that fails must not end a run. Throws Error{deadline_exceeded},
+  // Error{invalid_argument} in a process that no watchdog started, or that has joined before, or Error{input_output}
+  // where no thread can be started.
   static std::unique_ptr<Worker> join(Deadline deadline);
   // Takes leave in order: the watchdog does not mistake it for a death. The process should end soon after.
   ~Worker();
@@ -136,6 +138,8 @@ class Worker {
 
   // Any thread. `is_unrecoverable`: it would fail again after every restart, so that the run should end.
   void report_failure(const std::string& what, bool is_unrecoverable) noexcept;
+  // The failure that OtherChoices stands for. The run ends with it, or starts anew (run_start.h).
+  void report_other_choices(const std::string& what) noexcept;
   void report_finished();
   // A line for the journal, such as "savepoint written"; `details` is a JSON text. A line that cannot be sent is lost.
   void report_event(const std::string& name, const std::string& details) noexcept;

@@ -62,7 +62,7 @@ typedef struct holdfast_arenas holdfast_arenas;
 // About the newest failure in this thread; "" before any. Valid until the thread's next call that fails.
 HOLDFAST_C_API const char* holdfast_last_error(void);
 
-// 1 in a process that a watchdog started, until it joins.
+// 1 in a process that a watchdog started, from its first line to its end; 0 in programs that such a process starts.
 HOLDFAST_C_API int holdfast_is_worker(void);
 
 // Says hello to the watchdog. From then on SIGPIPE and SIGXFSZ end it no longer, unless they have handlers of their

@@ -5,8 +5,9 @@
 // primary rank where it may differ from these epochs: at an epoch's end, with the first step of a process, of a new
 // primary rank or of a state that was taken back, and when fit() begins and ends.
 //
-// A record that cannot be written when fit() begins ends it with the Error, before anything is trained. Later an Error
-// is logged, training goes on, and the next epoch's end makes up for it.
+// None is written where the context says so (TrainingContext::writes_files). A record that cannot be written when fit()
+// begins ends it with the Error, before anything is trained. Later an Error is logged, training goes on, and the next
+// epoch's end makes up for it.
 
 #include <cstddef>
 #include <optional>

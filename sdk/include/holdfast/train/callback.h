@@ -43,6 +43,8 @@ class TrainingContext {
   virtual int replicas() const = 0;
   bool is_primary() const { return rank() == 0; }
   virtual std::string run_directory() const = 0;  // empty when training is not supervised
+  // False while a program is debugged (SuperviseOptions::alone): then files of the run stay as they are.
+  virtual bool writes_files() const { return true; }
   // Further folders for the run's savepoints.
   virtual std::vector<std::string> savepoint_copies() const { return {}; }
   // This replica's share of the host's cores, for work on savepoints; 0: all that the process has.
@@ -92,6 +94,11 @@ class Callback {
   // `logs` holds the epoch's means, validation included.
   virtual void on_epoch_end(TrainingContext&, const Logs&) {}
   virtual void on_fit_end(TrainingContext&, const Logs&) {}
+
+  // fit() had ended by its epochs, which were `epoch`, at `step`, and goes on since the program asks for more. Called
+  // behind restore(), with what on_epoch_end() was last told. For what on_fit_end() has done and a fit() with these
+  // epochs from the start would not have.
+  virtual void on_fit_extended(std::int64_t /*step*/, std::int64_t /*epoch*/, const Logs& /*logs*/) {}
 
   // Of every savepoint that any callback asked for, and of the last one that fit() makes by itself where none did.
   // Called on the primary rank alone, on the thread of fit(), so that no locks are needed: behind the calls of the next

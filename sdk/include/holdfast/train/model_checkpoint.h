@@ -54,6 +54,7 @@ class ModelCheckpoint final : public Callback {
   void on_step_end(TrainingContext& context, const Logs& logs) override;
   void on_epoch_end(TrainingContext& context, const Logs& logs) override;
   void on_fit_end(TrainingContext& context, const Logs& logs) override;
+  void on_fit_extended(std::int64_t step, std::int64_t epoch, const Logs& logs) override;
 
  private:
   std::string directory(const TrainingContext& context) const;
@@ -62,7 +63,10 @@ class ModelCheckpoint final : public Callback {
   void save(TrainingContext& context, WhenStorageIsSlow when_storage_is_slow);
 
   ModelCheckpointOptions options_;
-  std::vector<double> best_values_;                    // of up to keep_best epochs, best first
+  std::vector<double> best_values_;  // of up to keep_best epochs, best first
+  // Of the savepoint that was made only since fit() ended there, which it does no longer: it goes when the next one is
+  // whole. -1: none.
+  std::int64_t superseded_step_ = -1;
   std::function<void(const std::string& name)> keep_;  // made with the first savepoint, called on the writer thread
 };
 

@@ -3,8 +3,24 @@
 // Runs a training function in several mirrored processes under a watchdog that brings them back after any failure.
 //
 // The process that calls supervise() first becomes the watchdog: it trains nothing and executes the same program again,
-// with the same arguments, once for each replica. There supervise() calls the training function. So main() runs in
-// every process; what it does before supervise() must be the same each time.
+// with the same arguments, once for each replica. There supervise() calls the training function, and ends the process
+// when that returns. So what main() does before supervise() runs in every process, and must be the same each time; what
+// it does after supervise() runs once, in the first process.
+//
+// A program may call it several times, one after the other: folds of a cross-validation, a sweep, two stages. Each call
+// has a run directory of its own, and the calls are the same, in the same order, in every process. In the replicas of a
+// later call the earlier ones return at once what they returned in the first process. run_results() reads what came of
+// a run:
+//
+//   double sum = 0;
+//   for (int fold = 0; fold < 3; ++fold) {
+//     const std::string directory = "run/fold" + std::to_string(fold);
+//     const int code = supervise(argc, argv, {.replicas = 2, .run_directory = directory},
+//                                [&](Replica& replica) { train(replica, fold); });
+//     if (code != 0) return code;
+//     sum += run_results(directory).calls.back().results.at("loss");
+//   }
+//   std::printf("mean loss %g\n", sum / 3);  // once
 
 #include <chrono>
 #include <cstdint>
@@ -31,6 +47,12 @@ enum class WhenLost {
 enum class RecoverFrom {
   survivors,  // replicas that live keep it; when none does, from the watchdog's memory, then from the newest savepoint
   savepoint,  // all start again from the newest savepoint
+};
+
+// What becomes of the run that the directory holds.
+enum class Start {
+  resume,  // it goes on
+  fresh,   // it is put aside, as DIRECTORY.1 or the next free number, with its copies; a new one starts
 };
 
 // What becomes of a replica that computes at least half as long again as the others, over many steps. The journal tells
@@ -66,6 +88,26 @@ struct SuperviseOptions {
 
   // Savepoints, journal and lock of the run. One run at a time owns it; starting the program again resumes.
   std::string run_directory = "run";
+
+  // Empty: as the environment variable HOLDFAST_START says (resume, fresh or fresh:TOKEN), else resume. It is looked at
+  // once, by the first process, which owns the run directory then; replicas that start again never start anew. Nor does
+  // a program that a scheduler starts again: a fresh start counts once for each token. That is `start_token`, else what
+  // stands behind the colon, else the id of the Slurm job or the name of the Kubernetes job that the program is part
+  // of; without any of these each start is fresh. A directory that cannot be renamed is refused.
+  std::optional<Start> start{};
+  std::string start_token{};
+
+  // Debugging: calls the training function in this process, as the only replica, so that a debugger sees it. It owns
+  // the run directory, begins with the newest state there, computes what the run would, and writes nothing of its own:
+  // no savepoint, log or record, so that the run is as it was afterwards. Nobody watches. Empty: as the environment
+  // variable HOLDFAST_ALONE says, 1 or 0, else false.
+  std::optional<bool> alone{};
+
+  // What each replica executes, for an application that cannot be executed again as it is: a plug-in, a program with a
+  // window. `replica_arguments` has the program's name first. That program must call supervise() with the same options
+  // as often as this one. Empty: this very program, with its arguments.
+  std::string replica_executable{};
+  std::vector<std::string> replica_arguments{};
 
   // Folders, best on other disks, for copies of the run directory's savepoints; of this run alone. A copy that cannot
   // be made is logged and does not end the run. A run resumes from the newest whole savepoint of all of them, also when
@@ -110,8 +152,7 @@ struct SuperviseOptions {
 
   // Faults to inject, for tests: "rank=1,step=120,fault=kill[,phase=compute]"; each fires once in a run. See
   // holdfast/recovery/fault_plan.h. The environment variable HOLDFAST_FAULTS, specifications separated by semicolons,
-  // adds to them, so that programs without an option for faults can be tested; nothing else is taken from the
-  // environment.
+  // adds to them, so that programs without an option for faults can be tested.
   std::vector<std::string> faults{};
 };
 
@@ -120,12 +161,22 @@ struct SuperviseOptions {
 inline constexpr int kExitFailed = 1;
 inline constexpr int kExitStopped = 75;
 
-// What main() returns. Never throws: a failure is logged as one sentence. Blocks until the run is over. `train` has to
-// call fit(), evaluate() or predict() of a Trainer in every replica, else the run ends with kExitFailed. SIGPIPE and
-// SIGXFSZ end the process no longer from then on: nobody may read the output of a run, or its files may get too large.
+// What main() returns. Blocks until the run is over. A failure is logged as one sentence. `train` has to call fit(),
+// evaluate() or predict() of a Trainer in every replica, else the run ends with kExitFailed. SIGPIPE and SIGXFSZ end
+// the process no longer from then on: nobody may read the output of a run, or its files may get too large.
+//
+// In a replica it does not return from the call that the replica was started for: the process ends as by std::exit(),
+// which flushes and closes C and C++ standard streams. Under `holdfast run`, which starts all processes of the program
+// itself, it does return there, and the program may have one call only.
+//
+// After a stop (kExitStopped) later calls return kExitStopped without starting. Refused with kExitFailed: a second call
+// with the run directory of an earlier one; calls that are others in a replica than in the first process; a second call
+// under `holdfast run`. Throws Error{invalid_argument} within a training function, and while another thread's call
+// runs, and nowhere else.
 int supervise(int argc, char** argv, const SuperviseOptions& options, const std::function<void(Replica&)>& train);
 
-// True in a process that supervise() started as a replica: for output that should appear once.
+// True in a process that supervise() or `holdfast run` started as a replica, from its first line to its end; false in
+// programs that a replica starts.
 bool is_replica_process();
 
 }  // namespace holdfast

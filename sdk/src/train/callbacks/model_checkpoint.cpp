@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "holdfast/base/error.h"
 #include "holdfast/base/file_system.h"
@@ -23,12 +24,15 @@ std::string ModelCheckpoint::name() const {
 }
 
 CallbackState ModelCheckpoint::state() const {
-  if (best_values_.empty()) return {};
-  return {{"best_values", best_values_}};
+  CallbackState state;
+  if (!best_values_.empty()) state["best_values"] = best_values_;
+  if (superseded_step_ >= 0) state["superseded_step"] = superseded_step_;
+  return state;
 }
 
 void ModelCheckpoint::restore(const CallbackState& state) {
   best_values_.clear();
+  superseded_step_ = state.contains("superseded_step") ? std::get<std::int64_t>(state.at("superseded_step")) : -1;
   if (state.contains("best_values")) best_values_ = std::get<std::vector<double>>(state.at("best_values"));
 }
 
@@ -59,6 +63,15 @@ void ModelCheckpoint::on_fit_end(TrainingContext& context, const Logs&) {
   save(context, WhenStorageIsSlow::wait);
 }
 
+void ModelCheckpoint::on_fit_extended(std::int64_t step, std::int64_t epoch, const Logs& logs) {
+  const bool is_due = (options_.every_steps > 0 && step % options_.every_steps == 0) ||
+                      (options_.every_epochs > 0 && epoch % options_.every_epochs == 0);
+  const bool is_among_best =
+      !options_.best_by.empty() && logs.contains(options_.best_by) &&
+      std::find(best_values_.begin(), best_values_.end(), logs.at(options_.best_by)) != best_values_.end();
+  if (!is_due && !is_among_best) superseded_step_ = step;
+}
+
 std::string ModelCheckpoint::directory(const TrainingContext& context) const {
   const std::string directory = options_.directory.empty() ? context.run_directory() : options_.directory;
   if (directory.empty()) {
@@ -74,6 +87,7 @@ bool ModelCheckpoint::is_kept_for_ever(std::int64_t step) const {
 }
 
 void ModelCheckpoint::save(TrainingContext& context, WhenStorageIsSlow when_storage_is_slow) {
+  if (!context.writes_files()) return;
   const int threads = options_.threads > 0 ? options_.threads : context.saving_threads();
   const std::string folder = directory(context);
   if (context.is_primary() && !keep_) {
@@ -85,12 +99,25 @@ void ModelCheckpoint::save(TrainingContext& context, WhenStorageIsSlow when_stor
                                   serves_recovery ? context.savepoint_copies() : std::vector<std::string>{}, options);
   }
   const std::string saved = savepoint_name(context.step());
+  std::function<void()> drop = [] {};
+  if (const std::int64_t step = std::exchange(superseded_step_, -1); step >= 0 && step != context.step()) {
+    std::vector<std::string> folders = {folder};
+    if (folder == context.run_directory()) {
+      for (const std::string& copy : context.savepoint_copies()) folders.push_back(copy);
+    }
+    drop = [&files = context.file_system(), folders, saved, step] {
+      drop_savepoint(files, folders, savepoint_name(step), saved);
+    };
+  }
   context.save(folder + "/" + saved, {.when_storage_is_slow = is_kept_for_ever(context.step()) ? WhenStorageIsSlow::wait
                                                                                                : when_storage_is_slow,
                                       .compression = options_.compression,
                                       .zstd_level = options_.zstd_level,
                                       .threads = threads,
-                                      .when_durable = [keep = keep_, saved] { keep(saved); }});
+                                      .when_durable = [keep = keep_, drop, saved] {
+                                        drop();
+                                        keep(saved);
+                                      }});
 }
 
 }  // namespace holdfast

@@ -1,0 +1,84 @@
+#pragma once
+
+// How a run begins: on with the one that its directory holds, or anew. Whoever starts anew loses nothing: the earlier
+// run is put aside, under the first free of the names DIRECTORY.1, DIRECTORY.2 and so on, with the folders of its
+// savepoints' copies under the same number.
+//
+//   OwnedRun run = OwnedRun::take("run", {.copies = {"/mnt/copies"}, .how = start_asked_for({})});
+//   run_watchdog(options, std::move(run));
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "holdfast/base/error.h"
+#include "holdfast/base/shared_memory.h"
+
+namespace holdfast::recovery {
+
+enum class Start {
+  resume,  // goes on with the run that the directory holds, where it holds one
+  fresh,   // puts that run aside
+};
+
+// "HOLDFAST_START": resume, fresh or fresh:TOKEN.
+inline constexpr const char* kStartVariable = "HOLDFAST_START";
+
+struct AskedStart {
+  Start start = Start::resume;
+  // Names the occasion. A start that brings the token of the directory's run goes on with that run: it is the same
+  // occasion, as when a scheduler starts a job again. Empty: each start is another occasion.
+  std::string token{};
+  std::string asked_by{};  // for sentences; empty where nobody asked for anything
+};
+
+// What an option (`start` and `token`) asks for or, where it is empty, the environment: HOLDFAST_START. Where a fresh
+// start has no token of its own, the job of the cluster is one: SLURM_JOB_ID of Slurm, and in Kubernetes the name of
+// the pod without what the job's controller adds to it. Throws Error{invalid_argument} for another value of the
+// variable, and for a token without Start::fresh.
+AskedStart start_asked_for(const std::optional<Start>& start, const std::string& token = "");
+
+// Thrown where the run in a directory was started with other choices (options, model or data) than this program has:
+// the only failure after which run_watchdog() may start anew.
+class OtherChoices : public Error {
+ public:
+  explicit OtherChoices(const std::string& sentence) : Error(ErrorCode::incompatible, sentence) {}
+};
+
+// The lock of a run directory, and what its run is.
+class OwnedRun {
+ public:
+  struct Options {
+    // Folders of savepoints' copies, which go with the run; empty where only the program knows them, which is to call
+    // put_copies_aside() then.
+    std::optional<std::vector<std::string>> copies{};
+    AskedStart how{};
+  };
+
+  // Creates the directory when missing, locks it, and puts its run aside where that is asked for. Throws Error:
+  // already_running as lock_run_directory() does; refused where a directory cannot be put aside, in which case nothing
+  // has changed.
+  static OwnedRun take(const std::string& directory, const Options& options);
+
+  const std::string& directory() const { return directory_; }
+  int lock() const { return lock_.value(); }
+
+  // Whether the run in the directory may give way to one of other choices: it ended by a failure of its own before its
+  // first epoch's end and before its first savepoint that was asked for. One that was stopped or killed may not.
+  bool may_give_way() const;
+  // Puts the run aside, and owns the directory, empty, again. Returns the directory's other name. Throws as take().
+  std::string put_aside(const std::string& token = "");
+
+ private:
+  OwnedRun(std::string directory, Options options, FileDescriptor lock);
+
+  std::string directory_;
+  Options options_;
+  FileDescriptor lock_;
+};
+
+// For the program's rank 0, before anybody looks for savepoints: puts copies of the run aside that was put aside by a
+// watchdog which did not know of them. Does nothing where there was none, or it is done. Throws as OwnedRun::take().
+void put_copies_aside(const std::string& run_directory, const std::vector<std::string>& copies);
+
+}  // namespace holdfast::recovery

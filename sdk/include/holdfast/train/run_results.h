@@ -1,0 +1,35 @@
+#pragma once
+
+// What came of a run that has finished, for the program that started it and for any other: the first process, which
+// trains nothing itself, and later supervise() calls read here what their earlier runs computed.
+//
+//   const RunResults run = run_results("run/fold0");
+//   const double accuracy = run.calls.back().results.at("accuracy");   // of evaluate(), the last call of that run
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "holdfast/train/callback.h"
+
+namespace holdfast {
+
+// One call of fit() or evaluate(), in the order of the training function.
+struct CallResults {
+  std::string kind;           // "fit", "evaluate"
+  Logs results;               // of fit() those of the last epoch
+  std::vector<Logs> history;  // of fit() one entry an epoch
+};
+
+struct RunResults {
+  std::int64_t steps = 0;      // updates applied
+  std::string weights_digest;  // Trainer::weights_digest() after the last call, 32 hexadecimal digits
+  std::vector<CallResults> calls;
+};
+
+// Of RUN_DIRECTORY/results.json, which a run writes when its training function has returned, and again when it has
+// trained longer. Throws Error{not_found} where no run of that directory has finished, Error{invalid_file} for a file
+// that is damaged.
+RunResults run_results(const std::string& run_directory);
+
+}  // namespace holdfast

@@ -1,0 +1,20 @@
+#pragma once
+
+// RUN_DIRECTORY/results.json (holdfast/train/run_results.h), from the state that has it.
+
+#include <string>
+
+#include "holdfast/base/digest.h"
+#include "train/place.h"
+#include "train/train_state.h"
+
+namespace holdfast {
+
+// The file's text.
+std::string results_text(const TrainState& state, const Digest& weights);
+
+// Writes what the Trainer has left in `place`, durably, unless it stands there already. Every rank may, since all have
+// the same: whichever is the last to live has written it. A storage that fails costs the file, with a warning.
+void keep_results(const Replica::Place& place);
+
+}  // namespace holdfast

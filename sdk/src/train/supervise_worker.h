@@ -1,0 +1,26 @@
+#pragma once
+
+// A replica's process as its watchdog's worker: the only bridge between training and recovery. What training tells and
+// asks of (place.h) becomes messages to the watchdog, and the run's choices come from it.
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "holdfast/recovery/worker.h"
+#include "train/place.h"
+#include "train/program_calls.h"
+#include "train/run_choices.h"
+
+namespace holdfast {
+
+// What the watchdog hands to each of its workers (Worker::config).
+std::string worker_config(const SuperviseOptions& options, const RunChoices& choices, const AssignedCalls& calls);
+// What it says of the program's calls; none where the watchdog is another program's.
+std::optional<AssignedCalls> calls_of(const recovery::Worker& worker);
+
+// The place of this process in the run; the worker outlives it. A worker without a configuration, as `holdfast run`
+// starts them, settles the choices itself, by `options`.
+std::shared_ptr<Replica::Place> place_of(recovery::Worker& worker, const SuperviseOptions& options);
+
+}  // namespace holdfast

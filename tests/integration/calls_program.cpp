@@ -1,0 +1,112 @@
+// Programs that call supervise() more than once, or otherwise than they should:
+//
+//   calls_program WAY DIRECTORY
+//
+//   once             prints what it takes itself for before, within and behind its only run
+//   asks             prints whether it is a replica, and ends
+//   starts           its replica 0 executes `calls_program once DIRECTORY/inner`
+//   twice            two runs
+//   same_directory   two runs in one directory
+//   nested           a run within a run
+//   other_calls      a replica takes another directory than the first process
+//   too_few_calls    a replica makes no call
+//   stopped          two runs; the first is asked to stop while it trains
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include <unistd.h>
+
+#include "holdfast/holdfast.h"
+
+using namespace holdfast;
+
+namespace {
+
+class StopAtStep final : public Callback {
+ public:
+  std::string name() const override { return "stop_at_step"; }
+  void on_step_end(TrainingContext& context, const Logs&) override {
+    if (context.step() == 2 && context.is_primary()) ::kill(::getppid(), SIGTERM);
+  }
+};
+
+void train(Replica& replica, std::vector<CallbackHandle> callbacks = {}, std::int64_t epochs = 2) {
+  Tensor features{Shape{16, 2}};
+  Tensor targets{Shape{16, 1}};
+  for (std::int64_t i = 0; i < 16; ++i) {
+    features.sample(i)[0] = static_cast<float>(i) / 16.0F;
+    targets.sample(i)[0] = static_cast<float>(i) / 8.0F;
+  }
+  Trainer trainer{replica, Sequential{Input{2}, Dense{1}}, SGD{0.1F}, MeanSquaredError{}};
+  trainer.fit(from_tensors(features, targets).batch(4), {.epochs = epochs, .callbacks = std::move(callbacks)});
+}
+
+void say(const char* where) {
+  std::printf("%s %s\n", where, is_replica_process() ? "replica" : "first");
+  std::fflush(stdout);
+}
+
+int run(int argc, char** argv, const std::string& directory, const std::function<void(Replica&)>& body) {
+  return supervise(argc, argv, {.replicas = 2, .run_directory = directory, .shards = 2}, body);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) return 2;
+  const std::string way = argv[1];
+  const std::string directory = argv[2];
+  const auto plain = [](Replica& replica) { train(replica); };
+  if (way == "asks") {
+    say("asked:");
+    return 0;
+  }
+  if (way == "once") {
+    say("before:");
+    if (is_replica_process()) std::system((std::string(argv[0]) + " asks -").c_str());
+    const int code = run(argc, argv, directory, [](Replica& replica) {
+      say("within:");
+      train(replica);
+      say("trained:");
+      std::printf("not flushed by rank %d;", replica.rank());
+    });
+    say("behind:");
+    return code;
+  }
+  if (way == "starts") {
+    return run(argc, argv, directory, [&](Replica& replica) {
+      if (replica.is_primary()) {
+        const int code = std::system((std::string(argv[0]) + " once " + directory + "/inner").c_str());
+        std::printf("inner program ended with %d\n", code);
+        std::fflush(stdout);
+      }
+      train(replica);
+    });
+  }
+  if (way == "same_directory") {
+    const int first = run(argc, argv, directory, plain);
+    const int second = run(argc, argv, directory + "/.", plain);
+    std::printf("codes %d %d\n", first, second);
+    return 0;
+  }
+  if (way == "nested") {
+    return run(argc, argv, directory, [&](Replica&) { run(argc, argv, directory + "/inner", plain); });
+  }
+  if (way == "other_calls") {
+    return run(argc, argv, directory + (is_replica_process() ? "/b" : "/a"), plain);
+  }
+  if (way == "too_few_calls") {
+    return is_replica_process() ? 0 : run(argc, argv, directory, plain);
+  }
+  const auto first_body = [&](Replica& replica) {
+    if (way == "stopped") return train(replica, {StopAtStep{}}, 1'000'000);
+    train(replica);
+  };
+  const int first = run(argc, argv, directory + "/a", first_body);
+  const int second = run(argc, argv, directory + "/b", plain);
+  std::printf("codes %d %d\n", first, second);
+  return second;
+}

@@ -1,0 +1,191 @@
+// Programs with several supervise() calls, and what processes take themselves for.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "support/program.h"
+#include "support/temporary_folder.h"
+
+namespace holdfast {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+ProgramResult run_calls(const std::string& way, const TemporaryFolder& folder) {
+  return run_program(built_program("calls_program"), {way, folder / "run"});
+}
+
+ProgramResult run_folds(const std::vector<std::string>& arguments, const std::string& faults = "") {
+  std::vector<std::string> all = {"HOLDFAST_FAULTS=" + faults, built_program("folds")};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  return run_program("/usr/bin/env", all);
+}
+
+std::size_t times_of(const std::string& text, const std::string& output) {
+  std::size_t count = 0;
+  for (std::size_t at = output.find(text); at != std::string::npos; at = output.find(text, at + 1)) ++count;
+  return count;
+}
+
+// "fold 1  loss 0.001  weights 33..." and "mean loss ...", without what the log says.
+std::vector<std::string> fold_results_in(const std::string& output) {
+  std::vector<std::string> lines;
+  std::istringstream text(output);
+  for (std::string line; std::getline(text, line);) {
+    if (line.starts_with("fold ") || line.starts_with("mean ")) lines.push_back(line);
+  }
+  return lines;
+}
+
+}  // namespace
+
+// Fold 0's training lay in all three directories, with exit code 0.
+TEST(SeveralRuns, TrainEachFoldAsItIsTrainedAlone) {
+  const TemporaryFolder folder;
+  const ProgramResult all = run_folds({folder / "all"});
+  ASSERT_EQ(all.exit_code, 0) << all.output;
+  const std::vector<std::string> results = fold_results_in(all.output);
+  ASSERT_EQ(results.size(), 4U) << all.output;
+
+  for (int fold = 0; fold < 3; ++fold) {
+    const ProgramResult alone = run_folds({folder / "alone", std::to_string(fold)});
+    EXPECT_EQ(fold_results_in(alone.output), std::vector{results.at(static_cast<std::size_t>(fold))}) << alone.output;
+  }
+  EXPECT_NE(results[0].substr(results[0].find("weights")), results[1].substr(results[1].find("weights")));
+}
+
+TEST(SeveralRuns, RecoverEachFoldFromADeath) {
+  const TemporaryFolder folder;
+  const std::vector<std::string> expected = fold_results_in(run_folds({folder / "undisturbed"}).output);
+
+  const ProgramResult result = run_folds({folder / "killed"}, "rank=1,step=40,fault=kill");
+
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_EQ(fold_results_in(result.output), expected) << result.output;
+  for (int fold = 0; fold < 3; ++fold) {
+    EXPECT_THAT(read_file(folder / ("killed/fold" + std::to_string(fold)) + "/journal.jsonl"),
+                HasSubstr("\"restart\""));
+  }
+}
+
+TEST(SeveralRuns, GoOnWhereTheWholeProgramWasKilled) {
+  const TemporaryFolder folder;
+  const std::vector<std::string> expected = fold_results_in(run_folds({folder / "undisturbed"}).output);
+  const std::string faults = "rank=0,step=40,fault=kill-watchdog";
+
+  // In each fold once: the fold before has finished by then.
+  for (int fold = 0; fold < 3; ++fold) EXPECT_EQ(run_folds({folder / "killed"}, faults).exit_code, 128 + 9);
+  const ProgramResult result = run_folds({folder / "killed"}, faults);
+
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_EQ(fold_results_in(result.output), expected) << result.output;
+}
+
+TEST(SeveralRuns, StartAnewTogetherAndKeepTheEarlierOnes) {
+  const TemporaryFolder folder;
+  const std::vector<std::string> expected = fold_results_in(run_folds({folder / "all"}).output);
+
+  const ProgramResult result = run_folds({folder / "all", "fresh"});
+
+  EXPECT_EQ(fold_results_in(result.output), expected) << result.output;
+  for (int fold = 0; fold < 3; ++fold) {
+    const std::string kept = folder / ("all/fold" + std::to_string(fold) + ".1");
+    EXPECT_TRUE(std::filesystem::exists(kept + "/results.json")) << kept;
+  }
+}
+
+TEST(SeveralRuns, RefuseOneDirectoryForTwo) {
+  const TemporaryFolder folder;
+  const ProgramResult result = run_calls("same_directory", folder);
+
+  EXPECT_THAT(result.output, HasSubstr("codes 0 1"));
+  EXPECT_THAT(result.output, HasSubstr("give each call one of its own"));
+}
+
+TEST(SeveralRuns, RefuseARunWithinARun) {
+  const TemporaryFolder folder;
+  const ProgramResult result = run_calls("nested", folder);
+
+  EXPECT_EQ(result.exit_code, 1) << result.output;
+  EXPECT_THAT(result.output, HasSubstr("within a training function"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "run/inner"));
+}
+
+TEST(SeveralRuns, RefuseCallsThatDifferBetweenProcesses) {
+  const TemporaryFolder folder;
+  const ProgramResult others = run_calls("other_calls", folder);
+  EXPECT_EQ(others.exit_code, 1) << others.output;
+  EXPECT_THAT(others.output, HasSubstr("must make the same calls"));
+
+  const ProgramResult none = run_calls("too_few_calls", folder);
+  EXPECT_EQ(none.exit_code, 1) << none.output;
+}
+
+TEST(SeveralRuns, RefuseASecondOneUnderHoldfastRun) {
+  const TemporaryFolder folder;
+  const ProgramResult result =
+      run_program(built_program("holdfast"), {"run", "--replicas", "2", "--run-dir", folder / "run", "--",
+                                              built_program("calls_program"), "twice", folder / "own"});
+
+  EXPECT_EQ(result.exit_code, 1) << result.output;
+  EXPECT_THAT(result.output, HasSubstr("a second time"));
+}
+
+TEST(SeveralRuns, DoNotStartAfterAStop) {
+  const TemporaryFolder folder;
+  const ProgramResult result = run_calls("stopped", folder);
+
+  EXPECT_EQ(result.exit_code, 75) << result.output;
+  EXPECT_THAT(result.output, HasSubstr("codes 75 75"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "run/b"));
+}
+
+// is_replica_process() was false from the start of training on, and what followed supervise() ran three times.
+TEST(SeveralRuns, AProcessKnowsWhatItIsAndOnlyTheFirstGoesOn) {
+  const TemporaryFolder folder;
+  const ProgramResult result = run_calls("once", folder);
+
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_EQ(times_of("before: first", result.output), 1U) << result.output;
+  EXPECT_EQ(times_of("before: replica", result.output), 2U);
+  EXPECT_EQ(times_of("within: replica", result.output), 2U);
+  EXPECT_EQ(times_of("trained: replica", result.output), 2U);
+  EXPECT_EQ(times_of("behind: first", result.output), 1U);
+  EXPECT_EQ(times_of("behind: replica", result.output), 0U);
+  EXPECT_EQ(times_of("not flushed by rank", result.output), 2U);
+  // What a replica starts before its run is no replica.
+  EXPECT_EQ(times_of("asked: first", result.output), 2U);
+  EXPECT_EQ(times_of("asked: replica", result.output), 0U);
+}
+
+TEST(SeveralRuns, AReplicaMayStartAProgramWithARunOfItsOwn) {
+  const TemporaryFolder folder;
+  const ProgramResult result = run_calls("starts", folder);
+
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_THAT(result.output, HasSubstr("inner program ended with 0"));
+  EXPECT_EQ(times_of("behind: first", result.output), 1U) << result.output;
+}
+
+TEST(SeveralRuns, AHostWatchesReplicasOfAnotherExecutable) {
+  const TemporaryFolder folder;
+  const std::vector<std::string> arguments = {built_program("own_executable_trainer"), folder / "run"};
+  const ProgramResult result = run_program(built_program("own_executable_host"), arguments);
+
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_EQ(times_of("the window opens", result.output), 1U);
+  EXPECT_THAT(result.output, HasSubstr("trained 20 steps"));
+
+  const ProgramResult alone = run_program(arguments[0], {folder / "alone"});
+  EXPECT_EQ(alone.exit_code, 0) << alone.output;
+  EXPECT_EQ(read_file(folder / "run/results.json"), read_file(folder / "alone/results.json"));
+}
+
+}  // namespace holdfast

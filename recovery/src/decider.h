@@ -30,6 +30,7 @@ class Decider {
   void on_scale_requested();
   void on_deal_proposed();
   void on_place_lost();
+  void on_directory_lost();
   void dismiss_surplus();
   void on_timer();
   bool start_what_is_due(const std::string& why);

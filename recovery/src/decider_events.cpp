@@ -16,7 +16,7 @@ constexpr std::chrono::seconds kSameWish(1);
 bool is_of_the_run(EventKind kind) {
   return kind == EventKind::start || kind == EventKind::stop_requested || kind == EventKind::scale_requested ||
          kind == EventKind::deal_proposed || kind == EventKind::place_lost || kind == EventKind::progressed ||
-         kind == EventKind::timer;
+         kind == EventKind::directory_lost || kind == EventKind::timer;
 }
 
 }  // namespace
@@ -48,6 +48,8 @@ void Decider::on_run_event() {
       return on_place_lost();
     case EventKind::progressed:
       return on_progressed();
+    case EventKind::directory_lost:
+      return on_directory_lost();
     default:
       return on_timer();
   }
@@ -152,6 +154,11 @@ void Decider::on_place_lost() {
   for (PendingStart& pending : state_.pending_starts) {
     if (pending.place == event_.place) pending.place = free_place(state_, now_).value_or(pending.place);
   }
+}
+
+void Decider::on_directory_lost() {
+  if (state_.phase == RunPhase::ending) return because(event_.what + "; the run ends already");
+  end_run(kExitUnrecoverable, event_.what);
 }
 
 // Those that no generation will need; members of the running one have to check in first.

@@ -115,7 +115,11 @@ void wait_for_exec(int pipe, const std::string& executable, Deadline deadline) {
   do {
     bytes = ::read(pipe, &error_number, sizeof error_number);
   } while (bytes < 0 && errno == EINTR);
-  if (bytes > 0) throw system_error(error_number, "cannot execute " + executable);
+  const bool is_without_proc = error_number == ENOENT && executable.starts_with("/proc/");
+  if (bytes > 0) {
+    throw system_error(error_number,
+                       "cannot execute " + executable + (is_without_proc ? " (is /proc mounted here?)" : ""));
+  }
 }
 
 std::pair<FileDescriptor, FileDescriptor> create_pipe() {

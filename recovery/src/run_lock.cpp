@@ -79,4 +79,11 @@ FileDescriptor lock_run_directory(const std::string& directory, Deadline deadlin
   return file;
 }
 
+bool is_directory_taken_over(const FileDescriptor& lock, const std::string& directory) {
+  struct stat held {};
+  struct stat there {};
+  if (::fstat(lock.value(), &held) != 0 || ::lstat((directory + "/lock").c_str(), &there) != 0) return false;
+  return held.st_dev != there.st_dev || held.st_ino != there.st_ino;
+}
+
 }  // namespace holdfast::recovery

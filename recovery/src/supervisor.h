@@ -152,6 +152,7 @@ enum class EventKind {
   deal_proposed,     // generation; shards by rank; what: why
   place_lost,        // place; what: happened to its device, which is of no use any more
   stop_requested,    // signal
+  directory_lost,    // what: another run has begun in the run directory, so that nothing may be written there
   timer,
 };
 

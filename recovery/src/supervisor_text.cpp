@@ -62,6 +62,8 @@ std::string_view to_string(EventKind kind) {
       return "scale_requested";
     case EventKind::deal_proposed:
       return "deal_proposed";
+    case EventKind::directory_lost:
+      return "directory_lost";
     case EventKind::place_lost:
       return "place_lost";
     case EventKind::stop_requested:

@@ -120,6 +120,11 @@ std::map<int, Sight> Watchdog::sights() const {
 void Watchdog::hand_over_what_is_left() {
   if (outcome_.exit_code == kExitFinished || outcome_.has_other_choices || !options_.when_unfinished) return;
   const std::optional<MemorySnapshots::Whole> newest = snapshot_memories_.newest();
+  if (newest && is_directory_taken_over(lock_, options_.run_directory)) {
+    log(LogLevel::warning, "watchdog: the newest state in memory is not saved in " + options_.run_directory +
+                               ", where another run has begun");
+    return;
+  }
   if (newest) options_.when_unfinished(newest->step, newest->bytes);
 }
 
@@ -152,7 +157,7 @@ void Watchdog::write_down(const Event& event, const nlohmann::json& subject, con
   const bool is_of_the_run = event.kind == EventKind::start || event.kind == EventKind::stop_requested ||
                              event.kind == EventKind::scale_requested || event.kind == EventKind::timer ||
                              event.kind == EventKind::progressed || event.kind == EventKind::deal_proposed ||
-                             event.kind == EventKind::place_lost;
+                             event.kind == EventKind::place_lost || event.kind == EventKind::directory_lost;
   if (!is_of_the_run) line.update(subject);
   if (event.kind == EventKind::place_lost) line["place"] = event.place;
   if (event.step >= 0) line["step"] = event.step;

@@ -7,6 +7,7 @@
 
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
+#include "holdfast/recovery/run_lock.h"
 #include "messages.h"
 #include "watchdog.h"
 
@@ -193,6 +194,11 @@ void Watchdog::note(int id, const nlohmann::json& body) {
                    {"rank", rank_of(id)},
                    {"pid", pid_of(id)},
                    {"details", body.at("details")}});
+  // It would be among another run's, and end that one.
+  if (body.at("name") != "savepoint_started" || !is_directory_taken_over(lock_, options_.run_directory)) return;
+  feed({.kind = EventKind::directory_lost,
+        .what = "the run directory " + options_.run_directory +
+                " was removed or replaced while the run was live, and another run has begun there; this one ends"});
 }
 
 void Watchdog::send_arenas(int id, ArenaNumber which, std::size_t bytes, FileDescriptor shown) {

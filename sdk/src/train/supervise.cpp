@@ -5,13 +5,16 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstdlib>
 #include <mutex>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
+#include "holdfast/base/threads.h"
 #include "holdfast/recovery/faults.h"
 #include "holdfast/recovery/launch.h"
 #include "holdfast/recovery/watchdog.h"
@@ -216,6 +219,11 @@ int train_as_worker(recovery::Worker& worker, const SuperviseOptions& options,
     worker.report_other_choices(failure.what());
   } catch (const Error& failure) {
     worker.report_failure(failure.what(), is_unrecoverable(failure.code()));
+  } catch (const std::system_error& failure) {
+    // Of a thread that was not started by start_thread().
+    const bool is_of_a_limit = failure.code() == std::errc::resource_unavailable_try_again;
+    worker.report_failure(
+        is_of_a_limit ? start_error(EAGAIN, "a thread that the training needs").what() : failure.what(), false);
   } catch (const std::exception& failure) {
     worker.report_failure(failure.what(), false);
   } catch (...) {

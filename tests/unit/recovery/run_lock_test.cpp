@@ -77,6 +77,20 @@ TEST(RunLock, IsAFile) {
   EXPECT_THROW(lock_run_directory(directory.path(), Deadline::after(0s)), Error);
 }
 
+TEST(RunLock, KnowsThatAnotherHasTakenTheDirectoryOver) {
+  const TemporaryFolder folder;
+  const std::string directory = folder / "run";
+  const FileDescriptor lock = lock_run_directory(directory, Deadline::after(0s));
+  EXPECT_FALSE(is_directory_taken_over(lock, directory));
+
+  std::filesystem::remove_all(directory);
+  EXPECT_FALSE(is_directory_taken_over(lock, directory));
+  const FileDescriptor other = lock_run_directory(directory, Deadline::after(0s));
+
+  EXPECT_TRUE(is_directory_taken_over(lock, directory));
+  EXPECT_FALSE(is_directory_taken_over(other, directory));
+}
+
 TEST(RunLock, NamesADirectoryThatCannotBeMade) {
   try {
     lock_run_directory("/dev/null/run", Deadline::after(0s));

@@ -49,6 +49,7 @@ bool needs_member(EventKind kind) {
     case EventKind::start:
     case EventKind::deal_proposed:
     case EventKind::place_lost:
+    case EventKind::directory_lost:
     case EventKind::progressed:
     case EventKind::scale_requested:
     case EventKind::stop_requested:

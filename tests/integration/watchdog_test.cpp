@@ -30,6 +30,7 @@
 #include "holdfast/recovery/run_report.h"
 #include "support/comes_true.h"
 #include "support/temporary_folder.h"
+#include "support/whole_lines.h"
 
 namespace holdfast::recovery {
 namespace {
@@ -47,8 +48,7 @@ class RunDirectory : public TemporaryFolder {
  public:
   std::vector<json> journal() const {
     std::vector<json> lines;
-    std::ifstream file(path() + "/journal.jsonl");
-    for (std::string text; std::getline(file, text);) lines.push_back(json::parse(text));
+    for (const std::string& text : whole_lines(path() + "/journal.jsonl")) lines.push_back(json::parse(text));
     return lines;
   }
 
@@ -256,12 +256,12 @@ TEST(Watchdog, TakesReportsThatAreNotUtf8) {
   EXPECT_THAT(directory.causes(), ElementsAre(HasSubstr("not UTF-8: ")));
 }
 
+// By the limit that follows the step times: a process that waits for a processor gets ten times as long then, and
+// `hang_after`, were it short, would end it.
 TEST(Watchdog, NamesTheReplicaThatHangsAndNotItsPeersThatWait) {
   const RunDirectory directory;
-  WatchdogOptions options = options_for(directory, 2, {"compute@1:0", "hang@1:0", "wait_for_a_peer@0:0", "finish"});
-  options.hang_after = 500ms;
 
-  const RunOutcome outcome = run_watchdog(options);
+  const RunOutcome outcome = run(directory, 2, {"pace", "compute@1:0", "hang@1:0", "wait_for_a_peer@0:0", "finish"});
 
   EXPECT_EQ(outcome.exit_code, kExitFinished);
   ASSERT_EQ(directory.events("hang_detected").size(), 1U);
@@ -283,10 +283,8 @@ TEST(Watchdog, NamesWhatHangsInTheBackgroundOfAReplicaThatTrains) {
 
 TEST(Watchdog, NamesAStoppedReplicaEvenWhenItWaitsForPeers) {
   const RunDirectory directory;
-  WatchdogOptions options = options_for(directory, 2, {"wait@0:0", "stop@0:0", "wait_for_a_peer@1:0", "finish"});
-  options.hang_after = 500ms;
 
-  const RunOutcome outcome = run_watchdog(options);
+  const RunOutcome outcome = run(directory, 2, {"wait@0:0", "stop@0:0", "wait_for_a_peer@1:0", "finish"});
 
   EXPECT_EQ(outcome.exit_code, kExitFinished);
   EXPECT_EQ(directory.events("restart").at(0).at("rank"), 0);
@@ -295,10 +293,8 @@ TEST(Watchdog, NamesAStoppedReplicaEvenWhenItWaitsForPeers) {
 
 TEST(Watchdog, NamesTheReplicaFurthestBehindWhenAllWaitForEachOther) {
   const RunDirectory directory;
-  WatchdogOptions options = options_for(directory, 2, {"wait", "hang@0:0", "hang@1:0", "finish"});
-  options.hang_after = 500ms;
 
-  const RunOutcome outcome = run_watchdog(options);
+  const RunOutcome outcome = run(directory, 2, {"pace", "wait", "hang@0:0", "hang@1:0", "finish"});
 
   EXPECT_EQ(outcome.exit_code, kExitFinished);
   EXPECT_EQ(directory.events("restart").at(0).at("rank"), 0);

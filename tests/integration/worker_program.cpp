@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -25,6 +26,8 @@
 #include "holdfast/base/signal_word.h"
 #include "holdfast/recovery/watchdog.h"
 #include "holdfast/recovery/worker.h"
+#include "support/comes_true.h"
+#include "support/whole_lines.h"
 
 namespace holdfast::recovery {
 namespace {
@@ -74,7 +77,7 @@ void count_together(Worker& worker, Worker::Arena& arena) {
     worker.enter(Phase::waiting_for_peers, round);
     for (int peer = 0; peer < worker.size(); ++peer) {
       if (peer == worker.rank()) continue;
-      const auto outcome = signal_of(std::as_const(arena.all.at(peer))).wait_until(round, Deadline::after(20s));
+      const auto outcome = signal_of(std::as_const(arena.all.at(peer))).wait_until(round, Deadline::after(kPatience));
       if (outcome == SignalWord::Outcome::cancelled) throw Error(ErrorCode::cancelled, "the generation was ended");
       require(outcome == SignalWord::Outcome::reached, "a peer did not count up");
     }
@@ -92,7 +95,7 @@ void show_memory(Worker& worker) {
   };
   const int process = ::getpid();
   std::memcpy(own.writable().data(), &process, sizeof process);
-  Worker::Arena arena = worker.exchange_arenas(kArenaBytes, Deadline::after(20s), &own);
+  Worker::Arena arena = worker.exchange_arenas(kArenaBytes, Deadline::after(kPatience), &own);
   require(std::ssize(arena.shown) == worker.size(), "not everybody's memory was shown");
   int again = 0;
   for (const auto& view : arena.shown) {
@@ -107,7 +110,7 @@ void show_memory(Worker& worker) {
 
 void use_arenas(Worker& worker) {
   for (int number = 0; number < 2; ++number) {
-    Worker::Arena arena = worker.exchange_arenas(kArenaBytes, Deadline::after(20s));
+    Worker::Arena arena = worker.exchange_arenas(kArenaBytes, Deadline::after(kPatience));
     require(arena.all.at(worker.rank()).size_bytes() == 0, "the own rank has a second view");
     count_together(worker, arena);
   }
@@ -115,17 +118,17 @@ void use_arenas(Worker& worker) {
 
 // Ends by SIGSEGV where memory is protected as promised.
 void write_to_a_peer(Worker& worker) {
-  const Worker::Arena arena = worker.exchange_arenas(kArenaBytes, Deadline::after(20s));
+  const Worker::Arena arena = worker.exchange_arenas(kArenaBytes, Deadline::after(kPatience));
   const auto bytes = arena.all.at((worker.rank() + 1) % worker.size()).readable();
   ::signal(SIGSEGV, SIG_DFL);
   *const_cast<volatile std::byte*>(bytes.data() + 8) = std::byte{1};
 }
 
 void wait_for_a_peer_that_never_counts(Worker& worker) {
-  const Worker::Arena arena = worker.exchange_arenas(kArenaBytes, Deadline::after(20s));
+  const Worker::Arena arena = worker.exchange_arenas(kArenaBytes, Deadline::after(kPatience));
   worker.enter(Phase::waiting_for_peers, worker.rank());
   const SignalWord& word = signal_of(std::as_const(arena.all.at((worker.rank() + 1) % worker.size())));
-  if (word.wait_until(1, Deadline::after(60s)) == SignalWord::Outcome::cancelled) {
+  if (word.wait_until(1, Deadline::after(kPatience)) == SignalWord::Outcome::cancelled) {
     throw Error(ErrorCode::cancelled, "the generation was ended");
   }
   sleep_for_ever();
@@ -135,6 +138,14 @@ void train(Worker& worker) {
   for (std::int64_t step = 0; step < 20; ++step) {
     worker.enter(Phase::computing, step);
     worker.faults().reach(FaultPhase::compute, step);
+  }
+}
+
+// Steps of some time, so that their limit is the one for those to come, and no longer that of a first step.
+void pace(Worker& worker) {
+  for (std::int64_t step = 0; step < 500; ++step) {
+    worker.enter(Phase::computing, step);
+    std::this_thread::sleep_for(1ms);
   }
 }
 
@@ -207,9 +218,10 @@ bool obey(Worker& worker, const std::string& verb) {
   if (verb == "hang") sleep_for_ever();
   if (verb == "hang_in_the_background") hang_in_the_background(worker);
   if (verb == "train") train(worker);
+  if (verb == "pace") pace(worker);
   if (verb == "arenas") use_arenas(worker);
   if (verb == "show") show_memory(worker);
-  if (verb == "unequal_arenas") worker.exchange_arenas(kArenaBytes * (1 + worker.rank()), Deadline::after(20s));
+  if (verb == "unequal_arenas") worker.exchange_arenas(kArenaBytes * (1 + worker.rank()), Deadline::after(kPatience));
   if (verb == "write_to_a_peer") write_to_a_peer(worker);
   if (verb == "wait_for_a_peer") wait_for_a_peer_that_never_counts(worker);
   if (verb == "until_stop") work_until_stop(worker);
@@ -230,7 +242,15 @@ void obey_all(Worker& worker, std::span<const std::string> script) {
   }
 }
 
-// "fails=N": the first N processes that are started for rank 1 fail before they are ready.
+bool trains_without_rank_1(const std::string& run_directory) {
+  const std::vector<std::string> lines = whole_lines(run_directory + "/journal.jsonl");
+  return std::any_of(lines.begin(), lines.end(), [](const std::string& line) {
+    return line.find("open_generation 0 with 0\"") != std::string::npos;
+  });
+}
+
+// "fails=N": the first N processes that are started for rank 1 fail before they are ready. A later one is ready when
+// the first generation goes on without them, which takes longer than its place rests where the machine is busy.
 void fail_at_start(const Worker& worker, std::span<const std::string> script) {
   if (worker.rank() != 1) return;
   for (const std::string& text : script) {
@@ -238,6 +258,7 @@ void fail_at_start(const Worker& worker, std::span<const std::string> script) {
     for (int i = 0; i < std::stoi(text.substr(6)); ++i) {
       if (std::filesystem::create_directory(worker.run_directory() + "/failed-" + std::to_string(i))) ::_exit(4);
     }
+    require(comes_true([&] { return trains_without_rank_1(worker.run_directory()); }), "no generation was opened");
   }
 }
 
@@ -247,10 +268,10 @@ int run_worker(std::span<const std::string> script) {
     if (text == "hang_before_join") sleep_for_ever();
     if (text == "exit_before_join") return 4;
   }
-  const auto worker = Worker::join(Deadline::after(60s));
+  const auto worker = Worker::join(Deadline::after(kPatience));
   fail_at_start(*worker, script);
   while (true) {
-    worker->enter_generation(Deadline::after(60s));
+    worker->enter_generation(Deadline::after(kPatience));
     try {
       obey_all(*worker, script);
       return 0;

@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <signal.h>
-
+#include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <thread>
 
@@ -18,11 +18,14 @@ namespace {
 using nlohmann::json;
 using testing::HasSubstr;
 
-// Some seconds of training, so that there is time to ask.
-const std::map<std::string, std::string> kLong = {{"--epochs", "60"}, {"--save-every", "1000"}};
+DigitsRun long_run(int replicas, int epochs) {
+  return {.replicas = replicas, .options = {{"--epochs", std::to_string(epochs)}, {"--save-every", "1000"}}};
+}
 
-std::string undisturbed_long_digest() {
-  static const std::string digest = completed({.replicas = 1, .options = kLong}).at("weights_digest");
+std::string undisturbed_digest_of(int epochs) {
+  static std::map<int, std::string> digests;
+  std::string& digest = digests[epochs];
+  if (digest.empty()) digest = completed(long_run(1, epochs)).at("weights_digest");
   return digest;
 }
 
@@ -32,10 +35,22 @@ ProgramResult holdfast(const std::vector<std::string>& arguments) {
 
 class SteeredRun : public testing::Test {
  protected:
-  void start(int replicas) {
-    program_.emplace(built_program("digits"), digits_arguments({.replicas = replicas, .options = kLong}, folder_));
-    ASSERT_TRUE(comes_true([&] { return status().value("step", -1) > 0; })) << "it does not train";
+  // Calls steer(), which says whether the run lived that long, beside longer and longer runs until one does. How many
+  // epochs a busy machine trains meanwhile is chance.
+  void beside_a_run(int replicas, const std::function<bool()>& steer) {
+    for (epochs_ = 60;; epochs_ *= 4) {
+      std::filesystem::remove_all(run_);
+      std::filesystem::remove(folder_ / "report.json");
+      program_.emplace(built_program("digits"), digits_arguments(long_run(replicas, epochs_), folder_));
+      const bool trains = comes_true([&] { return has_ended() || status().value("step", -1) > 0; });
+      ASSERT_TRUE(trains) << "it does not train";
+      if (!has_ended() && steer()) return;
+      if (testing::Test::HasFailure() || epochs_ >= 60 * 4 * 4)
+        FAIL() << "no run of " << epochs_ << " epochs lived long";
+    }
   }
+
+  bool has_ended() const { return std::filesystem::exists(folder_ / "report.json"); }
 
   // Null where no run is live.
   json status() const {
@@ -46,61 +61,74 @@ class SteeredRun : public testing::Test {
   void expect_the_undisturbed_end() {
     const ProgramResult result = program_->wait();
     ASSERT_EQ(result.exit_code, 0) << result.output;
-    EXPECT_EQ(report_of(folder_).at("weights_digest"), undisturbed_long_digest());
+    EXPECT_EQ(report_of(folder_).at("weights_digest"), undisturbed_digest_of(epochs_));
   }
 
   const TemporaryFolder folder_;
   const std::string run_ = folder_ / "run";
+  int epochs_ = 0;
   std::optional<RunningProgram> program_;
 };
 
 TEST_F(SteeredRun, MakesASavepointOnRequestAndEndsAsItWouldHave) {
-  start(2);
-
   const TemporaryFolder other;
-  std::filesystem::create_directory(other / "run");
-  // Three savepoints later the run deletes it, as it does with any: on a busy machine before it can be copied.
-  ASSERT_TRUE(comes_true([&] {
-    const ProgramResult asked = holdfast({"snapshot", run_});
-    EXPECT_EQ(asked.exit_code, 0) << asked.output;
-    const std::filesystem::path path = asked.output.substr(0, asked.output.find(": durable"));
-    std::error_code failure;
-    std::filesystem::copy_file(path, other / ("run/" + path.filename().string()), failure);
-    return !failure || asked.exit_code != 0;
-  }));
+  beside_a_run(2, [&] {
+    std::filesystem::create_directory(other / "run");
+    // Three savepoints later the run deletes it, as it does with any: on a busy machine before it can be copied.
+    while (true) {
+      const ProgramResult asked = holdfast({"snapshot", run_});
+      if (asked.exit_code != 0) {
+        EXPECT_TRUE(has_ended()) << asked.output;
+        return false;
+      }
+      const std::filesystem::path path = asked.output.substr(0, asked.output.find(": durable"));
+      std::error_code failure;
+      std::filesystem::copy_file(path, other / ("run/" + path.filename().string()), failure);
+      if (!failure) return true;
+    }
+  });
   expect_the_undisturbed_end();
-  const ProgramResult resumed =
-      run_program(built_program("digits"), digits_arguments({.replicas = 1, .options = kLong}, other));
+  const ProgramResult resumed = run_program(built_program("digits"), digits_arguments(long_run(1, epochs_), other));
   ASSERT_EQ(resumed.exit_code, 0) << resumed.output;
-  EXPECT_EQ(report_of(other).at("weights_digest"), undisturbed_long_digest());
+  EXPECT_EQ(report_of(other).at("weights_digest"), undisturbed_digest_of(epochs_));
   EXPECT_EQ(journal_of(other).at(0).at("event"), "watchdog_started");
   EXPECT_THAT(read_file(other / "run/journal.jsonl"), HasSubstr("\"resumed\""));
 }
 
 TEST_F(SteeredRun, EndsAsItWouldHaveWhenItIsScaled) {
-  start(2);
-
-  const ProgramResult grown = holdfast({"scale", run_, "4"});
-
-  EXPECT_EQ(grown.exit_code, 0) << grown.output;
-  EXPECT_TRUE(comes_true([&] {
-    const json now = status();
-    return now.empty() || (now.at("members").size() == 4 && now.at("members").at(3).at("stage") == "training");
-  }));
-  EXPECT_EQ(holdfast({"scale", run_, "1"}).exit_code, 0);
-  const ProgramResult refused = holdfast({"scale", run_, "5"});
+  ProgramResult refused;
+  beside_a_run(2, [&] {
+    // False where it has ended.
+    const auto scale = [&](const char* replicas) {
+      const ProgramResult scaled = holdfast({"scale", run_, replicas});
+      EXPECT_TRUE(scaled.exit_code == 0 || has_ended()) << scaled.output;
+      return scaled.exit_code == 0;
+    };
+    if (!scale("4")) return false;
+    EXPECT_TRUE(comes_true([&] {
+      const json now = status();
+      return has_ended() || (now.contains("members") && now.at("members").size() == 4 &&
+                             now.at("members").at(3).at("stage") == "training");
+    }));
+    if (!scale("1")) return false;
+    refused = holdfast({"scale", run_, "5"});
+    return refused.output.find("1 to 4") != std::string::npos || !has_ended();
+  });
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_THAT(refused.output, HasSubstr("1 to 4"));
   expect_the_undisturbed_end();
 }
 
+// The one that is killed hangs in a step, so that the run cannot end before that.
 TEST_F(SteeredRun, IsShownWhileItLivesAndToldOfAfterwards) {
-  start(2);
+  HeldRun run({.replicas = 2}, {1}, 13, folder_);
+  run.wait_until_held();
 
   const ProgramResult shown = holdfast({"status", run_, "--once"});
   const int pid = status().at("members").at(1).at("pid");
-  ::kill(pid, SIGKILL);
-  expect_the_undisturbed_end();
+  const ProgramResult result = run.kill_and_wait();
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_EQ(report_of(folder_).at("weights_digest"), undisturbed_digest());
   const ProgramResult told = holdfast({"report", run_});
   const ProgramResult gone = holdfast({"status", run_});
 

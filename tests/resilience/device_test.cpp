@@ -23,7 +23,7 @@ void PrintTo(const DeviceCase& run, std::ostream* out) {
   *out << run.name;
 }
 
-class OnADevice : public testing::TestWithParam<DeviceCase> {
+class OnADevice : public testing::Test {
  protected:
   void SetUp() override {
     undisturbed_digest();  // on the CPU
@@ -32,7 +32,9 @@ class OnADevice : public testing::TestWithParam<DeviceCase> {
   void TearDown() override { ::unsetenv("HOLDFAST_CUDA_LIBRARY"); }
 };
 
-TEST_P(OnADevice, GivesTheSameWeights) {
+class RunOnADevice : public OnADevice, public testing::WithParamInterface<DeviceCase> {};
+
+TEST_P(RunOnADevice, GivesTheSameWeights) {
   DigitsRun run{.replicas = GetParam().replicas, .faults = GetParam().faults, .options = GetParam().options};
   run.options.insert({"--device", "cuda"});
   const nlohmann::json report = completed(run);
@@ -46,10 +48,6 @@ const auto kCases = testing::Values(
     DeviceCase{"two_on_one", 2, {}, {{"--devices", "cuda:1,cuda:1"}}},
     DeviceCase{"killed", 2, {"rank=1,step=13,fault=kill"}},
     DeviceCase{"spare", 2, {"rank=0,step=13,fault=kill"}, {{"--spares", "1"}}},
-    DeviceCase{"all_killed",
-               2,
-               {"rank=0,step=13,fault=kill", "rank=1,step=13,fault=kill"},
-               {{"--memory-snapshot-every", "3"}}},
     DeviceCase{"alone_from_memory", 1, {"rank=0,step=13,fault=kill"}, {{"--memory-snapshot-every", "5"}}},
     DeviceCase{"samples_on_the_device", 2, {"rank=1,step=13,fault=kill"}, {{"--samples-on", "device"}}},
     DeviceCase{"from_savepoint", 2, {"rank=0,step=13,fault=kill"}, {{"--recover-from", "savepoint"}}},
@@ -60,7 +58,18 @@ const auto kCases = testing::Values(
                {"rank=0,step=10,phase=snapshot,fault=flip,target=slot,seed=3"},
                {{"--memory-snapshot-every", "5"}}});
 
-INSTANTIATE_TEST_SUITE_P(Cases, OnADevice, kCases, [](const auto& test) { return std::string(test.param.name); });
+INSTANTIATE_TEST_SUITE_P(Cases, RunOnADevice, kCases, [](const auto& test) { return std::string(test.param.name); });
+
+TEST_F(OnADevice, GivesTheSameWeightsWhereAllAreKilledAtOnce) {
+  const TemporaryFolder folder;
+  HeldRun run({.replicas = 2, .options = {{"--device", "cuda"}, {"--memory-snapshot-every", "3"}}}, {0, 1}, 13, folder);
+
+  const ProgramResult result = run.kill_and_wait();
+
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_EQ(report_of(folder).at("weights_digest"), undisturbed_digest());
+  EXPECT_EQ(report_with_restarts(folder).at("restarts").size(), 2U);
+}
 
 class OnPretendedDevices : public testing::Test {
  protected:

@@ -3,15 +3,21 @@
 // One run of the digits example on drawn digits, small enough to be made a hundred times.
 
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <filesystem>
-#include <fstream>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "support/comes_true.h"
 #include "support/program.h"
+#include "support/whole_lines.h"
 
 namespace holdfast {
 
@@ -52,19 +58,20 @@ inline nlohmann::json report_of(const TemporaryFolder& folder) {
 // Its lines, oldest first.
 inline std::vector<nlohmann::json> journal_of(const TemporaryFolder& folder) {
   std::vector<nlohmann::json> lines;
-  std::ifstream file(folder / "run/journal.jsonl");
-  for (std::string line; std::getline(file, line);) lines.push_back(nlohmann::json::parse(line));
+  for (const std::string& line : whole_lines(folder / "run/journal.jsonl"))
+    lines.push_back(nlohmann::json::parse(line));
   return lines;
 }
 
-// The report of a run that must succeed, with all restarts that the journal tells of: who dies in the last step may not
-// be gone yet when the program writes its own list.
-inline nlohmann::json completed(const DigitsRun& run) {
-  const TemporaryFolder folder;
-  const ProgramResult result = run_program(built_program("digits"), digits_arguments(run, folder));
-  EXPECT_EQ(result.exit_code, 0) << result.output;
-  if (result.exit_code != 0)
-    return {{"weights_digest", "failed"}, {"restarts", nlohmann::json::array()}, {"steps", -1}};
+// Of "open_generation 1 with 0 2", by rank.
+inline std::vector<int> members_of(const std::string& generation) {
+  std::istringstream words(generation.substr(generation.find("with ") + 5));
+  return {std::istream_iterator<int>(words), std::istream_iterator<int>()};
+}
+
+// The report of a run that has succeeded, with all restarts that the journal tells of: who dies in the last step may
+// not be gone yet when the program writes its own list.
+inline nlohmann::json report_with_restarts(const TemporaryFolder& folder) {
   nlohmann::json report = report_of(folder);
   report["restarts"] = nlohmann::json::array();
   for (const nlohmann::json& line : journal_of(folder)) {
@@ -72,6 +79,75 @@ inline nlohmann::json completed(const DigitsRun& run) {
   }
   return report;
 }
+
+// The same of a run that must succeed.
+inline nlohmann::json completed(const DigitsRun& run) {
+  const TemporaryFolder folder;
+  const ProgramResult result = run_program(built_program("digits"), digits_arguments(run, folder));
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  if (result.exit_code != 0)
+    return {{"weights_digest", "failed"}, {"restarts", nlohmann::json::array()}, {"steps", -1}};
+  return report_with_restarts(folder);
+}
+
+// A run whose ranks of `hung` all hang in the middle of a step, and nobody but the test ends them. So its processes are
+// all there when they are killed, and none of those to be killed has come further than another: where faults kill them,
+// both are chance.
+class HeldRun {
+ public:
+  HeldRun(DigitsRun run, std::vector<int> hung, int step, const TemporaryFolder& folder)
+      : folder_(folder), hung_(std::move(hung)), processes_(static_cast<std::size_t>(run.replicas)) {
+    for (const int rank : hung_) {
+      run.faults.push_back("rank=" + std::to_string(rank) + ",step=" + std::to_string(step) + ",fault=hang");
+    }
+    if (run.options.contains("--spares")) processes_ += std::stoul(run.options.at("--spares"));
+    run.options.insert({"--hang-after", "300"});
+    program_.emplace(built_program("digits"), digits_arguments(run, folder));
+  }
+
+  // Until the ranks hang, and all processes that were started, spares too, are ready.
+  void wait_until_held() const {
+    EXPECT_TRUE(comes_true([this] { return marks() == hung_.size() && ready().size() == processes_; }));
+  }
+
+  ProgramResult kill_and_wait() {
+    wait_until_held();
+    const std::map<int, int> pids = ready();
+    for (const int rank : hung_) ::kill(pids.at(first_members().at(static_cast<std::size_t>(rank))), SIGKILL);
+    return program_->wait();
+  }
+
+ private:
+  std::size_t marks() const {
+    if (!std::filesystem::exists(folder_ / "run/faults")) return 0;
+    const std::filesystem::directory_iterator entries(folder_ / "run/faults");
+    return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
+  }
+
+  // Process numbers of members.
+  std::map<int, int> ready() const {
+    std::map<int, int> pids;
+    for (const nlohmann::json& line : journal_of(folder_)) {
+      if (line.at("event") == "ready") pids.emplace(line.at("member").get<int>(), line.at("pid").get<int>());
+    }
+    return pids;
+  }
+
+  std::vector<int> first_members() const {
+    for (const nlohmann::json& line : journal_of(folder_)) {
+      for (const nlohmann::json& action : line.value("actions", nlohmann::json::array())) {
+        const auto text = action.get<std::string>();
+        if (text.starts_with("open_generation 0 ")) return members_of(text);
+      }
+    }
+    return {};
+  }
+
+  const TemporaryFolder& folder_;
+  const std::vector<int> hung_;
+  std::size_t processes_;
+  std::optional<RunningProgram> program_;
+};
 
 // Of a run that nobody disturbs.
 inline const std::string& undisturbed_digest() {

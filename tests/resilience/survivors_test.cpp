@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <sstream>
 
 #include "resilience/digits_run.h"
 
@@ -20,7 +19,15 @@ class Survivors : public testing::Test {
  protected:
   void run(const DigitsRun& digits) { run(digits, folder_); }
   void run(const DigitsRun& digits, const TemporaryFolder& folder) {
-    const ProgramResult result = run_program(built_program("digits"), digits_arguments(digits, folder));
+    look_at(run_program(built_program("digits"), digits_arguments(digits, folder)), folder);
+  }
+
+  // The same, in which these ranks are killed in that step.
+  void run_and_kill(const std::vector<int>& ranks, int step, const DigitsRun& digits) {
+    look_at(HeldRun(digits, ranks, step, folder_).kill_and_wait(), folder_);
+  }
+
+  void look_at(const ProgramResult& result, const TemporaryFolder& folder) {
     ASSERT_EQ(result.exit_code, 0) << result.output;
     journal_ = journal_of(folder);
     EXPECT_EQ(report_of(folder).at("weights_digest"), undisturbed_digest());
@@ -57,15 +64,9 @@ class Survivors : public testing::Test {
   std::vector<json> journal_;
 };
 
-// Of "open_generation 1 with 0 2", by rank.
-std::vector<int> members_of(const std::string& generation) {
-  std::istringstream words(generation.substr(generation.find("with ") + 5));
-  return {std::istream_iterator<int>(words), std::istream_iterator<int>()};
-}
-
 // Which of the three processes is the spare is known only when two are ready.
 TEST_F(Survivors, ReadNothingBackAndGoOnWithTheSpareThatIsReady) {
-  run({.replicas = 2, .faults = {kill_of(1, 13)}, .options = {{"--spares", "1"}}});
+  run_and_kill({1}, 13, {.replicas = 2, .options = {{"--spares", "1"}}});
 
   EXPECT_EQ(origins(), std::vector<std::string>{});
   ASSERT_GE(generations().size(), 2U);
@@ -78,7 +79,7 @@ TEST_F(Survivors, ReadNothingBackAndGoOnWithTheSpareThatIsReady) {
 }
 
 TEST_F(Survivors, TakeTheFirstRankWhenItsProcessDies) {
-  run({.replicas = 2, .faults = {kill_of(0, 13)}, .options = {{"--spares", "1"}}});
+  run_and_kill({0}, 13, {.replicas = 2, .options = {{"--spares", "1"}}});
 
   EXPECT_EQ(origins(), std::vector<std::string>{});
   ASSERT_GE(generations().size(), 2U);
@@ -141,9 +142,7 @@ TEST_F(Survivors, WaitForTheNewProcessWhereThatIsAskedFor) {
 }
 
 TEST_F(Survivors, LoseAtMostTheStepsSinceTheSnapshotInMemoryWhenAllDieAtOnce) {
-  run({.replicas = 2,
-       .faults = {kill_of(0, 15), kill_of(1, 15)},
-       .options = {{"--memory-snapshot-every", "2"}, {"--save-every", "0"}}});
+  run_and_kill({0, 1}, 15, {.replicas = 2, .options = {{"--memory-snapshot-every", "2"}, {"--save-every", "0"}}});
 
   ASSERT_EQ(events("resumed").size(), 1U);
   EXPECT_EQ(events("resumed")[0].at("details").at("path"), "the snapshot in the watchdog's memory");

@@ -263,31 +263,51 @@ TEST_F(RunDigits, LeavesASavepointOfTheSnapshotInMemoryWhenTheRunGivesUp) {
 
 // --- a program in C
 
-constexpr const char* kSteps = "30000";
-
 class RunInC : public Run {
  protected:
   // What it prints when nothing happens to it.
-  static const std::string& undisturbed_line(const std::string& steps = kSteps) {
-    static std::map<std::string, std::string> lines;
+  static const std::string& undisturbed_line(std::int64_t steps) {
+    static std::map<std::int64_t, std::string> lines;
     std::string& line = lines[steps];
     if (!line.empty()) return line;
     const TemporaryFolder folder;
     const ProgramResult result =
-        run_program(built_program("holdfast"),
-                    {"run", "--run-dir", folder / "run", "--replicas", "1", "--", built_program("c_worker"), steps});
+        run_program(built_program("holdfast"), {"run", "--run-dir", folder / "run", "--replicas", "1", "--",
+                                                built_program("c_worker"), std::to_string(steps)});
     EXPECT_EQ(result.exit_code, 0) << result.output;
     return line = line_with("y = ", result.output);
   }
 
-  RunningProgram& start(const std::vector<std::string>& options, const std::string& steps = kSteps) {
-    return program_.emplace(built_program("holdfast"), arguments(options, {built_program("c_worker"), steps}));
+  RunningProgram& start(const std::vector<std::string>& options) {
+    return program_.emplace(built_program("holdfast"),
+                            arguments(options, {built_program("c_worker"), std::to_string(steps_)}));
   }
 
-  // Blocks until the first thousand steps are done.
-  bool trains() const {
-    return comes_true(
-        [this] { return std::filesystem::exists(in_run("journal.jsonl")) && !events("line_fitted").empty(); });
+  // Calls disturb() when the first thousand steps are done, and returns what becomes of the run: of one that is so long
+  // that disturb() came before its end, which came_in_time() tells. How many steps a busy machine takes meanwhile is
+  // chance.
+  ProgramResult run_disturbed(const std::vector<std::string>& options, const std::function<void()>& disturb,
+                              const std::function<bool(const ProgramResult&)>& came_in_time) {
+    for (steps_ = 30'000;; steps_ *= 10) {
+      std::filesystem::remove_all(in_run(""));
+      RunningProgram& program = start(options);
+      const bool trains = comes_true(
+          [this] { return std::filesystem::exists(in_run("journal.jsonl")) && !events("line_fitted").empty(); });
+      EXPECT_TRUE(trains);
+      disturb();
+      const ProgramResult result = program.wait();
+      if (came_in_time(result) || result.exit_code != 0 || steps_ >= 3'000'000) return result;
+    }
+  }
+
+  void expect_same_line(const ProgramResult& result) const {
+    EXPECT_EQ(result.exit_code, 0) << result.output;
+    EXPECT_EQ(line_with("y = ", result.output), undisturbed_line(steps_));
+  }
+
+  // For run_disturbed().
+  std::function<bool(const ProgramResult&)> restarts(std::size_t count) const {
+    return [this, count](const ProgramResult&) { return events("restart").size() >= count; };
   }
 
   // Where the newest generation went on.
@@ -299,6 +319,7 @@ class RunInC : public Run {
     return pids;
   }
 
+  std::int64_t steps_ = 30'000;
   std::optional<RunningProgram> program_;
 };
 
@@ -307,16 +328,15 @@ class RunInCThatLosesAProcess : public RunInC, public ::testing::WithParamInterf
 INSTANTIATE_TEST_SUITE_P(WhenLost, RunInCThatLosesAProcess, ::testing::Values("wait", "shrink"));
 
 TEST_P(RunInCThatLosesAProcess, GoesOnWithTheSameBits) {
-  RunningProgram& program = start({"--replicas", "3", "--when-lost", GetParam()});
-  ASSERT_TRUE(trains());
-  std::set<int> victims = pids();
-  victims.erase(events("line_fitted")[0].at("pid").get<int>());
+  const auto kill_one = [&] {
+    std::set<int> victims = pids();
+    victims.erase(events("line_fitted").at(0).at("pid").get<int>());
+    ::kill(*victims.begin(), SIGKILL);
+  };
 
-  ::kill(*victims.begin(), SIGKILL);
+  const ProgramResult result = run_disturbed({"--replicas", "3", "--when-lost", GetParam()}, kill_one, restarts(1));
 
-  const ProgramResult result = program.wait();
-  EXPECT_EQ(result.exit_code, 0) << result.output;
-  EXPECT_EQ(line_with("y = ", result.output), undisturbed_line());
+  expect_same_line(result);
   EXPECT_EQ(events("restart").size(), 1U);
   // With fewer the run may be over before the new process is ready.
   EXPECT_LE(pids().size(), 4U) << "survivors were started again";
@@ -327,18 +347,20 @@ TEST_P(RunInCThatLosesAProcess, GoesOnWithTheSameBits) {
 // driver's word.
 class RunInCOnGpus : public RunInC {
  protected:
-  // So many that what the driver tells comes long before the last one.
-  static constexpr const char* kManySteps = "100000";
-
-  RunningProgram& start_on(const std::string& devices, const std::vector<std::string>& options = {}) {
-    std::vector<std::string> all{"--devices", devices};
-    all.insert(all.end(), options.begin(), options.end());
-    return start(all, kManySteps);
-  }
-
-  // Blocks until the driver's events would be heard.
-  bool is_watched() const {
-    return trains() && comes_true([this] { return !events("devices_watched").empty(); });
+  // Something happens to one of `count` devices once the driver's events would be heard.
+  ProgramResult run_on(int count, const std::vector<std::string>& options, const std::function<void()>& happen,
+                       const std::function<bool(const ProgramResult&)>& came_in_time) {
+    fake_.emplace(gpus(count));
+    const auto disturb = [&] {
+      EXPECT_TRUE(comes_true([this] { return !events("devices_watched").empty(); }));
+      happen();
+    };
+    return run_disturbed(options, disturb, [&](const ProgramResult& result) {
+      if (came_in_time(result)) return true;
+      fake_.reset();
+      fake_.emplace(gpus(count));  // to which nothing has happened
+      return false;
+    });
   }
 
   int device_of(const json& exited) const {
@@ -352,22 +374,20 @@ class RunInCOnGpus : public RunInC {
     return -1;
   }
 
-  void expect_same_line(const ProgramResult& result) const {
-    EXPECT_EQ(result.exit_code, 0) << result.output;
-    EXPECT_EQ(line_with("y = ", result.output), undisturbed_line(kManySteps));
-  }
-
   std::string report() const { return run_program(built_program("holdfast"), {"report", in_run("")}).output; }
+
+  std::optional<FakeGpus> fake_;
 };
 
 TEST_F(RunInCOnGpus, LeavesADeviceOutThatHasFallenOffTheBus) {
-  const FakeGpus fake(gpus(2));
-  RunningProgram& program = start_on("cuda:0,cuda:1");
-  ASSERT_TRUE(is_watched());
+  const ProgramResult result = run_on(
+      2, {"--devices", "cuda:0,cuda:1"},
+      [&] {
+        fake_->happen({{"device", 1}, {"xid", 79}});
+      },
+      restarts(1));
 
-  fake.happen({{"device", 1}, {"xid", 79}});
-
-  expect_same_line(program.wait());
+  expect_same_line(result);
   ASSERT_EQ(events("restart").size(), 1U);
   EXPECT_THAT(events("restart")[0].at("restart").at("cause").get<std::string>(), HasSubstr("cuda:1: Xid 79"));
   EXPECT_EQ(events("place_lost").size(), 1U);
@@ -376,26 +396,25 @@ TEST_F(RunInCOnGpus, LeavesADeviceOutThatHasFallenOffTheBus) {
 }
 
 TEST_F(RunInCOnGpus, GoesOnAtAnotherDeviceThatIsFree) {
-  const FakeGpus fake(gpus(3));
-  RunningProgram& program = start_on("cuda:0,cuda:1,cuda:2", {"--replicas", "2", "--when-lost", "wait"});
-  ASSERT_TRUE(is_watched());
+  const ProgramResult result = run_on(
+      3, {"--devices", "cuda:0,cuda:1,cuda:2", "--replicas", "2", "--when-lost", "wait"}, [&] { fake_->lose(1); },
+      restarts(1));
 
-  fake.lose(1);
-
-  expect_same_line(program.wait());
+  expect_same_line(result);
   ASSERT_EQ(events("ready").size(), 3U);
   EXPECT_EQ(device_of(events("ready").back()), 2);
   EXPECT_GE(step_taken_up(), 1000);
 }
 
 TEST_F(RunInCOnGpus, ReplacesTheReplicaWhoseMemoryFailed) {
-  const FakeGpus fake(gpus(2));
-  RunningProgram& program = start_on("cuda:0,cuda:1", {"--when-lost", "wait"});
-  ASSERT_TRUE(is_watched());
+  const ProgramResult result = run_on(
+      2, {"--devices", "cuda:0,cuda:1", "--when-lost", "wait"},
+      [&] {
+        fake_->happen({{"device", 0}, {"xid", 48}});
+      },
+      restarts(1));
 
-  fake.happen({{"device", 0}, {"xid", 48}});
-
-  expect_same_line(program.wait());
+  expect_same_line(result);
   EXPECT_EQ(events("restart").size(), 1U);
   ASSERT_EQ(events("ready").size(), 3U);
   EXPECT_EQ(device_of(events("ready").back()), 0);
@@ -403,23 +422,28 @@ TEST_F(RunInCOnGpus, ReplacesTheReplicaWhoseMemoryFailed) {
 }
 
 TEST_F(RunInCOnGpus, ReplacesNobodyForAnErrorOfAProcess) {
-  const FakeGpus fake(gpus(2));
-  RunningProgram& program = start_on("cuda:0,cuda:1");
-  ASSERT_TRUE(is_watched());
+  const ProgramResult result = run_on(
+      2, {"--devices", "cuda:0,cuda:1"},
+      [&] {
+        fake_->happen({{"device", 0}, {"xid", 45}});
+      },
+      [&](const ProgramResult&) { return !events("device_event").empty(); });
 
-  fake.happen({{"device", 0}, {"xid", 45}});
-  ASSERT_TRUE(comes_true([this] { return !events("device_event").empty(); }));
-
-  expect_same_line(program.wait());
+  expect_same_line(result);
+  EXPECT_FALSE(events("device_event").empty());
   EXPECT_THAT(events("restart"), ::testing::IsEmpty());
   EXPECT_THAT(report(), HasSubstr("cuda:0: Xid 45"));
 }
 
 TEST_F(RunInCOnGpus, TrainsWithoutADriverAndSaysSo) {
   const Variable nvml("HOLDFAST_NVML", "/nowhere/libnvidia-ml.so.1");
-  RunningProgram& program = start_on("cuda:0,cuda:1");
 
-  expect_same_line(program.wait());
+  // What the survey's process says may come when a short run is over.
+  const ProgramResult result = run_disturbed(
+      {"--devices", "cuda:0,cuda:1"}, [] {},
+      [&](const ProgramResult&) { return !events("devices_unwatched").empty(); });
+
+  expect_same_line(result);
   ASSERT_EQ(events("devices_unwatched").size(), 1U);
   EXPECT_THAT(events("devices_unwatched")[0].at("what").get<std::string>(), HasSubstr("there is no NVIDIA driver"));
 }
@@ -429,59 +453,56 @@ TEST_F(RunInCOnGpus, DoesNotWaitForADriverThatHangs) {
   facts["hangs_in"] = "nvmlInit_v2";
   const FakeGpus fake(facts);
 
-  expect_same_line(start_on("cuda:0,cuda:1").wait());
+  expect_same_line(start({"--devices", "cuda:0,cuda:1"}).wait());
 }
 
 TEST_F(RunInC, GoesOnFromTheWatchdogsMemoryWhenAllProcessesAreKilled) {
-  RunningProgram& program = start({"--replicas", "2"});
-  ASSERT_TRUE(trains());
+  const auto kill_all = [&] {
+    for (const int pid : pids()) ::kill(pid, SIGKILL);
+  };
 
-  for (const int pid : pids()) ::kill(pid, SIGKILL);
+  const ProgramResult result = run_disturbed({"--replicas", "2"}, kill_all, restarts(2));
 
-  const ProgramResult result = program.wait();
-  EXPECT_EQ(result.exit_code, 0) << result.output;
-  EXPECT_EQ(line_with("y = ", result.output), undisturbed_line());
+  expect_same_line(result);
   EXPECT_EQ(events("restart").size(), 2U);
   EXPECT_GE(step_taken_up(), 1000);
 }
 
 TEST_F(RunInC, SaysThatItsStateInMemoryIsLostWhenTheRunGivesUp) {
-  RunningProgram& program = start({"--replicas", "1", "--max-restarts", "0"});
-  ASSERT_TRUE(trains());
+  const auto kill_all = [&] {
+    for (const int pid : pids()) ::kill(pid, SIGKILL);
+  };
 
-  for (const int pid : pids()) ::kill(pid, SIGKILL);
+  const ProgramResult result = run_disturbed({"--replicas", "1", "--max-restarts", "0"}, kill_all, restarts(1));
 
-  const ProgramResult result = program.wait();
   EXPECT_EQ(result.exit_code, 70) << result.output;
   EXPECT_THAT(result.output, HasSubstr("was not saved"));
 }
 
 TEST_F(RunInC, StopsInOrderAndGoesOnWhenStartedAgain) {
-  RunningProgram& program = start({"--replicas", "2"});
-  ASSERT_TRUE(trains());
+  const ProgramResult stopped = run_disturbed(
+      {"--replicas", "2"}, [&] { program_->signal(SIGTERM); },
+      [](const ProgramResult& result) { return result.exit_code == 75; });
 
-  program.signal(SIGTERM);
-
-  const ProgramResult stopped = program.wait();
   EXPECT_EQ(stopped.exit_code, 75) << stopped.output;
   EXPECT_THAT(stopped.output, Not(HasSubstr("y = ")));
-  const ProgramResult resumed = start({"--replicas", "3"}).wait();
-  EXPECT_EQ(resumed.exit_code, 0) << resumed.output;
-  EXPECT_EQ(line_with("y = ", resumed.output), undisturbed_line());
+  expect_same_line(start({"--replicas", "3"}).wait());
   EXPECT_GE(step_taken_up(), 1000);
 }
 
 TEST_F(RunInC, SavesOnRequestAndGoesOn) {
-  RunningProgram& program = start({"--replicas", "2"});
-  ASSERT_TRUE(trains());
+  ProgramResult saved;
 
-  const ProgramResult saved = run_program(built_program("holdfast"), {"snapshot", folder_ / "run"});
+  const ProgramResult result = run_disturbed(
+      {"--replicas", "2"},
+      [&] {
+        saved = run_program(built_program("holdfast"), {"snapshot", folder_ / "run"});
+      },
+      [&](const ProgramResult&) { return saved.exit_code == 0; });
 
   EXPECT_EQ(saved.exit_code, 0) << saved.output;
   EXPECT_TRUE(std::filesystem::exists(in_run("line.state")));
-  const ProgramResult result = program.wait();
-  EXPECT_EQ(result.exit_code, 0) << result.output;
-  EXPECT_EQ(line_with("y = ", result.output), undisturbed_line());
+  expect_same_line(result);
 }
 
 TEST_F(Run, DealsFewerShardsToASlowProcessInC) {

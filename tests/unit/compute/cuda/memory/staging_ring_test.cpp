@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compute/cuda/small_copies.h"
+#include "support/comes_true.h"
 #include "unit/compute/cuda/memory/support/pretended_cuda.h"
 
 namespace holdfast::compute {
@@ -56,7 +57,7 @@ TEST_F(Ring, FetchesTheFewBytesOfAStepWhileASnapshotTravels) {
   begin_snapshot();
 
   for (const std::size_t bytes : {std::size_t{4}, std::size_t{13}, kMostSmallBytes}) {
-    EXPECT_TRUE(fetched(bytes, Deadline::after(milliseconds(200))) == Bytes(content_.begin(), content_.begin() + bytes))
+    EXPECT_TRUE(fetched(bytes, Deadline::after(kPatience)) == Bytes(content_.begin(), content_.begin() + bytes))
         << bytes;
   }
 }

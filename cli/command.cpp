@@ -214,6 +214,15 @@ class Parser {
         ->check(whole_from(0));
     add_recovery_choices(*command);
     add_run_times(*command);
+    std::vector<std::pair<std::string, LogLevel>> levels;
+    for (const LogLevel level : {LogLevel::debug, LogLevel::info, LogLevel::warning, LogLevel::error}) {
+      levels.emplace_back(name(level), level);
+    }
+    command
+        ->add_option("--log-level", watchdog.log_level,
+                     "The least that is said: debug has all that the watchdog decides, warning a line a failure")
+        ->transform(one_of(levels))
+        ->type_name("debug|info|warning|error");
     command->add_option("--inject", watchdog.faults, "A fault to make, such as rank=1,step=120,fault=kill; repeatable")
         ->allow_extra_args(false);
     command->callback([this, fresh] {

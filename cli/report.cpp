@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -21,16 +22,21 @@ namespace {
 using recovery::RunReport;
 
 constexpr std::chrono::seconds kLookPatience(2);
+// Replicas that die within it, and of the same cause, are lost together.
+constexpr double kOneMoment = 1;  // s
 
+// As the log has it: local time and its offset from UTC.
 std::string describe_time(double unix_seconds) {
   const double whole = std::floor(unix_seconds);
   const auto seconds = static_cast<std::time_t>(whole);
   std::tm parts{};
-  ::gmtime_r(&seconds, &parts);
-  char text[64];
-  std::snprintf(text, sizeof text, "%04d-%02d-%02d %02d:%02d:%02d.%03d UTC", parts.tm_year + 1900, parts.tm_mon + 1,
-                parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec,
-                static_cast<int>((unix_seconds - whole) * 1000));
+  ::localtime_r(&seconds, &parts);
+  const long minutes = std::labs(parts.tm_gmtoff) / 60;
+  char text[80];
+  std::snprintf(text, sizeof text, "%04d-%02d-%02d %02d:%02d:%02d.%03d %c%02ld:%02ld", parts.tm_year + 1900,
+                parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec,
+                static_cast<int>((unix_seconds - whole) * 1000), parts.tm_gmtoff < 0 ? '-' : '+', minutes / 60,
+                minutes % 60);
   return text;
 }
 
@@ -102,12 +108,30 @@ void tell_times(std::ostream& out, const RunReport::Incident& incident) {
   }
 }
 
-void tell_incident(std::ostream& out, std::size_t number, const RunReport::Incident& incident) {
-  out << number << ". " << describe_time(incident.noticed) << "  " << name_of(incident) << "\n"
-      << "    cause: " << printable(incident.cause) << "\n";
+void tell_failure(std::ostream& out, const RunReport::Incident& incident) {
+  out << "  " << name_of(incident) << "\n    cause: " << printable(incident.cause) << "\n";
   for (const std::string& evidence : incident.evidence) out << "    seen: " << printable(evidence) << "\n";
-  tell_times(out, incident);
-  out << "    lost: " << describe_loss(incident) << "\n";
+}
+
+// Replicas that were lost together: what came then is the same for all of them.
+bool are_of_one_moment(const RunReport::Incident& one, const RunReport::Incident& other) {
+  return one.rank >= 0 && other.rank >= 0 && one.generation == other.generation && one.cause == other.cause &&
+         one.opened && one.opened == other.opened && std::abs(one.noticed - other.noticed) < kOneMoment;
+}
+
+// From `first` on; returns the next that is not of the same moment.
+std::size_t tell_incidents(std::ostream& out, const std::vector<RunReport::Incident>& incidents, std::size_t first) {
+  out << first + 1 << ". " << describe_time(incidents[first].noticed);
+  tell_failure(out, incidents[first]);
+  std::size_t next = first + 1;
+  for (; next < incidents.size() && are_of_one_moment(incidents[first], incidents[next]); ++next) {
+    out << next + 1 << ". " << describe_duration(std::max(0.0, incidents[next].noticed - incidents[first].noticed))
+        << " later, with it";
+    tell_failure(out, incidents[next]);
+  }
+  tell_times(out, incidents[first]);
+  out << "    lost: " << describe_loss(incidents[first]) << "\n";
+  return next;
 }
 
 std::string describe_shards(const std::vector<int>& shards) {
@@ -212,6 +236,29 @@ bool is_live(const std::string& run) {
   }
 }
 
+// What happened, in the order of the times.
+void tell_story(std::ostream& out, const RunReport& report) {
+  std::vector<RunReport::Remark> parts = report.remarks;
+  for (RunReport::Remark& remark : parts) {
+    remark.sentence = describe_time(remark.time) + "  " + printable(remark.sentence) + "\n";
+  }
+  const auto add = [&parts](double time, const auto& tell) {
+    std::ostringstream text;
+    tell(text);
+    parts.push_back({time, text.str()});
+  };
+  for (const auto& replica : report.slow_replicas) {
+    add(replica.noticed, [&](std::ostream& text) { tell_slow_replica(text, replica); });
+  }
+  for (const auto& rest : report.rests) add(rest.began, [&](std::ostream& text) { tell_rest(text, rest); });
+  for (std::size_t i = 0; i < report.incidents.size();) {
+    const double time = report.incidents[i].noticed;
+    add(time, [&](std::ostream& text) { i = tell_incidents(text, report.incidents, i); });
+  }
+  std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.time < b.time; });
+  for (const RunReport::Remark& part : parts) out << part.sentence;
+}
+
 }  // namespace
 
 std::string describe_report(const RunReport& report, bool is_live) {
@@ -224,12 +271,7 @@ std::string describe_report(const RunReport& report, bool is_live) {
       << describe_count(static_cast<std::uint64_t>(report.generations), "generation") << ", "
       << describe_count(report.incidents.size(), "incident") << "\n";
   tell_savepoints(out, report.savepoints);
-  for (const RunReport::Remark& remark : report.remarks) {
-    out << describe_time(remark.time) << "  " << printable(remark.sentence) << "\n";
-  }
-  for (const RunReport::SlowReplica& replica : report.slow_replicas) tell_slow_replica(out, replica);
-  for (const RunReport::Rest& rest : report.rests) tell_rest(out, rest);
-  for (std::size_t i = 0; i < report.incidents.size(); ++i) tell_incident(out, i + 1, report.incidents[i]);
+  tell_story(out, report);
   if (report.skipped_lines > 0) {
     out << describe_count(static_cast<std::uint64_t>(report.skipped_lines), "line")
         << " of the journal could not be read\n";

@@ -13,14 +13,16 @@ constexpr int kMostShards = 1 << 20;
 }  // namespace
 
 nlohmann::json hello_message(const Hello& hello) {
-  return {{"kind", kHello},
-          {"intended_rank", hello.intended_rank},
-          {"replicas", hello.replicas},
-          {"watchdog_pid", hello.watchdog_pid},
-          {"patience_ms", hello.patience.count()},
-          {"run_directory", hello.run_directory},
-          {"config", hello.config},
-          {"faults", hello.faults}};
+  nlohmann::json message{{"kind", kHello},
+                         {"intended_rank", hello.intended_rank},
+                         {"replicas", hello.replicas},
+                         {"watchdog_pid", hello.watchdog_pid},
+                         {"patience_ms", hello.patience.count()},
+                         {"run_directory", hello.run_directory},
+                         {"config", hello.config},
+                         {"faults", hello.faults}};
+  if (hello.log_level) message["log_level"] = name(*hello.log_level);
+  return message;
 }
 
 Hello parse_hello(const nlohmann::json& message) {
@@ -30,7 +32,8 @@ Hello parse_hello(const nlohmann::json& message) {
           .patience = std::chrono::milliseconds(message.at("patience_ms").get<std::int64_t>()),
           .run_directory = message.at("run_directory").get<std::string>(),
           .config = message.at("config").get<std::string>(),
-          .faults = message.at("faults").get<std::vector<std::string>>()};
+          .faults = message.at("faults").get<std::vector<std::string>>(),
+          .log_level = log_level_from_name(message.value("log_level", ""))};
 }
 
 nlohmann::json welcome_message(const Welcome& welcome) {

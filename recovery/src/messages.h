@@ -15,12 +15,14 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "holdfast/base/error.h"
+#include "holdfast/base/log.h"
 #include "holdfast/recovery/worker.h"
 
 namespace holdfast::recovery {
@@ -58,6 +60,7 @@ struct Hello {
   std::string run_directory{};
   std::string config{};
   std::vector<std::string> faults{};
+  std::optional<LogLevel> log_level{};
 };
 
 nlohmann::json hello_message(const Hello& hello);

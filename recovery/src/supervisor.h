@@ -162,6 +162,7 @@ struct Event {
   int generation = -1;  // of progressed, checked_in and deal_proposed: an earlier one's is dropped
   std::string what{};
   bool is_unrecoverable = false;
+  bool is_thrown = false;  // by the program, not by Holdfast
   int exit_code = 0;
   int signal = 0;  // 0: none
   std::int64_t step = -1;

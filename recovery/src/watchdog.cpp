@@ -145,10 +145,14 @@ void Watchdog::decide_on(const Event& event) {
   const Moment now = Moment::clock::now();
   const nlohmann::json subject = {
       {"member", event.member}, {"rank", rank_of(event.member)}, {"pid", pid_of(event.member)}};
+  const auto intended = intended_ranks_.find(event.member);
+  const int rank =
+      rank_of(event.member) >= 0 || intended == intended_ranks_.end() ? rank_of(event.member) : intended->second;
   Decision decision = decide(state_, event, now);
-  state_ = std::move(decision.state);
+  state_ = decision.state;
   for (const Action& action : decision.actions) perform(action);
   write_down(event, subject, decision, now);
+  tell_of(event, rank, decision, now);
   forget_gone_processes();
 }
 
@@ -167,9 +171,28 @@ void Watchdog::write_down(const Event& event, const nlohmann::json& subject, con
   for (const Action& action : decision.actions) line["actions"].push_back(describe(action, now));
   for (const PlaceChange& change : decision.place_changes) line["places"].push_back(to_json(change));
   journal_.append(std::move(line));
-  if (outcome_.has_other_choices) return log(LogLevel::debug, "watchdog: " + decision.reason);
-  const LogLevel otherwise = decision.actions.empty() ? LogLevel::debug : LogLevel::info;
-  log(decision.is_of_a_failure ? LogLevel::warning : otherwise, "watchdog: " + decision.reason);
+  log(LogLevel::debug, "watchdog: " + decision.reason);
+}
+
+void Watchdog::write_to_log(const std::vector<IncidentStory::Line>& lines) {
+  for (const IncidentStory::Line& line : lines) log(line.level, line.text);
+}
+
+// What a user reads: what was asked for, and a line for each incident.
+void Watchdog::tell_of(const Event& event, int rank, const Decision& decision, Moment now) {
+  if (outcome_.has_other_choices) return;  // run_watchdog() tells of it
+  write_to_log(story_.take(event, rank, decision, now));
+  const bool is_asked_for = event.kind == EventKind::stop_requested || event.kind == EventKind::scale_requested ||
+                            event.kind == EventKind::deal_proposed;
+  if (is_asked_for) log(LogLevel::info, decision.reason);
+  if (event.kind == EventKind::place_lost) log(LogLevel::warning, decision.reason);
+  const bool is_of_a_place = !decision.place_changes.empty() && !decision.is_of_a_failure;
+  if (is_of_a_place && event.kind != EventKind::place_lost) log(LogLevel::info, decision.reason);
+  for (const Action& action : decision.actions) {
+    if (action.kind != ActionKind::finish) continue;
+    write_to_log(story_.end(action.exit_code, action.text));
+    outcome_.sentence = story_.last_sentence(action.exit_code, action.text);
+  }
 }
 
 void Watchdog::forget_gone_processes() {
@@ -218,6 +241,7 @@ RunOutcome run_watchdog(OwnedRun run, const std::function<WatchdogOptions()>& op
     try {
       const WatchdogOptions options = options_of();
       check_options(options);
+      if (options.log_level) set_log_level(*options.log_level);
       RunOutcome outcome = Watchdog(options, run, may_give_way).run();
       if (!outcome.has_other_choices || !run.may_give_way()) return outcome;
       why = outcome.sentence;

@@ -25,6 +25,7 @@
 #include "hang_detector.h"
 #include "holdfast/base/shared_memory.h"
 #include "holdfast/recovery/watchdog.h"
+#include "incident_story.h"
 #include "journal.h"
 #include "messages.h"
 #include "replica_process.h"
@@ -56,6 +57,8 @@ class Watchdog {
   void feed(Event event);
   void decide_on(const Event& event);
   void write_down(const Event& event, const nlohmann::json& subject, const Decision& decision, Moment now);
+  void tell_of(const Event& event, int rank, const Decision& decision, Moment now);
+  static void write_to_log(const std::vector<IncidentStory::Line>& lines);
   void forget_gone_processes();
   Stage stage_of(int id) const;
   int rank_of(int id) const;
@@ -118,6 +121,7 @@ class Watchdog {
   RunRequests requests_{run_to_ask()};
   HangDetector hang_detector_;
   SlowReplicas slow_replicas_{options_.when_slow, journal_};
+  IncidentStory story_{!options_.is_plain_program};
   std::map<int, std::shared_ptr<ReplicaProcess>> processes_;  // by member
   std::map<int, int> intended_ranks_;                         // by member
   SnapshotMemories snapshot_memories_;

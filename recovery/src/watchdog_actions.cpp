@@ -72,7 +72,8 @@ void Watchdog::start_process(int id, int place) {
                                    .patience = hang_limits_of(options_).longest(),
                                    .run_directory = options_.run_directory,
                                    .config = options_.worker_config,
-                                   .faults = options_.faults})});
+                                   .faults = options_.faults,
+                                   .log_level = options_.log_level})});
   if (options_.is_plain_program) feed({.kind = EventKind::ready, .member = id});
 }
 

@@ -35,6 +35,7 @@ void Watchdog::wait_for_tick() {
     look_for_progress();
     look_for_hang();
     look_for_stragglers();
+    write_to_log(story_.look(Moment::clock::now()));
     requests_.look(Moment::clock::now());
     wait_for_tick();
   });
@@ -166,6 +167,7 @@ void Watchdog::on_message(int id, Message& message) {
       outcome_.has_other_choices = true;
       other_choices_ = event.what;
     }
+    event.is_thrown = body.value("is_thrown", false);
   } else if (kind == kEvent) {
     return note(id, body);
   } else if (kind == kArenaRequest) {

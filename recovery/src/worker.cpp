@@ -286,6 +286,16 @@ struct Worker::Connection {
     }
   }
 
+  void report_failure(const std::string& what, bool is_unrecoverable, bool is_thrown) const noexcept {
+    try {
+      nlohmann::json body{{"kind", kFailure}, {"what", what}, {"is_unrecoverable", is_unrecoverable}};
+      if (is_thrown) body["is_thrown"] = true;
+      send(std::move(body));
+    } catch (const std::exception& error) {
+      log(LogLevel::error, std::string("replica: a failure could not be reported to the watchdog: ") + error.what());
+    }
+  }
+
   Channel channel;  // received from by the listener only
   SharedMemory life;
   LifePage& page;
@@ -336,6 +346,7 @@ std::unique_ptr<Worker> Worker::join(Deadline deadline) {
   FileDescriptor lock = adopt(numbers[2]);
   auto connection = std::make_unique<Connection>(std::move(channel), std::move(life), std::move(lock));
   connection->wait_for_hello(deadline);
+  if (const auto level = connection->hello->log_level) set_log_level(*level);
   return std::unique_ptr<Worker>(new Worker(std::move(connection)));
 }
 
@@ -459,11 +470,11 @@ int Worker::savepoint_requested() const {
 }
 
 void Worker::report_failure(const std::string& what, bool is_unrecoverable) noexcept {
-  try {
-    connection_->send({{"kind", kFailure}, {"what", what}, {"is_unrecoverable", is_unrecoverable}});
-  } catch (const std::exception& error) {
-    log(LogLevel::error, std::string("replica: a failure could not be reported to the watchdog: ") + error.what());
-  }
+  connection_->report_failure(what, is_unrecoverable, false);
+}
+
+void Worker::report_exception(const std::string& what) noexcept {
+  connection_->report_failure(what, false, true);
 }
 
 void Worker::report_other_choices(const std::string& what) noexcept {

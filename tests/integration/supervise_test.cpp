@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "resilience/digits_run.h"
 #include "support/comes_true.h"
@@ -28,8 +29,8 @@ std::map<int, int> replica_pids(const TemporaryFolder& folder) {
 
 // Of a run whose training function never gets to a Trainer.
 struct FailedRun {
-  explicit FailedRun(const std::string& way)
-      : result(run_program(built_program("failing_program"), {way, folder / "run"})) {}
+  explicit FailedRun(const std::string& way, const std::string& log_level = "info")
+      : result(run_program(built_program("failing_program"), {way, folder / "run", log_level})) {}
 
   std::size_t starts() const {
     std::size_t count = 0;
@@ -66,7 +67,8 @@ TEST(Supervise, EndsARunThatFailsInTheSameWayAtEachStart) {
   const FailedRun run("throws");
 
   EXPECT_EQ(run.result.exit_code, 70);
-  EXPECT_THAT(run.result.output, ContainsRegex("error gave up: .*process [0-9]+: cannot open my own data.bin\n$"));
+  EXPECT_THAT(run.result.output, ContainsRegex("error training ended: cannot open my own data.bin \\(thrown by the "
+                                               "training function in both replicas, [a-z0-9]+ times\\)\n$"));
   EXPECT_LE(run.starts(), 7U);
 }
 
@@ -75,10 +77,8 @@ TEST(Supervise, NamesTheSignalThatEndedARunAndThoseOfItsStarts) {
   const FailedRun run("crashes");
 
   EXPECT_EQ(run.result.exit_code, 70);
-  EXPECT_THAT(run.result.output, ContainsRegex("error gave up: .*: killed by signal 11 \\(SIGSEGV\\)\n$"));
-  // Its connection may end before the process does, or behind it.
-  EXPECT_THAT(run.result.output,
-              ContainsRegex("warning watchdog: process 0 is gone[^\n]*killed by signal 11 \\(SIGSEGV\\)"));
+  EXPECT_THAT(run.result.output, ContainsRegex("error training ended: both replicas were killed by signal 11 "
+                                               "\\(SIGSEGV\\) \\([a-z0-9]+ times\\)\n$"));
   EXPECT_LE(run.starts(), 7U);
 }
 
@@ -86,17 +86,43 @@ TEST(Supervise, NamesTheExitCodeThatEndedARun) {
   const FailedRun run("exits");
 
   EXPECT_EQ(run.result.exit_code, 70);
-  EXPECT_THAT(run.result.output, ContainsRegex("error gave up: .*: exited with code 3\n$"));
+  EXPECT_THAT(run.result.output,
+              ContainsRegex("error training ended: both replicas exited with code 3 \\([a-z0-9]+ times\\)\n$"));
 }
 
-// Three times it stood there, twice in one line.
-TEST(Supervise, SaysWhatEndsARunOnceWhereItHappensAndOnceAtTheEnd) {
-  const FailedRun run("returns");
+// Three times it stood there, among 10 to 17 lines of what the watchdog decided.
+TEST(Supervise, SaysWhatEndsARunOnceAndNothingElse) {
+  for (const auto& [way, sentence] : {std::pair{"returns", "returned without fit()"},
+                                      {"throws", "cannot open my own data.bin"},
+                                      {"exits", "exited with code 3"}}) {
+    const FailedRun run(way);
 
-  const std::string sentence = "returned without fit()";
-  const std::string warnings = run.result.output.substr(0, run.result.output.find(" error "));
-  EXPECT_EQ(count_of(sentence, run.result.output.substr(warnings.size())), 1U) << run.result.output;
-  EXPECT_LE(count_of(sentence, warnings), 2U) << "two replicas may say it: " << run.result.output;
+    EXPECT_EQ(count_of(sentence, run.result.output), 1U) << run.result.output;
+    EXPECT_EQ(count_of("watchdog: ", run.result.output), 0U) << run.result.output;
+    EXPECT_EQ(count_of(" warning ", run.result.output), 0U) << run.result.output;
+  }
+}
+
+TEST(Supervise, SaysAllThatTheWatchdogDecidesWhereThatIsAskedFor) {
+  const FailedRun run("throws", "debug");
+
+  EXPECT_THAT(run.result.output, ContainsRegex("debug watchdog: the run starts with 2 replicas"));
+  EXPECT_THAT(run.result.output, ContainsRegex("debug watchdog: process [0-9]+: cannot open my own data.bin; restart"));
+}
+
+TEST(Supervise, SaysTheDeathOfAReplicaInOneLine) {
+  const TemporaryFolder folder;
+
+  const ProgramResult result =
+      run_program(built_program("digits"), digits_arguments({.replicas = 3, .faults = {kill_of(1, 12)}}, folder));
+
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  // Whoever looks ten times a second may see the end of so short a run before it sees the next step.
+  EXPECT_THAT(result.output,
+              ContainsRegex("warning replica 1 was killed by signal 9 \\(SIGKILL\\) in step 12; "
+                            "(training went on with the other 2 replicas at step|the run has finished)"));
+  EXPECT_EQ(count_of(" warning ", result.output), 1U) << result.output;
+  EXPECT_EQ(count_of("watchdog: ", result.output), 0U) << result.output;
 }
 
 // A folder in its place: who runs tests as root may read everything else.

@@ -40,7 +40,7 @@ void Trainer::Session::enter_generation() {
       // Whoever waits for nobody any more is looked at again.
       return supervision_.enter(TrainingPhase::callbacks, state_.step);
     } catch (const GenerationEnded& ended) {
-      log(LogLevel::info, std::string("replica: ") + ended.what() + "; it waits for the next");
+      log(LogLevel::debug, std::string("replica: ") + ended.what() + "; it waits for the next");
     }
   }
 }

@@ -124,6 +124,7 @@ recovery::WatchdogOptions watchdog_options(const RunPlan& plan, const RunChoices
           .start_timeout = options.start_timeout,
           .stop_grace = options.stop_grace,
           .faults = plan.faults,
+          .log_level = options.log_level,
           .variables_of = [&plan](const recovery::NewProcess& process) { return variables_of(plan, process); },
           .when_unfinished = [&options](std::int64_t step,
                                         std::span<const std::byte> image) { save_what_is_left(options, step, image); }};
@@ -225,9 +226,9 @@ int train_as_worker(recovery::Worker& worker, const SuperviseOptions& options,
     worker.report_failure(
         is_of_a_limit ? start_error(EAGAIN, "a thread that the training needs").what() : failure.what(), false);
   } catch (const std::exception& failure) {
-    worker.report_failure(failure.what(), false);
+    worker.report_exception(failure.what());
   } catch (...) {
-    worker.report_failure("the training function threw something that is no std::exception", false);
+    worker.report_exception("something that is not a std::exception");
   }
   return kExitFailed;
 }
@@ -343,6 +344,7 @@ bool is_replica_process() {
 }
 
 int supervise(int argc, char** argv, const SuperviseOptions& options, const std::function<void(Replica&)>& train) {
+  if (options.log_level) set_log_level(*options.log_level);
   return Program::own().supervise(argc, argv, options, train);
 }
 

@@ -3,7 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <ctime>
 #include <fstream>
+#include <optional>
+#include <string>
 
 #include "support/command_test.h"
 #include "support/temporary_folder.h"
@@ -14,8 +18,25 @@ namespace {
 using recovery::RunReport;
 using ::testing::HasSubstr;
 
-// Of 2020-09-13 12:26:40 UTC.
+// 2020-09-13 12:26:40 UTC.
 constexpr double kStart = 1'600'000'000;
+
+// While it lives, local time is two hours ahead of UTC.
+class TwoHoursAhead {
+ public:
+  TwoHoursAhead() {
+    if (const char* zone = std::getenv("TZ")) before_ = zone;
+    ::setenv("TZ", "XYZ-2", 1);
+    ::tzset();
+  }
+  ~TwoHoursAhead() {
+    before_ ? ::setenv("TZ", before_->c_str(), 1) : ::unsetenv("TZ");
+    ::tzset();
+  }
+
+ private:
+  std::optional<std::string> before_;
+};
 
 RunReport::Incident death() {
   RunReport::Incident incident{.cause = "killed by signal 9 (SIGKILL)",
@@ -48,8 +69,9 @@ RunReport run_with(const RunReport::Incident& incident) {
 }
 
 TEST(DescribeReport, TellsAnIncidentInTheOrderOfItsTimes) {
+  const TwoHoursAhead zone;
   EXPECT_THAT(describe_report(run_with(death()), true),
-              HasSubstr("1. 2020-09-13 12:26:50.000 UTC  replica 1 (process 1, pid 42) of generation 0 in step 50\n"
+              HasSubstr("1. 2020-09-13 14:26:50.000 +02:00  replica 1 (process 1, pid 42) of generation 0 in step 50\n"
                         "    cause: killed by signal 9 (SIGKILL)\n"
                         "    seen: its mutex was let go\n"
                         "    the others' waits were ended 7.8 ms later\n"
@@ -150,6 +172,7 @@ RunReport::SlowReplica slow_replica() {
 }
 
 TEST(DescribeReport, TellsWhatWasDoneForASlowReplicaInTheOrderOfTheTimes) {
+  const TwoHoursAhead zone;
   RunReport report = run_with(death());
   RunReport::SlowReplica replica = slow_replica();
   replica.deals = {{.time = kStart + 10.5, .generation = 3, .shards = {4, 2}, .why = "the slowest computes 16 ms"},
@@ -158,13 +181,14 @@ TEST(DescribeReport, TellsWhatWasDoneForASlowReplicaInTheOrderOfTheTimes) {
   replica.ended = kStart + 25;
   report.slow_replicas.push_back(replica);
 
-  EXPECT_THAT(describe_report(report, true),
-              HasSubstr("2020-09-13 12:26:50.000 UTC  replica 1 (process 3, place 1) of generation 2 was slow, since "
-                        "step 8\n"
-                        "    it computed 2.04 times as long as the others, 20.5 ms for a round of shards\n"
-                        "    500.0 ms later shards were dealt 4, 2 with generation 3: the slowest computes 16 ms\n"
-                        "    15.0 s later it was slow no longer\n"
-                        "    20.0 s later shards were dealt evenly with generation 4\n"));
+  EXPECT_THAT(
+      describe_report(report, true),
+      HasSubstr("2020-09-13 14:26:50.000 +02:00  replica 1 (process 3, place 1) of generation 2 was slow, since "
+                "step 8\n"
+                "    it computed 2.04 times as long as the others, 20.5 ms for a round of shards\n"
+                "    500.0 ms later shards were dealt 4, 2 with generation 3: the slowest computes 16 ms\n"
+                "    15.0 s later it was slow no longer\n"
+                "    20.0 s later shards were dealt evenly with generation 4\n"));
 }
 
 TEST(DescribeReport, TellsWhoTookThePlaceOfASlowReplica) {
@@ -190,6 +214,7 @@ TEST(DescribeReport, TellsThatNothingWasChangedForASlowReplica) {
 }
 
 TEST(DescribeReport, TellsWhyAPlaceWasLeftOutAndWhenItCameBack) {
+  const TwoHoursAhead zone;
   RunReport report = run_with(death());
   RunReport::Rest rest{.place = 1, .began = kStart + 10, .seconds = 600, .failures = 3, .incident = 0};
   rest.tried = kStart + 610;
@@ -203,12 +228,56 @@ TEST(DescribeReport, TellsWhyAPlaceWasLeftOutAndWhenItCameBack) {
 
   const std::string text = describe_report(report, true);
 
-  EXPECT_THAT(text, HasSubstr("2020-09-13 12:26:50.000 UTC  place 1 was left out for 600.0 s: 3 processes failed there "
-                              "one after the other; see incident 1\n"
-                              "    600.0 s later process 7 was started there to try it\n"
-                              "    602.0 s later it was used again: process 7 had trained a step there\n"));
+  EXPECT_THAT(text,
+              HasSubstr("2020-09-13 14:26:50.000 +02:00  place 1 was left out for 600.0 s: 3 processes failed there "
+                        "one after the other; see incident 1\n"
+                        "    600.0 s later process 7 was started there to try it\n"
+                        "    602.0 s later it was used again: process 7 had trained a step there\n"));
   EXPECT_THAT(text, HasSubstr("place 2 was left out for 1200.0 s: the process that tried it failed\n"));
   EXPECT_THAT(text, HasSubstr("place 3 was left out for 600.0 s: cuda:3: the driver has lost it\n"));
+}
+
+// The slow replicas stood before the first incident, though they came later.
+TEST(DescribeReport, TellsWhatHappenedInTheOrderOfTheTimes) {
+  RunReport report = run_with(death());
+  RunReport::Incident later = death();
+  later.noticed = kStart + 40;
+  later.generation = 5;
+  report.incidents.push_back(later);
+  RunReport::SlowReplica slow = slow_replica();
+  slow.noticed = kStart + 20;
+  report.slow_replicas.push_back(slow);
+  report.rests.push_back({.place = 2, .began = kStart + 30, .seconds = 1200, .failures = 3});
+  report.remarks.push_back({kStart + 35, "SIGTERM came"});
+  report.remarks.push_back({kStart + 5, "3 replicas were asked for"});
+
+  const std::string text = describe_report(report, true);
+
+  std::size_t before = 0;
+  for (const char* part : {"3 replicas were asked", "\n1. ", "was slow", "was left out", "SIGTERM came", "\n2. "}) {
+    const std::size_t at = text.find(part);
+    ASSERT_NE(at, std::string::npos) << part << " in " << text;
+    EXPECT_GE(at, before) << part << " in " << text;
+    before = at;
+  }
+}
+
+// They stood there as two incidents that each had cost the same steps.
+TEST(DescribeReport, TellsReplicasThatWereLostTogetherAsOneMoment) {
+  RunReport report = run_with(death());
+  RunReport::Incident other = death();
+  other.member = other.rank = 0;
+  other.pid = 41;
+  other.noticed += 0.0009765625;
+  report.incidents.push_back(other);
+
+  const std::string text = describe_report(report, true);
+
+  EXPECT_THAT(text, HasSubstr("2. 1.0 ms later, with it  replica 0 (process 0, pid 41) of generation 0 in step 50\n"
+                              "    cause: killed by signal 9 (SIGKILL)\n"
+                              "    seen: its mutex was let go\n"
+                              "    the others' waits were ended 7.8 ms later\n"));
+  EXPECT_EQ(text.find("lost: "), text.rfind("lost: ")) << text;
 }
 
 class ReportTest : public testing::CommandTest {};

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "holdfast/base/log.h"
 #include "holdfast/recovery/hang_limits.h"
 #include "holdfast/recovery/run_start.h"
 
@@ -82,6 +83,9 @@ struct WatchdogOptions {
   std::chrono::milliseconds stop_grace = std::chrono::seconds(25);      // between a request to stop and a kill
   LimitNames limit_names{};                                             // what the three limits above are called
   std::vector<std::string> faults{};                                    // see faults.h
+  // The least that the watchdog and its workers write to standard error (base/log.h): a line an incident from warning
+  // on, all that is decided at debug. Empty: as set_log_level() has it in each of them.
+  std::optional<LogLevel> log_level{};
   // Called before each start: "NAME=VALUE" that the process is to have in its environment, beside the watchdog's own.
   std::function<std::vector<std::string>(const NewProcess&)> variables_of{};
   // Called when the run ended without having finished, all replicas are gone, and a whole memory snapshot is there.

@@ -140,6 +140,8 @@ class Worker {
   void report_failure(const std::string& what, bool is_unrecoverable) noexcept;
   // The failure that OtherChoices stands for. The run ends with it, or starts anew (run_start.h).
   void report_other_choices(const std::string& what) noexcept;
+  // The same of an exception that is the program's own; a new process may do better.
+  void report_exception(const std::string& what) noexcept;
   void report_finished();
   // A line for the journal, such as "savepoint written"; `details` is a JSON text. A line that cannot be sent is lost.
   void report_event(const std::string& name, const std::string& details) noexcept;

@@ -29,6 +29,7 @@
 #include <string>
 #include <vector>
 
+#include "holdfast/base/log.h"
 #include "holdfast/compute/precision.h"
 #include "holdfast/train/reduction.h"
 #include "holdfast/train/replica.h"
@@ -149,6 +150,11 @@ struct SuperviseOptions {
   // From SIGINT, SIGTERM, SIGUSR1 or SIGHUP (unless that is ignored, as by nohup) until replicas that have not left by
   // themselves are killed. A second signal, 1 s or more after the first, kills them at once.
   std::chrono::milliseconds stop_grace = std::chrono::seconds(25);
+
+  // The least that is written to standard error, in all processes of the run: from LogLevel::warning on a line for each
+  // failure, at LogLevel::debug all that the watchdog decides. Empty: as set_log_level() has it, which is
+  // LogLevel::info where nobody calls it.
+  std::optional<LogLevel> log_level{};
 
   // Faults to inject, for tests: "rank=1,step=120,fault=kill[,phase=compute]"; each fires once in a run. See
   // holdfast/recovery/fault_plan.h. The environment variable HOLDFAST_FAULTS, specifications separated by semicolons,

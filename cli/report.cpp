@@ -111,6 +111,9 @@ void tell_times(std::ostream& out, const RunReport::Incident& incident) {
 void tell_failure(std::ostream& out, const RunReport::Incident& incident) {
   out << "  " << name_of(incident) << "\n    cause: " << printable(incident.cause) << "\n";
   for (const std::string& evidence : incident.evidence) out << "    seen: " << printable(evidence) << "\n";
+  for (std::size_t i = 0; i < incident.frames.size(); ++i) {
+    out << (i == 0 ? "    in: " : "        ") << "#" << i << " " << printable(incident.frames[i]) << "\n";
+  }
 }
 
 // Replicas that were lost together: what came then is the same for all of them.

@@ -26,7 +26,7 @@ namespace holdfast::recovery {
 enum class Standing : std::int32_t { newcomer, joining_again, in_steps };
 
 struct LifePage {
-  static constexpr std::size_t kBytes = 4096;
+  static constexpr std::size_t kBytes = 4096;  // a crash page follows it (crash_page.h)
 
   // The watchdog's side makes the page in zero-filled shared memory; the worker's side finds it there.
   static LifePage& make(SharedMemory& memory);

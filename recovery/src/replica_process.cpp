@@ -23,7 +23,7 @@ constexpr std::chrono::seconds kSweepTimeout(5);
 
 std::shared_ptr<ReplicaProcess> ReplicaProcess::start(asio::io_context& io, Sweeper& sweeper, const Program& program,
                                                       Handlers handlers) {
-  SharedMemory life = SharedMemory::create("holdfast-life", LifePage::kBytes);
+  SharedMemory life = SharedMemory::create("holdfast-life", LifePage::kBytes + CrashPage::kBytes);
   LifePage::make(life);
   auto [own_end, worker_end] = Channel::create();
   const FileDescriptor channel_to_inherit = duplicate(worker_end.descriptor());

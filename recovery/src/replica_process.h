@@ -3,6 +3,7 @@
 // One incarnation of a replica as the watchdog sees it: its process, channel and life page, as callbacks on the thread
 // that runs the io_context. Its end is told when what it had started is gone, too. Dropping it kills the process.
 
+#include <ctime>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -15,6 +16,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "channel.h"
+#include "crash_page.h"
 #include "hang_detector.h"
 #include "life_page.h"
 #include "process.h"
@@ -70,6 +72,9 @@ class ReplicaProcess : public std::enable_shared_from_this<ReplicaProcess> {
   // Of a replica that computes `shards` in a step, `at_once` of them at a time.
   Load load(int member, int shards, int at_once) const;
   std::string what_in_background() const { return page_.what_in_background(); }
+  // What it left when it crashed; empty while it has not, and where it had no time for it.
+  std::optional<Crash> crash() const { return CrashPage::read(life_, process_.pid()); }
+  std::time_t started() const { return started_; }
   std::uint64_t samples() const { return page_.samples.load(std::memory_order_relaxed); }
 
  private:
@@ -92,6 +97,7 @@ class ReplicaProcess : public std::enable_shared_from_this<ReplicaProcess> {
   SharedMemory life_;
   LifePage& page_;
   Process process_;
+  const std::time_t started_ = std::time(nullptr);
   boost::asio::posix::stream_descriptor channel_events_;
   boost::asio::posix::stream_descriptor exit_events_;
   boost::asio::steady_timer sweep_timer_;

@@ -73,6 +73,8 @@ class Reader {
       restarts_.push_back(restart_from_json(line.at("restart")));
     } else if (line.contains("details")) {
       take_note(event, line);
+    } else if (event == "crashed") {
+      take_crash(line);
     } else if (event == "device_event" || event == "devices_unwatched") {
       report_.remarks.push_back({time, line.at("what").get<std::string>()});
     } else if (event == "straggler") {
@@ -131,6 +133,15 @@ class Reader {
     }
     if (explains_an_incident || report_.starts.empty()) return;
     if (!report_.starts.back().resumed) report_.starts.back().resumed = origin;
+  }
+
+  // It comes after the line of the exit.
+  void take_crash(const json& line) {
+    const int member = line.at("member").get<int>();
+    const auto incident = std::find_if(report_.incidents.rbegin(), report_.incidents.rend(),
+                                       [member](const Incident& other) { return other.member == member; });
+    if (incident == report_.incidents.rend() || incident->pid != line.at("pid").get<int>()) return;
+    incident->frames = line.at("frames").get<std::vector<std::string>>();
   }
 
   // --- what the watchdog decided
@@ -291,6 +302,7 @@ json to_json(const RunReport::Start& start) {
 json to_json(const Incident& incident) {
   return {{"cause", incident.cause},
           {"evidence", incident.evidence},
+          {"frames", incident.frames},
           {"member", incident.member},
           {"rank", incident.rank},
           {"pid", incident.pid},

@@ -7,11 +7,17 @@
 
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
+#include "holdfast/recovery/run_lock.h"
 #include "signals.h"
 #include "watchdog_options.h"
 
 namespace holdfast::recovery {
-namespace {}  // namespace
+namespace {
+
+// For the names of functions, where the run's end is a crash.
+constexpr std::chrono::seconds kCrashTimeout(5);
+
+}  // namespace
 
 Watchdog::Watchdog(const WatchdogOptions& options, const OwnedRun& run, bool may_give_way)
     : options_(options),
@@ -46,6 +52,7 @@ RunOutcome Watchdog::run() {
   io_.run();
   control_.reset();
   gpu_watch_.reset();
+  tell_of_crashes(crash_reader_.take_all(Deadline::after(kCrashTimeout)));
   hand_over_what_is_left();
   const bool has_failed = outcome_.exit_code == kExitUnrecoverable || outcome_.exit_code == kExitGaveUp;
   journal_.append_run_end(outcome_.exit_code, has_failed && !was_killed_from_outside_);

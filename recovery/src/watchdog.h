@@ -20,6 +20,7 @@
 
 #include "arena_exchange.h"
 #include "control_socket.h"
+#include "crash_reader.h"
 #include "device_events.h"
 #include "gpu_watch.h"
 #include "hang_detector.h"
@@ -74,6 +75,8 @@ class Watchdog {
   void look_for_stragglers();
   ReplicaProcess::Handlers handlers_of(int id);
   void on_exit(int id, ExitStatus status);
+  void note_crash(int id, ExitStatus status);
+  void tell_of_crashes(std::vector<CrashStory> crashes);
   void on_swept(int id, int ended, bool is_any_left);
   void on_message(int id, Message& message);
   void note(int id, const nlohmann::json& body);
@@ -121,6 +124,8 @@ class Watchdog {
   RunRequests requests_{run_to_ask()};
   HangDetector hang_detector_;
   SlowReplicas slow_replicas_{options_.when_slow, journal_};
+  CrashReader crash_reader_;
+  std::set<std::vector<std::string>> logged_crashes_;  // by their frames
   IncidentStory story_{!options_.is_plain_program};
   std::map<int, std::shared_ptr<ReplicaProcess>> processes_;  // by member
   std::map<int, int> intended_ranks_;                         // by member

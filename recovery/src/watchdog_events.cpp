@@ -9,12 +9,14 @@
 #include "holdfast/base/log.h"
 #include "holdfast/recovery/run_lock.h"
 #include "messages.h"
+#include "supervisor_text.h"
 #include "watchdog.h"
 
 namespace holdfast::recovery {
 namespace {
 
 constexpr std::chrono::milliseconds kTickPeriod(100);
+constexpr std::size_t kMostLoggedFrames = 8;
 const std::string kHowToRegister =
     "holdfast/recovery/worker.h, or worker_c.h; --plain runs programs that know nothing of Holdfast";
 
@@ -35,6 +37,7 @@ void Watchdog::wait_for_tick() {
     look_for_progress();
     look_for_hang();
     look_for_stragglers();
+    tell_of_crashes(crash_reader_.take());
     write_to_log(story_.look(Moment::clock::now()));
     requests_.look(Moment::clock::now());
     wait_for_tick();
@@ -105,6 +108,7 @@ ReplicaProcess::Handlers Watchdog::handlers_of(int id) {
 
 void Watchdog::on_exit(int id, ExitStatus status) {
   if (status.signal == SIGKILL && !killed_.contains(id)) was_killed_from_outside_ = true;
+  note_crash(id, status);
   const bool is_clean = status.code == 0 && status.signal == 0;
   Event event{
       .kind = EventKind::exited, .member = id, .exit_code = status.code, .signal = status.signal, .step = step_of(id)};
@@ -123,6 +127,39 @@ void Watchdog::on_exit(int id, ExitStatus status) {
           .is_unrecoverable = true});
   }
   feed(std::move(event));
+}
+
+// A handler of the program's own may have ended it in another way since.
+void Watchdog::note_crash(int id, ExitStatus status) {
+  const auto& process = processes_.at(id);
+  std::optional<Crash> crash = process->crash();
+  if (!crash || status.signal == 0 || crash->signal != status.signal) return;
+  crash_reader_.add({.member = id,
+                     .rank = rank_of(id),
+                     .pid = process->pid(),
+                     .generation = state_.generation,
+                     .started = process->started(),
+                     .crash = std::move(*crash)});
+}
+
+void Watchdog::tell_of_crashes(std::vector<CrashStory> crashes) {
+  for (CrashStory& crash : crashes) {
+    std::string text =
+        name_of({.id = crash.member, .rank = crash.rank}) + " crashed (" + signal_name(crash.crash.signal) + ") in";
+    const std::size_t shown = std::min(crash.frames.size(), kMostLoggedFrames);
+    for (std::size_t i = 0; i < shown; ++i) text += "\n    #" + std::to_string(i) + " " + crash.frames[i];
+    if (shown < crash.frames.size()) text += "\n    (`holdfast report` has all)";
+    // What crashes at each start crashes in one place.
+    const bool is_new = logged_crashes_.insert(crash.frames).second;
+    log(is_new ? LogLevel::warning : LogLevel::debug, text);
+    journal_.append({{"event", "crashed"},
+                     {"generation", crash.generation},
+                     {"member", crash.member},
+                     {"rank", crash.rank},
+                     {"pid", crash.pid},
+                     {"signal", crash.crash.signal},
+                     {"frames", std::move(crash.frames)}});
+  }
 }
 
 void Watchdog::on_swept(int id, int ended, bool is_any_left) {

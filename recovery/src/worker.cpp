@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "channel.h"
+#include "crash_handler.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
 #include "holdfast/base/threads.h"
@@ -105,7 +106,7 @@ bool is_worker() {
 struct Worker::Connection {
   Connection(FileDescriptor channel_end, FileDescriptor life_page, FileDescriptor lock_file)
       : channel(std::move(channel_end)),
-        life(SharedMemory::map_writable(std::move(life_page), LifePage::kBytes)),
+        life(SharedMemory::map_writable(std::move(life_page), LifePage::kBytes + CrashPage::kBytes)),
         page(LifePage::find(life)),
         lock(std::move(lock_file)),
         listener(start_listener()) {}
@@ -299,6 +300,7 @@ struct Worker::Connection {
   Channel channel;  // received from by the listener only
   SharedMemory life;
   LifePage& page;
+  CrashHandler crash_handler{CrashPage::find(life)};
   FileDescriptor lock;  // keeps the run directory locked until the last replica is gone
 
   // Of the thread that trains.

@@ -125,6 +125,36 @@ TEST(Supervise, SaysTheDeathOfAReplicaInOneLine) {
   EXPECT_EQ(count_of("watchdog: ", result.output), 0U) << result.output;
 }
 
+// A debugger of the program sees the watchdog alone, and three restarts without a word say nothing.
+TEST(Supervise, SaysWhereAReplicaCrashed) {
+  const std::map<std::string, std::pair<int, std::string>> crashes{{"writes", {11, "crash_at_a_wrong_address("}},
+                                                                   {"recurses", {11, "crash_by_recursion("}},
+                                                                   {"aborts", {6, "crash_by_abort()"}}};
+  for (const auto& [way, crash] : crashes) {
+    const auto& [signal, function] = crash;
+    const FailedRun run(way);
+
+    EXPECT_EQ(run.result.exit_code, 70);
+    EXPECT_THAT(run.result.output,
+                ContainsRegex("error training ended: both replicas were killed by signal " + std::to_string(signal)));
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    EXPECT_THAT(run.result.output, HasSubstr("#0 "));
+    EXPECT_THAT(run.result.output, HasSubstr(function));
+    std::size_t crashed = 0;
+    for (const nlohmann::json& line : journal_of(run.folder)) {
+      if (line.at("event") != "crashed") continue;
+      ++crashed;
+      EXPECT_EQ(line.at("signal"), signal);
+      EXPECT_THAT(line.at("frames").dump(), HasSubstr(function));
+    }
+    EXPECT_GE(crashed, 3U);
+    const ProgramResult told = run_program(built_program("holdfast"), {"report", run.folder / "run"});
+    EXPECT_THAT(told.output, ContainsRegex("in: #0 "));
+    EXPECT_THAT(told.output, HasSubstr(function));
+#endif
+  }
+}
+
 // A folder in its place: who runs tests as root may read everything else.
 TEST(Supervise, EndsAtOnceWhenTheNewestSavepointMayNotBeRead) {
   const TemporaryFolder folder;

@@ -334,7 +334,7 @@ TEST(Watchdog, EndsAtOnceWhenAFailureIsUnrecoverable) {
   const RunOutcome outcome = run(directory, 2, {"fail_for_good@1", "wait_for_a_peer"});
 
   EXPECT_EQ(outcome.exit_code, kExitUnrecoverable);
-  EXPECT_EQ(outcome.sentence, "replica 1: the option x differs from the run's");
+  EXPECT_EQ(outcome.sentence, "training ended: the option x differs from the run's (in replica 1)");
   EXPECT_THAT(directory.causes(), ElementsAre("the option x differs from the run's"));
 }
 

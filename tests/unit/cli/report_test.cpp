@@ -262,6 +262,15 @@ TEST(DescribeReport, TellsWhatHappenedInTheOrderOfTheTimes) {
   }
 }
 
+TEST(DescribeReport, ShowsWhereAReplicaCrashed) {
+  RunReport::Incident incident = death();
+  incident.frames = {"f() (/a+0x1)", "main (/a+0x2)"};
+
+  EXPECT_THAT(describe_report(run_with(incident), true), HasSubstr("    seen: its mutex was let go\n"
+                                                                   "    in: #0 f() (/a+0x1)\n"
+                                                                   "        #1 main (/a+0x2)\n"));
+}
+
 // They stood there as two incidents that each had cost the same steps.
 TEST(DescribeReport, TellsReplicasThatWereLostTogetherAsOneMoment) {
   RunReport report = run_with(death());

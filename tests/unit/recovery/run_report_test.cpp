@@ -97,6 +97,23 @@ TEST_F(RunReportTest, LeavesTheEndOpenOfARunThatIsLiveOrWasKilled) {
   EXPECT_FALSE(report().starts.at(0).ended.has_value());
 }
 
+TEST_F(RunReportTest, HasTheFramesOfACrashWithItsIncident) {
+  begin_with_two();
+  of(1, "exited", {{"signal", 11}}, {record(1, "killed by signal 11 (SIGSEGV)", 20, 50), cancel(0)});
+  const auto crashed = [this](int pid, const json& frames) {
+    line({{"event", "crashed"}, {"member", 1}, {"pid", pid}, {"signal", 11}, {"frames", frames}});
+  };
+  crashed(101, {"f() (/a+0x1)", "main (/a+0x2)"});
+  crashed(999, {"of another run"});
+  crashed(101, "no list");
+
+  const RunReport told = report();
+
+  ASSERT_EQ(told.incidents.size(), 1U);
+  EXPECT_EQ(told.incidents[0].frames, (std::vector<std::string>{"f() (/a+0x1)", "main (/a+0x2)"}));
+  EXPECT_EQ(told.skipped_lines, 1);
+}
+
 TEST_F(RunReportTest, FollowsADeathFromItsNoticeToTheWholeRun) {
   begin_with_two();
   now_ = 20.002;

@@ -34,6 +34,7 @@ struct RunReport {
   struct Incident {
     std::string cause{};
     std::vector<std::string> evidence{};  // what was seen, in order
+    std::vector<std::string> frames{};    // of a crash, innermost first: function, file and build offset
     int member = -1;                      // the process's number in the run
     int rank = -1;                        // -1: it was part of no generation, and nobody waited for it
     int pid = 0;

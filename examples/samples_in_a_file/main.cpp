@@ -63,9 +63,9 @@ int main(int argc, char** argv) {
   return supervise(argc, argv, {.replicas = 2, .run_directory = argv[2]}, [&](Replica& replica) {
     const Sequential model{Input{kFloats - 1}, Dense{1}};
     Trainer trainer{replica, model, SGD{0.05F}, MeanSquaredError{}};
-    const Dataset samples = samples_of(path);
-    trainer.fit(samples.skip(200).shuffle().batch(32).prefetch(2), {.epochs = 3, .callbacks = {ModelCheckpoint{}}});
-    const Logs means = trainer.evaluate(samples.take(200).batch(32));
+    const auto [training, test] = samples_of(path).split(200);
+    trainer.fit(training.shuffle().batch(32).prefetch(2), {.epochs = 3, .callbacks = {ModelCheckpoint{}}});
+    const Logs means = trainer.evaluate(test.batch(32));
     if (replica.is_primary()) std::printf("loss %.6f of samples that it was not trained on\n", means.at("loss"));
   });
 }

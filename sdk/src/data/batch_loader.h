@@ -69,7 +69,7 @@ struct SampleWays {
   ResidentSamples* resident = nullptr;  // outlives whoever takes samples from it
   SampleFeeds feeds{};                  // for data sets that are loaded ahead
   // Where neither is there: makes feeds of rows that batches are loaded into, ahead, or none.
-  std::function<SampleFeeds(const SampleRows&)> stage{};
+  std::function<SampleFeeds(const HostRows&)> stage{};
 };
 
 class BatchLoader {

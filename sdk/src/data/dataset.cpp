@@ -1,12 +1,14 @@
 #include "holdfast/data/dataset.h"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "data/map_stage.h"
 #include "data/range_stage.h"
 #include "data/repeat_stage.h"
 #include "data/shuffle_stage.h"
+#include "data/split_stage.h"
 #include "data/stage.h"
 #include "holdfast/base/error.h"
 
@@ -75,6 +77,28 @@ Dataset Dataset::skip(std::int64_t count) const {
   check_count("skip", count, 0);
   const std::int64_t first = std::min(count, size());
   return Dataset(std::make_shared<RangeStage>(stage_, first, size() - first));
+}
+
+DatasetSplit Dataset::split_off_fraction(double fraction, const SplitOptions& options) const {
+  check_is_open("split");
+  const std::string given = "split(" + nlohmann::json(fraction).dump() + ")";
+  if (!(fraction > 0 && fraction < 1)) {
+    throw Error(ErrorCode::invalid_argument,
+                given + " takes a fraction between 0 and 1, that of the samples for validation; a number of samples " +
+                    "is given as a whole number, split(1000)");
+  }
+  const auto count = static_cast<std::int64_t>(std::llround(fraction * static_cast<double>(size())));
+  if (count < 1 || count >= size()) {
+    throw Error(ErrorCode::invalid_argument,
+                given + " of " + std::to_string(size()) + " samples leaves no sample for " +
+                    (count < 1 ? "validation" : "training") + "; use another fraction, or a number of samples");
+  }
+  return split_off(count, options);
+}
+
+DatasetSplit Dataset::split_off(std::int64_t count, const SplitOptions& options) const {
+  check_is_open("split");
+  return holdfast::split(stage_, count, options);
 }
 
 Dataset Dataset::repeat(std::int64_t count) const {

@@ -38,6 +38,18 @@ class IdxSource : public Stage {
     return position;
   }
 
+  void load_targets(std::uint64_t, std::int64_t, std::int64_t position, std::span<float> targets) const override {
+    targets[0] = labels_[static_cast<std::size_t>(position)];
+  }
+  StageKind kind() const override {
+    return StageKind::source;
+  }
+  // Whatever the scale.
+  std::string content() const override {
+    return "idx " + feature_shape().with_batch(size()).to_string() + " " + image_digest_.hex() + " " +
+           label_digest_.hex();
+  }
+
   void describe(nlohmann::ordered_json& stages) const override {
     stages.push_back({{"kind", "idx"},
                       {"images", feature_shape().with_batch(size()).extents()},

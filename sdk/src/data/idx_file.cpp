@@ -41,8 +41,10 @@ class GzipReader {
     const char* message = gzerror(file_, &code);
     if (code == Z_ERRNO) throw system_error(read_errno, "cannot read \"" + path_ + "\"");
     // A stream that ends too early is no error to gzread, which returns what it has.
-    if (code == Z_BUF_ERROR) refuse(path_, "its gzip stream is cut off");
-    if (count < 0 || code != Z_OK) refuse(path_, std::string("its gzip stream is damaged: ") + message);
+    if (code == Z_BUF_ERROR) refuse(path_, "its gzip stream is cut off; fetch it again");
+    if (count < 0 || code != Z_OK) {
+      refuse(path_, std::string("its gzip stream is damaged (") + message + "); fetch it again");
+    }
     return static_cast<std::size_t>(count);
   }
 

@@ -17,6 +17,7 @@ class MapStage : public ChainedStage {
   std::int64_t source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override {
     return before().source_position(seed, epoch, position);
   }
+  StageKind kind() const override { return StageKind::map; }
   void describe(nlohmann::ordered_json& stages) const override;
 
  private:
@@ -34,6 +35,12 @@ class FeatureMapStage : public ChainedStage {
   std::int64_t source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const override {
     return before().source_position(seed, epoch, position);
   }
+  // It makes features alone.
+  void load_targets(std::uint64_t seed, std::int64_t epoch, std::int64_t position,
+                    std::span<float> targets) const override {
+    before().load_targets(seed, epoch, position, targets);
+  }
+  StageKind kind() const override { return StageKind::feature_map; }
   void describe(nlohmann::ordered_json& stages) const override;
 
  private:

@@ -38,7 +38,7 @@ PinnedMemory::~PinnedMemory() {
   }
 }
 
-SampleFeeds feeds_of_rows(const Dataset& dataset, const SampleRows& rows, MemorySpace& memory) {
+SampleFeeds feeds_of_rows(const Dataset& dataset, const HostRows& rows, MemorySpace& memory) {
   if (!is_little_enough(rows.memory.size())) {
     log(LogLevel::info,
         "the batches that are loaded ahead are more than a quarter of the host's memory, so that each is "

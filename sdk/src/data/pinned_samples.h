@@ -25,7 +25,7 @@ struct SampleFeeds {
 };
 
 // Pins the rows, which outlive the feeds, as the memory space does. Of more than the host has room for there are none.
-SampleFeeds feeds_of_rows(const Dataset& dataset, const SampleRows& rows, MemorySpace& memory);
+SampleFeeds feeds_of_rows(const Dataset& dataset, const HostRows& rows, MemorySpace& memory);
 
 // Pinned as long as this lives.
 class PinnedMemory {

@@ -19,6 +19,18 @@ std::int64_t RangeStage::source_position(std::uint64_t seed, std::int64_t epoch,
   return before().source_position(seed, epoch, first_ + position);
 }
 
+PositionSet RangeStage::reach(const PositionSet& positions) const {
+  std::vector<PositionSet::Range> moved;
+  for (const PositionSet::Range& range : positions.ranges())
+    moved.push_back({range.begin + first_, range.end + first_});
+  return PositionSet(std::move(moved));
+}
+
+void RangeStage::load_targets(std::uint64_t seed, std::int64_t epoch, std::int64_t position,
+                              std::span<float> targets) const {
+  before().load_targets(seed, epoch, first_ + position, targets);
+}
+
 void RangeStage::describe(nlohmann::ordered_json& stages) const {
   before().describe(stages);
   stages.push_back({{"kind", "range"}, {"first", first_}, {"size", size()}});

@@ -1,5 +1,6 @@
 #include "data/repeat_stage.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "holdfast/base/error.h"
@@ -30,6 +31,19 @@ void RepeatStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t posi
 std::int64_t RepeatStage::source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const {
   const std::int64_t round = position / before().size();
   return before().source_position(seed, epoch * count_ + round, position % before().size());
+}
+
+PositionSet RepeatStage::reach(const PositionSet& positions) const {
+  const std::int64_t round = before().size();
+  std::vector<PositionSet::Range> wrapped;
+  for (const PositionSet::Range& range : positions.ranges()) {
+    if (range.end - range.begin >= round) return PositionSet::below(round);
+    const std::int64_t begin = range.begin % round;
+    const std::int64_t end = begin + (range.end - range.begin);
+    wrapped.push_back({begin, std::min(end, round)});
+    if (end > round) wrapped.push_back({0, end - round});
+  }
+  return PositionSet(std::move(wrapped));
 }
 
 void RepeatStage::describe(nlohmann::ordered_json& stages) const {

@@ -53,6 +53,18 @@ std::int64_t ShuffleStage::source_position(std::uint64_t seed, std::int64_t epoc
   return before().source_position(seed, epoch, position_before(seed, epoch, position));
 }
 
+// All of each window that one of them lies in.
+PositionSet ShuffleStage::reach(const PositionSet& positions) const {
+  std::vector<PositionSet::Range> windows;
+  for (const PositionSet::Range& range : positions.ranges()) {
+    const std::int64_t last_window = (range.end - 1) / window_;
+    // By what is left, since the end of the last window may lie beyond 63 bits.
+    const std::int64_t left = size() - last_window * window_;
+    windows.push_back({range.begin / window_ * window_, last_window * window_ + std::min(window_, left)});
+  }
+  return PositionSet(std::move(windows));
+}
+
 void ShuffleStage::describe(nlohmann::ordered_json& stages) const {
   before().describe(stages);
   stages.push_back({{"kind", "shuffle"}, {"window", window_}});

@@ -6,7 +6,10 @@
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <string>
 
+#include "data/position_set.h"
 #include "holdfast/core/shape.h"
 #include "holdfast/data/dataset.h"
 
@@ -17,6 +20,8 @@ struct SourceArrays {
   std::span<const float> features;
   std::span<const float> targets;
 };
+
+enum class StageKind { source, map, feature_map, shuffle, range, split, repeat };
 
 class Stage {
  public:
@@ -36,6 +41,17 @@ class Stage {
   virtual const Stage* source() const = 0;
   // Which sample of the first stage load() hands on, or makes another one of.
   virtual std::int64_t source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const = 0;
+  // Where samples at these positions of any epoch may stand in the stage before; for a source, as they are given.
+  virtual PositionSet reach(const PositionSet& positions) const { return positions; }
+  // The targets that load() gives.
+  virtual void load_targets(std::uint64_t seed, std::int64_t epoch, std::int64_t position,
+                            std::span<float> targets) const;
+
+  virtual StageKind kind() const = 0;
+  // Null for a source.
+  virtual const Stage* previous() const { return nullptr; }
+  // Of a source: the same text for the same samples, wherever they were read from.
+  virtual std::string content() const { return {}; }
   // Of a source. They stay where they are.
   virtual SourceArrays arrays() const { return {}; }
   // Appends what this stage and those before it do to an array.
@@ -57,6 +73,9 @@ class Stage {
 
 // A stage behind another one, with its shapes unless told otherwise.
 class ChainedStage : public Stage {
+ public:
+  const Stage* previous() const override { return before_.get(); }
+
  protected:
   ChainedStage(std::shared_ptr<const Stage> before, std::int64_t size)
       : Stage(before->feature_shape(), before->target_shape(), size, before->number() + 1),
@@ -70,6 +89,11 @@ class ChainedStage : public Stage {
  private:
   std::shared_ptr<const Stage> before_;
 };
+
+// The first stage, also behind a map().
+const Stage& origin_of(const Stage& last);
+// Whether a stage of this kind is among them.
+bool has_stage(const Stage& last, StageKind kind);
 
 // The draws of a stage: `major` of Random is the epoch with the stage's number above it.
 inline std::uint64_t draw_major(const Stage& stage, std::int64_t epoch) {

@@ -35,7 +35,7 @@ StagedBatches::Room StagedBatches::room(std::size_t batch) {
           .targets = targets_.subspan(row * target_floats_, samples_ * target_floats_)};
 }
 
-SampleRows StagedBatches::rows() {
+HostRows StagedBatches::rows() {
   return {.features = features_, .targets = targets_, .memory = memory_.writable()};
 }
 

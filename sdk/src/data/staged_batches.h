@@ -13,7 +13,7 @@
 namespace holdfast {
 
 // Arrays of the host with one row a sample, and all the memory that they lie in.
-struct SampleRows {
+struct HostRows {
   std::span<const float> features;
   std::span<const float> targets;
   std::span<std::byte> memory;
@@ -30,7 +30,7 @@ class StagedBatches {
     std::span<float> targets;
   };
   Room room(std::size_t batch);
-  SampleRows rows();
+  HostRows rows();
 
  private:
   const std::size_t samples_;

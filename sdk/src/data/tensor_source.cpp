@@ -25,6 +25,15 @@ class TensorSource : public Stage {
   const Stage* source() const override { return this; }
   std::int64_t source_position(std::uint64_t, std::int64_t, std::int64_t position) const override { return position; }
 
+  void load_targets(std::uint64_t, std::int64_t, std::int64_t position, std::span<float> targets) const override {
+    std::ranges::copy(targets_.sample(position), targets.begin());
+  }
+  StageKind kind() const override { return StageKind::source; }
+  std::string content() const override {
+    return "tensors " + features_.shape().to_string() + " " + feature_digest_.hex() + " " +
+           targets_.shape().to_string() + " " + target_digest_.hex();
+  }
+
   SourceArrays arrays() const override { return {features_.values(), targets_.values()}; }
 
   void describe(nlohmann::ordered_json& stages) const override {

@@ -14,7 +14,7 @@ using OrderedJson = nlohmann::ordered_json;
 using Json = nlohmann::json;
 
 static constexpr std::string_view kFormat = "holdfast.sequential";
-static constexpr std::int64_t kVersion = 1;
+static constexpr std::int64_t kGraphVersion = 1;
 // A layer takes a few hundred bytes. The limit bounds what parsing can cost.
 static constexpr std::size_t kMaximumBytes = 4096 * Sequential::kMaximumLayers;
 
@@ -25,8 +25,10 @@ std::string Sequential::graph() const {
     layer.layer->write_config(config);
     layer_list.push_back({{"kind", layer.layer->kind()}, {"name", layer.name}, {"config", config.object()}});
   }
-  const OrderedJson graph = {
-      {"format", kFormat}, {"version", kVersion}, {"input_shape", input_shape().extents()}, {"layers", layer_list}};
+  const OrderedJson graph = {{"format", kFormat},
+                             {"version", kGraphVersion},
+                             {"input_shape", input_shape().extents()},
+                             {"layers", layer_list}};
   return graph.dump();
 }
 
@@ -44,7 +46,7 @@ static std::shared_ptr<const Layer> read_layer(const Json& json, std::size_t ind
 
 static Sequential read_model(const Json& json) {
   ConfigReader reader(json, "the head");
-  if (reader.text("format") != kFormat || reader.integer("version") != kVersion) {
+  if (reader.text("format") != kFormat || reader.integer("version") != kGraphVersion) {
     throw Error(ErrorCode::invalid_file, "the model graph is of another format or version than holdfast.sequential 1");
   }
   const Input input(Shape(reader.integers("input_shape")));

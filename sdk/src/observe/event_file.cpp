@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kPrefix = "events.out.tfevents.";
 constexpr std::int64_t kLastSecond = 9'999'999'999;  // of ten digits
-constexpr std::string_view kVersion = "brain.Event:2";
+constexpr std::string_view kEventVersion = "brain.Event:2";
 constexpr std::size_t kLengthBytes = 8;
 constexpr std::size_t kChecksumBytes = 4;
 
@@ -186,7 +186,7 @@ std::string scalar_summary(const std::vector<std::pair<std::string, float>>& sca
 }
 
 std::string version_record(double seconds) {
-  return event(seconds, 0, text_field(kFileVersion, kVersion));
+  return event(seconds, 0, text_field(kFileVersion, kEventVersion));
 }
 
 std::string start_record(double seconds, std::int64_t step) {

@@ -131,13 +131,13 @@ SampleWays Trainer::Session::sample_ways(const Dataset& data) {
   if (!is_changed && data.is_kept_on_device()) return {.resident = &of_source(resident_samples_)};
   if (data.prefetch_depth() == 0) return {};
   SampleWays ways;
-  if (can_stage_) ways.stage = [this, data](const SampleRows& rows) { return stage(data, rows); };
+  if (can_stage_) ways.stage = [this, data](const HostRows& rows) { return stage(data, rows); };
   if (!is_changed) ways.feeds = of_source(pinned_samples_).make_feeds(data);
   return ways;
 }
 
 // Where it failed, the log has said so, and need not again with each call.
-SampleFeeds Trainer::Session::stage(const Dataset& data, const SampleRows& rows) {
+SampleFeeds Trainer::Session::stage(const Dataset& data, const HostRows& rows) {
   SampleFeeds feeds = feeds_of_rows(data, rows, trainable_.memory());
   can_stage_ = feeds.are_there();
   return feeds;

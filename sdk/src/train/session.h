@@ -81,7 +81,7 @@ class Trainer::Session {
   std::unique_ptr<BatchLoader> open_loader(const Dataset& data, std::int64_t epoch, std::int64_t batch,
                                            std::int64_t end_epoch);
   SampleWays sample_ways(const Dataset& data);
-  SampleFeeds stage(const Dataset& data, const SampleRows& rows);
+  SampleFeeds stage(const Dataset& data, const HostRows& rows);
   // Acts until the call is finished: again, from wherever the state is then, after each end of a generation.
   void carry_through(std::size_t call, const std::function<void()>& act);
 

@@ -116,7 +116,7 @@ TEST_F(DeviceMemory, TakesBatchesThatWereLoadedAhead) {
   std::ranges::copy(values(2, 1'000), targets.values().begin());
   const Dataset dataset =
       from_tensors(std::move(features), std::move(targets)).shuffle().map(add_noise, "noise").batch(64).prefetch(3);
-  const auto stage = [&](const SampleRows& rows) { return feeds_of_rows(dataset, rows, memory()); };
+  const auto stage = [&](const HostRows& rows) { return feeds_of_rows(dataset, rows, memory()); };
   BatchLoader on_host(dataset, 7, 1, 0, 1, 0, 0, 2);
   BatchLoader sent(dataset, 7, 1, 0, 1, 0, 0, 2, {.stage = stage});
 

@@ -134,7 +134,7 @@ class RowViews final : public RowFeed {
   std::deque<std::span<const float>> begun_;
 };
 
-SampleFeeds row_views(const SampleRows& rows) {
+SampleFeeds row_views(const HostRows& rows) {
   return {.pinned = {},
           .features = std::make_unique<RowViews>(rows.features, 2),
           .targets = std::make_unique<RowViews>(rows.targets, 1)};
@@ -457,7 +457,7 @@ TEST(BatchLoader, LeavesWhatIsInUseAndOnItsWayAsItIs) {
 TEST(BatchLoader, LoadsIntoTheHostsMemoryWhereNothingCanBeSent) {
   const Dataset dataset = numbers(5).batch(2).prefetch(2);
   int rows_let_go = 0;
-  const auto pin_only = [&](const SampleRows& rows) {
+  const auto pin_only = [&](const HostRows& rows) {
     // They are still there.
     const auto let_go = [&rows_let_go, memory = rows.memory](void*) {
       for (std::byte& byte : memory) byte = std::byte{1};

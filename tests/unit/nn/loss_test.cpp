@@ -88,7 +88,7 @@ void PrintTo(const LossCase& test_case, std::ostream* stream) {
   *stream << test_case.name;
 }
 
-constexpr std::size_t kSamples = 7;
+constexpr std::size_t kLossRows = 7;
 constexpr std::size_t kElements = 5;
 
 class EveryLoss : public testing::TestWithParam<LossCase> {
@@ -97,7 +97,7 @@ class EveryLoss : public testing::TestWithParam<LossCase> {
 
   Floats outputs() const {
     Random random(1, Purpose::user, 0, 0);
-    Floats values(kSamples * kElements);
+    Floats values(kLossRows * kElements);
     const bool are_scores = GetParam().outputs == LossCase::Outputs::scores;
     // Probabilities keep away from 0 and 1, where they would be clipped.
     for (float& value : values) value = are_scores ? 3 * random.normal() : 0.1F + 0.8F * random.uniform();
@@ -107,15 +107,15 @@ class EveryLoss : public testing::TestWithParam<LossCase> {
   Floats targets() const {
     Random random(2, Purpose::user, 0, 0);
     const bool are_classes = GetParam().targets == LossCase::Targets::class_index;
-    Floats values(are_classes ? kSamples : kSamples * kElements);
+    Floats values(are_classes ? kLossRows : kLossRows * kElements);
     for (float& value : values) value = are_classes ? static_cast<float>(random.below(kElements)) : random.uniform();
     return values;
   }
 
   double reference(const std::vector<double>& outputs, const Floats& targets) const {
-    const std::size_t target_elements = targets.size() / kSamples;
+    const std::size_t target_elements = targets.size() / kLossRows;
     double sum = 0;
-    for (std::size_t i = 0; i < kSamples; ++i) {
+    for (std::size_t i = 0; i < kLossRows; ++i) {
       const std::vector<double> output(outputs.begin() + static_cast<std::ptrdiff_t>(i * kElements),
                                        outputs.begin() + static_cast<std::ptrdiff_t>((i + 1) * kElements));
       const Floats target(targets.begin() + static_cast<std::ptrdiff_t>(i * target_elements),
@@ -132,9 +132,9 @@ TEST_P(EveryLoss, SumsTheLossOfTheBooks) {
   const Floats values = outputs();
   const double expected = reference({values.begin(), values.end()}, targets());
 
-  const float sum = loss().evaluate(values, targets(), kSamples, 1, {});
+  const float sum = loss().evaluate(values, targets(), kLossRows, 1, {});
 
-  EXPECT_NEAR(sum, expected, 16 * 0x1p-24 * (kSamples + std::abs(expected)));
+  EXPECT_NEAR(sum, expected, 16 * 0x1p-24 * (kLossRows + std::abs(expected)));
 }
 
 // Central differences of the double reference with h = 1e-4: the cut-off term h^2 / 6 |f'''| is below 1e-5 here
@@ -143,9 +143,9 @@ TEST_P(EveryLoss, SumsTheLossOfTheBooks) {
 TEST_P(EveryLoss, HasTheGradientOfFiniteDifferences) {
   constexpr double kStep = 1e-4;
   constexpr float kScale = 0.25F;
-  Floats gradient(kSamples * kElements);
+  Floats gradient(kLossRows * kElements);
 
-  loss().evaluate(outputs(), targets(), kSamples, kScale, gradient);
+  loss().evaluate(outputs(), targets(), kLossRows, kScale, gradient);
 
   const Floats values = outputs();
   for (std::size_t i = 0; i < gradient.size(); ++i) {
@@ -159,22 +159,22 @@ TEST_P(EveryLoss, HasTheGradientOfFiniteDifferences) {
 }
 
 TEST_P(EveryLoss, GivesTheSameSumWithAndWithoutAGradient) {
-  Floats gradient(kSamples * kElements);
+  Floats gradient(kLossRows * kElements);
 
-  const float with = loss().evaluate(outputs(), targets(), kSamples, 1, gradient);
-  const float without = loss().evaluate(outputs(), targets(), kSamples, 1, {});
+  const float with = loss().evaluate(outputs(), targets(), kLossRows, 1, gradient);
+  const float without = loss().evaluate(outputs(), targets(), kLossRows, 1, {});
 
   EXPECT_EQ(with, without);
 }
 
 TEST_P(EveryLoss, GivesASampleTheSameGradientInAnyBatch) {
-  Floats whole(kSamples * kElements);
+  Floats whole(kLossRows * kElements);
   Floats last(kElements);
   const Floats all_outputs = outputs();
   const Floats all_targets = targets();
-  const std::size_t target_elements = all_targets.size() / kSamples;
+  const std::size_t target_elements = all_targets.size() / kLossRows;
 
-  loss().evaluate(all_outputs, all_targets, kSamples, 1, whole);
+  loss().evaluate(all_outputs, all_targets, kLossRows, 1, whole);
   loss().evaluate(std::span(all_outputs).last(kElements), std::span(all_targets).last(target_elements), 1, 1, last);
 
   EXPECT_TRUE(std::equal(last.begin(), last.end(), whole.end() - kElements));
@@ -188,7 +188,7 @@ TEST_P(EveryLoss, LetsANanShow) {
   Floats broken = outputs();
   broken[1] = std::numeric_limits<float>::quiet_NaN();
 
-  EXPECT_TRUE(std::isnan(loss().evaluate(broken, targets(), kSamples, 1, {})));
+  EXPECT_TRUE(std::isnan(loss().evaluate(broken, targets(), kLossRows, 1, {})));
 }
 
 TEST_P(EveryLoss, RefusesSpansThatDoNotFitTogether) {
@@ -210,7 +210,7 @@ TEST_P(EveryLoss, RefusesSpansThatDoNotFitTogether) {
   expect_refused(Floats(7), Floats(7), 0, {});
   expect_refused({}, {}, 2, {});
   expect_refused(Floats(6), Floats(5), 2, {});
-  expect_refused(outputs(), targets(), kSamples, short_gradient);
+  expect_refused(outputs(), targets(), kLossRows, short_gradient);
 }
 
 TEST_P(EveryLoss, IsClonedWithItsOptions) {
@@ -218,8 +218,8 @@ TEST_P(EveryLoss, IsClonedWithItsOptions) {
 
   EXPECT_EQ(clone->name(), loss().name());
   EXPECT_EQ(clone->configuration(), loss().configuration());
-  EXPECT_EQ(clone->evaluate(outputs(), targets(), kSamples, 1, {}),
-            loss().evaluate(outputs(), targets(), kSamples, 1, {}));
+  EXPECT_EQ(clone->evaluate(outputs(), targets(), kLossRows, 1, {}),
+            loss().evaluate(outputs(), targets(), kLossRows, 1, {}));
 }
 
 template <typename Kind>

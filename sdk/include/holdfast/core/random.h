@@ -21,7 +21,8 @@ enum class Purpose : std::uint32_t {
   augmentation = 4,
   synthetic_data = 5,
   user = 6,
-  gradient_check = 7
+  gradient_check = 7,
+  split = 8
 };
 
 // The sequence of draws that belongs to (seed, purpose, major, minor). By convention `major` is the step, epoch or

@@ -10,6 +10,7 @@
 // A Dataset is a handle on immutable stages: cheap to copy, safe to use from several threads. It does not read ahead by
 // itself and holds no place in the data.
 
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -37,6 +38,16 @@ struct BatchOptions {
 struct PrefetchOptions {
   int threads = 1;  // of each replica, that load one batch together; on CPUs they compete with those that train
 };
+
+struct SplitOptions {
+  std::uint64_t seed = 0;  // another one draws other parts; independent of the run's seed
+  // Each class has the same share of both parts, and at least one sample in each. Samples whose targets are equal are
+  // one class, so that both numbers of classes and one-hot rows will do. Reads the targets of all samples once, in
+  // epoch 0; behind a map() that changes samples in place this calls its function for each of them.
+  bool by_label = false;
+};
+
+struct DatasetSplit;
 
 class Dataset {
  public:
@@ -68,10 +79,32 @@ class Dataset {
   Dataset shuffle() const;
   Dataset shuffle(std::int64_t window) const;
 
-  // The first `count` samples of each epoch, or the rest; all of them when there are fewer. Throw
-  // Error{invalid_argument} for negative counts.
+  // The first `count` samples of each epoch, or the rest; all of them when there are fewer. After shuffle() these are
+  // other samples in each epoch: to keep samples apart for validation, use split(), or take() and skip() before
+  // shuffle(). Throw Error{invalid_argument} for negative counts.
   Dataset take(std::int64_t count) const;
   Dataset skip(std::int64_t count) const;
+
+  // Draws which samples are for validation, a fraction of them or so many, and which are for training:
+  //
+  //   const auto [training, validation] = data.split(0.2);
+  //   trainer.fit(training.shuffle().batch(128), {.epochs = 5, .validation = validation.batch(128)});
+  //
+  // Every sample is in one part and never in the other, in all epochs, whatever stages follow in either. The draw is a
+  // function of the seed, the number of samples and, by label, their classes: the same in each replica and each start,
+  // and part of the description(). Both parts keep the order of the data. A part may be split again, for a third one to
+  // test on. Holds 4 bytes a sample.
+  //
+  // Throws Error{invalid_argument} unless the fraction lies between 0 and 1 or the count between 1 and size() - 1,
+  // where a part would have no sample (by label: none of a class), for targets that are NaN by label, and behind
+  // shuffle() or repeat(), where a sample would come into both parts; Error{unsupported} for more than 2^32 - 1
+  // samples.
+  template <std::floating_point Fraction>
+  DatasetSplit split(Fraction for_validation, SplitOptions options = {}) const;
+  template <std::integral Count>
+  requires(!std::same_as<Count, bool>) DatasetSplit split(Count for_validation, SplitOptions options = {})
+  const;
+
   // Makes one epoch out of `count` epochs, each with a shuffle and draws of its own. Throws Error{invalid_argument}
   // unless 0 < count.
   Dataset repeat(std::int64_t count) const;
@@ -111,6 +144,8 @@ class Dataset {
 
  private:
   void check_is_open(const std::string& stage) const;
+  DatasetSplit split_off_fraction(double fraction, const SplitOptions& options) const;
+  DatasetSplit split_off(std::int64_t count, const SplitOptions& options) const;
 
   std::shared_ptr<const Stage> stage_;
   std::int64_t batch_size_ = 0;
@@ -120,6 +155,23 @@ class Dataset {
   int prefetch_threads_ = 1;
   bool is_kept_on_device_ = false;
 };
+
+// The parts of Dataset::split().
+struct DatasetSplit {
+  Dataset training;
+  Dataset validation;
+};
+
+template <std::floating_point Fraction>
+DatasetSplit Dataset::split(Fraction for_validation, SplitOptions options) const {
+  return split_off_fraction(static_cast<double>(for_validation), options);
+}
+
+template <std::integral Count>
+requires(!std::same_as<Count, bool>) DatasetSplit Dataset::split(Count for_validation, SplitOptions options)
+const {
+  return split_off(static_cast<std::int64_t>(for_validation), options);
+}
 
 // One sample for each entry along the first axis. Throws Error{invalid_argument} when the two have different first axes
 // or none.

@@ -1,0 +1,236 @@
+#include "data/split_stage.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <queue>
+#include <utility>
+
+#include "holdfast/base/digest.h"
+#include "holdfast/base/error.h"
+
+namespace holdfast {
+namespace {
+
+using SamplePositions = std::vector<std::uint32_t>;
+
+// Targets of a class, and where its samples are, in rising order.
+struct SampleClass {
+  std::vector<float> targets;
+  SamplePositions samples;
+};
+
+Error refused_split(const std::string& sentence) {
+  return Error(ErrorCode::invalid_argument, sentence);
+}
+
+std::string text_of_class(const SampleClass& of) {
+  const auto number = [](float value) { return nlohmann::json(value).dump(); };
+  if (of.targets.size() == 1) return "class " + number(of.targets[0]);
+  std::string row;
+  constexpr std::size_t kShown = 10;
+  for (std::size_t i = 0; i < std::min(of.targets.size(), kShown); ++i) {
+    row += (i == 0 ? "" : ", ") + number(of.targets[i]);
+  }
+  return "the class with the targets [" + row + (of.targets.size() > kShown ? ", ...]" : "]");
+}
+
+// In the order of their targets, which does not depend on that of the samples.
+std::vector<SampleClass> classes_of(const Stage& stage, std::uint64_t seed) {
+  std::map<std::vector<float>, SamplePositions> samples;
+  std::vector<float> targets(static_cast<std::size_t>(stage.target_shape().element_count()));
+  for (std::int64_t position = 0; position < stage.size(); ++position) {
+    stage.load_targets(seed, 0, position, targets);
+    if (std::ranges::any_of(targets, [](float value) { return std::isnan(value); })) {
+      throw refused_split("split() by label: sample " + std::to_string(position) +
+                          " has a target that is NaN and belongs to no class; leave it out, or split without by_label");
+    }
+    samples[targets].push_back(static_cast<std::uint32_t>(position));
+  }
+  std::vector<SampleClass> classes;
+  for (auto& [key, positions] : samples) classes.push_back({key, std::move(positions)});
+  return classes;
+}
+
+std::string digest_of_classes(const std::vector<SampleClass>& classes, std::int64_t samples) {
+  SamplePositions class_of(static_cast<std::size_t>(samples));
+  for (std::size_t i = 0; i < classes.size(); ++i) {
+    for (const std::uint32_t position : classes[i].samples) class_of[position] = static_cast<std::uint32_t>(i);
+  }
+  return digest(std::as_bytes(std::span(class_of))).hex();
+}
+
+void require_samples_of_each_class(const std::vector<SampleClass>& classes, std::int64_t samples,
+                                   std::int64_t validation_samples) {
+  for (const SampleClass& each : classes) {
+    if (each.samples.size() >= 2) continue;
+    throw refused_split("split() by label needs two samples or more of each class, one for each part, and " +
+                        text_of_class(each) + " has one (sample " + std::to_string(each.samples.front()) +
+                        "); leave it out, add samples of it, or split without by_label" +
+                        (classes.size() > 1000 ? ", which is for classes, not for targets of a regression" : ""));
+  }
+  const auto count = static_cast<std::int64_t>(classes.size());
+  if (count <= validation_samples && count <= samples - validation_samples) return;
+  throw refused_split("split() by label puts at least one sample of each of the " + std::to_string(count) +
+                      " classes into both parts, which are to have " + std::to_string(samples - validation_samples) +
+                      " and " + std::to_string(validation_samples) + " samples; use another fraction or count");
+}
+
+// How many samples of each class are for validation: its share of all, rounded down or up, at least one and not all.
+// Where the sum must change, the classes that are furthest from their share give or take one first.
+std::vector<std::int64_t> allot(const std::vector<SampleClass>& classes, std::int64_t samples,
+                                std::int64_t validation_samples) {
+  __extension__ using Wide = __int128;
+  const auto size_of = [&](std::size_t i) { return static_cast<std::int64_t>(classes[i].samples.size()); };
+  std::vector<std::int64_t> counts(classes.size());
+  // By how much, in 1 / samples, a class has less than its share.
+  const auto lack = [&](std::size_t i) {
+    return Wide{validation_samples} * size_of(i) - Wide{counts[i]} * Wide{samples};
+  };
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    const auto share = static_cast<std::int64_t>(Wide{validation_samples} * size_of(i) / samples);
+    counts[i] = std::clamp<std::int64_t>(share, 1, size_of(i) - 1);
+  }
+  std::int64_t left = validation_samples - std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+  const std::int64_t change = left > 0 ? 1 : -1;
+  // Of equals, the first class.
+  using Candidate = std::pair<Wide, std::size_t>;
+  const auto is_later = [](const Candidate& a, const Candidate& b) {
+    return a.first != b.first ? a.first < b.first : a.second > b.second;
+  };
+  std::priority_queue<Candidate, std::vector<Candidate>, decltype(is_later)> candidates(is_later);
+  const auto enter = [&](std::size_t i) {
+    const std::int64_t next = counts[i] + change;
+    if (next >= 1 && next <= size_of(i) - 1) candidates.emplace(change * lack(i), i);
+  };
+  if (left != 0) {
+    for (std::size_t i = 0; i < counts.size(); ++i) enter(i);
+  }
+  for (; left != 0; left -= change) {
+    HOLDFAST_ASSERT(!candidates.empty());
+    const std::size_t i = candidates.top().second;
+    candidates.pop();
+    counts[i] += change;
+    enter(i);
+  }
+  return counts;
+}
+
+// Moves `count` of them, every choice equally likely, to the front (Fisher and Yates).
+void draw_to_front(SamplePositions& positions, std::int64_t count, Random random) {
+  for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+    std::swap(positions[i], positions[i + random.below(positions.size() - i)]);
+  }
+}
+
+struct SplitPositions {
+  SamplePositions training;
+  SamplePositions validation;
+
+  void add(SamplePositions positions, std::int64_t validation_samples, Random random) {
+    draw_to_front(positions, validation_samples, random);
+    const auto border = positions.begin() + validation_samples;
+    validation.insert(validation.end(), positions.begin(), border);
+    training.insert(training.end(), border, positions.end());
+  }
+  void sort() {
+    std::ranges::sort(training);
+    std::ranges::sort(validation);
+  }
+};
+
+void check_split(const Stage& before, std::int64_t validation_samples) {
+  if (has_stage(before, StageKind::shuffle)) {
+    throw refused_split(
+        "split() stands behind shuffle(), which gives another order in each epoch, so that samples would change sides; "
+        "split first, then shuffle the parts: data.split(...).training.shuffle()");
+  }
+  if (has_stage(before, StageKind::repeat)) {
+    throw refused_split(
+        "split() stands behind repeat(), so that one sample would come into both parts; split first, then repeat the "
+        "parts");
+  }
+  if (validation_samples < 1 || validation_samples >= before.size()) {
+    throw refused_split("split() of " + std::to_string(validation_samples) + " samples for validation out of " +
+                        std::to_string(before.size()) + " would leave a part without samples; split off 1 or more, " +
+                        "and fewer than there are");
+  }
+  if (before.size() > std::numeric_limits<std::uint32_t>::max()) {
+    throw Error(ErrorCode::unsupported, "split() takes up to 4294967295 samples, not " + std::to_string(before.size()) +
+                                            "; use take() and skip() on so many");
+  }
+}
+
+}  // namespace
+
+SplitStage::SplitStage(std::shared_ptr<const Stage> before, SplitDraw draw, std::string part,
+                       std::vector<std::uint32_t> positions)
+    : ChainedStage(std::move(before), static_cast<std::int64_t>(positions.size())),
+      draw_(std::move(draw)),
+      part_(std::move(part)),
+      positions_(std::move(positions)) {}
+
+void SplitStage::load(std::uint64_t seed, std::int64_t epoch, std::int64_t position, Sample destination) const {
+  before().load(seed, epoch, positions_[static_cast<std::size_t>(position)], destination);
+}
+
+void SplitStage::load_targets(std::uint64_t seed, std::int64_t epoch, std::int64_t position,
+                              std::span<float> targets) const {
+  before().load_targets(seed, epoch, positions_[static_cast<std::size_t>(position)], targets);
+}
+
+std::int64_t SplitStage::source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const {
+  return before().source_position(seed, epoch, positions_[static_cast<std::size_t>(position)]);
+}
+
+PositionSet SplitStage::reach(const PositionSet& positions) const {
+  std::vector<PositionSet::Range> drawn;
+  for (const PositionSet::Range& range : positions.ranges()) {
+    for (std::int64_t i = range.begin; i < range.end; ++i) {
+      const std::int64_t position = positions_[static_cast<std::size_t>(i)];
+      if (!drawn.empty() && drawn.back().end == position) {
+        ++drawn.back().end;
+      } else {
+        drawn.push_back({position, position + 1});
+      }
+    }
+  }
+  return PositionSet(std::move(drawn));
+}
+
+void SplitStage::describe(nlohmann::ordered_json& stages) const {
+  before().describe(stages);
+  nlohmann::ordered_json stage = {
+      {"kind", "split"}, {"seed", draw_.seed}, {"validation", draw_.validation_samples}, {"part", part_}};
+  if (!draw_.class_digest.empty()) stage["class_digest"] = draw_.class_digest;
+  stages.push_back(std::move(stage));
+}
+
+DatasetSplit split(const std::shared_ptr<const Stage>& before, std::int64_t validation_samples,
+                   const SplitOptions& options) {
+  check_split(*before, validation_samples);
+  SplitDraw draw{.seed = options.seed, .validation_samples = validation_samples};
+  SplitPositions parts;
+  // Numbered as the parts' stages are: a part that is split again by the same seed is drawn otherwise.
+  const std::uint64_t major = static_cast<std::uint64_t>(before->number() + 1) << 48;
+  const auto draws = [&](std::size_t minor) { return Random(options.seed, Purpose::split, major, minor); };
+  if (options.by_label) {
+    const std::vector<SampleClass> classes = classes_of(*before, options.seed);
+    require_samples_of_each_class(classes, before->size(), validation_samples);
+    const std::vector<std::int64_t> counts = allot(classes, before->size(), validation_samples);
+    for (std::size_t i = 0; i < classes.size(); ++i) parts.add(classes[i].samples, counts[i], draws(i));
+    draw.class_digest = digest_of_classes(classes, before->size());
+  } else {
+    SamplePositions all(static_cast<std::size_t>(before->size()));
+    std::iota(all.begin(), all.end(), 0U);
+    parts.add(std::move(all), validation_samples, draws(0));
+  }
+  parts.sort();
+  return {Dataset(std::make_shared<SplitStage>(before, draw, "training", std::move(parts.training))),
+          Dataset(std::make_shared<SplitStage>(before, draw, "validation", std::move(parts.validation)))};
+}
+
+}  // namespace holdfast

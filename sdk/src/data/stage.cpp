@@ -1,0 +1,26 @@
+#include "data/stage.h"
+
+#include <vector>
+
+namespace holdfast {
+
+void Stage::load_targets(std::uint64_t seed, std::int64_t epoch, std::int64_t position,
+                         std::span<float> targets) const {
+  std::vector<float> features(static_cast<std::size_t>(feature_shape().element_count()));
+  load(seed, epoch, position, {.features = features, .targets = targets});
+}
+
+const Stage& origin_of(const Stage& last) {
+  const Stage* stage = &last;
+  while (stage->previous() != nullptr) stage = stage->previous();
+  return *stage;
+}
+
+bool has_stage(const Stage& last, StageKind kind) {
+  for (const Stage* stage = &last; stage != nullptr; stage = stage->previous()) {
+    if (stage->kind() == kind) return true;
+  }
+  return false;
+}
+
+}  // namespace holdfast

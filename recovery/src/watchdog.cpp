@@ -27,7 +27,7 @@ Watchdog::Watchdog(const WatchdogOptions& options, const OwnedRun& run, bool may
       journal_(journal_path(options.run_directory)),
       signals_(io_, SIGINT, SIGTERM, SIGUSR1),
       state_(initial_state(policy_of(options), past_.last_generation + 1)),
-      sweeper_(io_, run_.lock(),
+      sweeper_(io_, run_.lock().value(),
                [this] {
                  journal_.append({{"event", "sweeper_lost"}});
                }),
@@ -127,7 +127,7 @@ std::map<int, Sight> Watchdog::sights() const {
 void Watchdog::hand_over_what_is_left() {
   if (outcome_.exit_code == kExitFinished || outcome_.has_other_choices || !options_.when_unfinished) return;
   const std::optional<MemorySnapshots::Whole> newest = snapshot_memories_.newest();
-  if (newest && is_directory_taken_over(lock_, options_.run_directory)) {
+  if (newest && is_directory_taken_over(run_.lock(), options_.run_directory)) {
     log(LogLevel::warning, "watchdog: the newest state in memory is not saved in " + options_.run_directory +
                                ", where another run has begun");
     return;

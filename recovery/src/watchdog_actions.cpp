@@ -56,7 +56,7 @@ void Watchdog::start_process(int id, int place) {
     const auto process = ReplicaProcess::start(io_, sweeper_,
                                                {.executable = options_.executable,
                                                 .arguments = options_.command,
-                                                .lock = run_.lock(),
+                                                .lock = run_.lock().value(),
                                                 .variables = variables_of(id, rank, place),
                                                 .member = id,
                                                 .ignores_failing_writes = !options_.is_plain_program},

@@ -234,7 +234,7 @@ void Watchdog::note(int id, const nlohmann::json& body) {
                    {"pid", pid_of(id)},
                    {"details", body.at("details")}});
   // It would be among another run's, and end that one.
-  if (body.at("name") != "savepoint_started" || !is_directory_taken_over(lock_, options_.run_directory)) return;
+  if (body.at("name") != "savepoint_started" || !is_directory_taken_over(run_.lock(), options_.run_directory)) return;
   feed({.kind = EventKind::directory_lost,
         .what = "the run directory " + options_.run_directory +
                 " was removed or replaced while the run was live, and another run has begun there; this one ends"});

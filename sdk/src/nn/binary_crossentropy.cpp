@@ -2,6 +2,7 @@
 
 #include "compute/arithmetic/crossentropy.h"
 #include "compute/device_kernels.h"
+#include "nn/crossentropy_checks.h"
 #include "nn/sample_rows.h"
 
 namespace holdfast {
@@ -19,6 +20,10 @@ std::unique_ptr<Loss> BinaryCrossentropy::clone() const {
 
 Shape BinaryCrossentropy::target_shape(const Shape& output) const {
   return output;
+}
+
+void BinaryCrossentropy::check_last_activation(std::optional<Activation> last) const {
+  check_crossentropy(name(), options_, last, "sigmoid");
 }
 
 float BinaryCrossentropy::evaluate(std::span<const float> outputs, std::span<const float> targets, std::int64_t samples,

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "compute/device_kernels.h"
+#include "nn/crossentropy_checks.h"
 #include "nn/sample_rows.h"
 #include "nn/softmax_row.h"
 
@@ -59,6 +60,10 @@ std::unique_ptr<Loss> CategoricalCrossentropy::clone() const {
 Shape CategoricalCrossentropy::target_shape(const Shape& output) const {
   check_is_row_of_classes(name(), output);
   return output;
+}
+
+void CategoricalCrossentropy::check_last_activation(std::optional<Activation> last) const {
+  check_crossentropy(name(), options_, last, "softmax");
 }
 
 float CategoricalCrossentropy::evaluate(std::span<const float> outputs, std::span<const float> targets,

@@ -27,4 +27,18 @@ void reject_window(const Shape& input, Extent2D size) {
                                                std::to_string(input[0]) + " x " + std::to_string(input[1]));
 }
 
+void check_prediction(const Shape& input, const Shape& features, std::int64_t batch_size) {
+  if (batch_size < 1) {
+    throw Error(ErrorCode::invalid_argument,
+                "predict() needs a batch size of at least 1, not " + std::to_string(batch_size));
+  }
+  if (features.rank() > 0 && features.without_batch() == input) return;
+  std::string wanted;
+  for (const std::int64_t extent : input.extents()) wanted += ", " + std::to_string(extent);
+  throw Error(
+      ErrorCode::invalid_argument,
+      "predict() takes a batch of samples, [n" + wanted + "], not " + features.to_string() +
+          (features == input ? "; that is one sample, so pass it as a batch of one: Shape{1" + wanted + "}" : ""));
+}
+
 }  // namespace holdfast

@@ -29,6 +29,9 @@ std::vector<WeightDescription> Layer::parameters(const Shape&) const {
 std::vector<WeightDescription> Layer::buffers(const Shape&) const {
   return {};
 }
+std::optional<Activation> Layer::output_activation(std::optional<Activation>) const {
+  return std::nullopt;
+}
 std::size_t Layer::contribution_count(const Shape&) const {
   return 0;
 }

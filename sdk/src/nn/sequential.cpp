@@ -5,6 +5,7 @@
 
 #include "compute/backend.h"
 #include "holdfast/base/error.h"
+#include "nn/checks.h"
 #include "nn/layer_names.h"
 #include "nn/model_program.h"
 
@@ -165,14 +166,7 @@ std::span<const float> Sequential::buffer_values() const {
 }
 
 Tensor Sequential::predict(const Tensor& x, std::int64_t batch_size) const {
-  if (batch_size < 1) {
-    throw Error(ErrorCode::invalid_argument,
-                "predict needs a batch size of at least 1, not " + std::to_string(batch_size));
-  }
-  if (x.shape().rank() == 0 || x.shape().without_batch() != input_shape()) {
-    throw Error(ErrorCode::invalid_argument, "predict needs samples of shape " + input_shape().to_string() +
-                                                 " behind one axis that counts them, not " + x.shape().to_string());
-  }
+  check_prediction(input_shape(), x.shape(), batch_size);
   const auto weights = weights_->values_or_error();
   const std::int64_t samples = x.shape()[0];
   const auto input_elements = static_cast<std::size_t>(input_shape().element_count());

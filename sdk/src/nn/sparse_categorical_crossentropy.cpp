@@ -5,6 +5,7 @@
 
 #include "compute/device_kernels.h"
 #include "holdfast/base/error.h"
+#include "nn/crossentropy_checks.h"
 #include "nn/sample_rows.h"
 #include "nn/softmax_row.h"
 
@@ -60,6 +61,10 @@ std::unique_ptr<Loss> SparseCategoricalCrossentropy::clone() const {
 Shape SparseCategoricalCrossentropy::target_shape(const Shape& output) const {
   check_is_row_of_classes(name(), output);
   return {};
+}
+
+void SparseCategoricalCrossentropy::check_last_activation(std::optional<Activation> last) const {
+  check_crossentropy(name(), options_, last, "softmax");
 }
 
 float SparseCategoricalCrossentropy::evaluate(std::span<const float> outputs, std::span<const float> targets,

@@ -4,10 +4,14 @@
 #include <new>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <stdexcept>
 #include <utility>
+#include <variant>
 
+#include "data/shared_samples.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
+#include "train/callbacks/monitor.h"
 #include "train/resume.h"
 #include "train/run_results.h"
 #include "train/session.h"
@@ -47,6 +51,53 @@ void require_distinct_names(const std::vector<CallbackHandle>& callbacks) {
                                                    "\"; their state needs names of their own");
     }
   }
+}
+
+// What a callback asks its state for may be gone since the program was edited.
+void restore_callback(Callback& callback, const CallbackState& state) {
+  const auto refuse = [&] {
+    std::string keys;
+    for (const auto& [key, value] : state) keys += (keys.empty() ? "" : ", ") + key;
+    throw Error(ErrorCode::incompatible,
+                "the callback \"" + callback.name() + "\" cannot restore() the state that the run has of it (" +
+                    (keys.empty() ? "no values" : keys) +
+                    "): it asks for a value that is not there, or that is of another kind. Use the callback that wrote "
+                    "it, or another run directory");
+  };
+  try {
+    callback.restore(state);
+  } catch (const std::out_of_range&) {
+    refuse();
+  } catch (const std::bad_variant_access&) {
+    refuse();
+  }
+}
+
+void require_monitored_names(const std::vector<std::string>& sum_names, const FitOptions& options) {
+  Logs logged;
+  for (const std::string& name : sum_names) {
+    logged[name] = 0;
+    if (options.validation) logged["val_" + name] = 0;
+  }
+  for (const CallbackHandle& callback : options.callbacks) {
+    for (const std::string& name : callback->monitors()) monitored(logged, name, callback->name());
+  }
+}
+
+void require_samples_apart(const Dataset& data, const FitOptions& options) {
+  if (!options.validation || options.accept_shared_samples) return;
+  const std::optional<SharedSamples> common = shared_samples(data, *options.validation);
+  if (!common) return;
+  throw Error(
+      ErrorCode::invalid_argument,
+      "fit() would validate on samples that it trains on: " + std::to_string(common->shared) + " of the " +
+          std::to_string(common->of_validation) + " samples that can come to validation can come to training, too" +
+          (common->are_mixed_by_shuffle
+               ? ", since a shuffle() stands before a take() or skip() and brings other samples there in each epoch. "
+                 "Write take() and skip() before shuffle(), or let split() do it: "
+               : ". Write ") +
+          "`const auto [training, validation] = data.split(0.2);`, then training.shuffle() in one place and validation "
+          "in the other. To validate on training data on purpose, say .accept_shared_samples = true");
 }
 
 }  // namespace
@@ -103,6 +154,8 @@ FitResult Trainer::Session::fit(const Dataset& data, const FitOptions& options) 
   }
   require_distinct_names(options.callbacks);
   require_sense(options.check_gradients);
+  require_monitored_names(trainable_.sum_names(), options);
+  require_samples_apart(data, options);
   join(data, WarmUp::training);
   const std::size_t call = join_call("fit", data, options.epochs);
   if (record_of(call).is_finished && !is_closing_) {
@@ -139,7 +192,7 @@ void Trainer::Session::begin_fit(FitContext& context, const FitOptions& options)
 void Trainer::Session::restore_callbacks(const FitOptions& options) {
   for (const CallbackHandle& callback : options.callbacks) {
     const auto saved = state_.callbacks.find(callback_key(*callback));
-    if (saved != state_.callbacks.end()) callback->restore(saved->second);
+    if (saved != state_.callbacks.end()) restore_callback(*callback, saved->second);
   }
   has_taken_state_ = false;
   if (!std::exchange(is_extended_, false)) return;
@@ -177,7 +230,7 @@ void Trainer::Session::continue_fit(std::size_t call, FitContext& context, const
     if (state_.batch == data.batches()) {
       end_epoch(record, context, options);
     } else if (is_end_asked_) {
-      record.results = means(trainable_.sum_names(), record.epoch_sums, record.epoch_samples);
+      record.results = means_so_far(record);
       end_fit(record, context, options);
     }
     if (record.is_finished) return;
@@ -221,8 +274,10 @@ Logs Trainer::Session::train_step(CallRecord& record, const Batch& batch, const 
   }
   ++state_.step;
   ++state_.batch;
-  add(record.epoch_sums, outcome.sums);
+  const bool is_skipped = !outcome.not_finite.empty();
+  add(record.epoch_sums, is_skipped ? std::vector<double>(outcome.sums.size()) : outcome.sums);
   record.epoch_samples += batch.samples;
+  if (is_skipped) record.epoch_skipped_samples += batch.samples;
   is_stop_requested_ = is_stop_requested_ || outcome.is_stop_requested;
   is_regroup_requested_ = is_regroup_requested_ || outcome.is_regroup_requested;
   is_comparison_requested_ = is_comparison_requested_ || outcome.is_comparison_requested;
@@ -230,11 +285,16 @@ Logs Trainer::Session::train_step(CallRecord& record, const Batch& batch, const 
   runner_->reach_with_state(FaultPoint::after_update, state_.step - 1);
   // The others have applied the step by now, or do so by themselves.
   if (outcome.not_finite.empty()) leave_if_wrong(outcome, state_.step - 1, options);
-  return means(trainable_.sum_names(), record.epoch_sums, record.epoch_samples);
+  return means_so_far(record);
+}
+
+// Of the steps that were not skipped; NaN where all were.
+Logs Trainer::Session::means_so_far(const CallRecord& record) const {
+  return means(trainable_.sum_names(), record.epoch_sums, record.epoch_samples - record.epoch_skipped_samples);
 }
 
 void Trainer::Session::end_epoch(CallRecord& record, FitContext& context, const FitOptions& options) {
-  Logs logs = means(trainable_.sum_names(), record.epoch_sums, record.epoch_samples);
+  Logs logs = means_so_far(record);
   if (options.validation) {
     for (const auto& [name, value] : evaluation_pass(*options.validation)) logs["val_" + name] = value;
   }
@@ -247,6 +307,7 @@ void Trainer::Session::end_epoch(CallRecord& record, FitContext& context, const 
   }
   record.epoch_sums.clear();
   record.epoch_samples = 0;
+  record.epoch_skipped_samples = 0;
   ++state_.epoch;
   state_.batch = 0;
   is_epoch_begun_ = false;

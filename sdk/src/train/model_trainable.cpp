@@ -6,11 +6,13 @@
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <typeinfo>
 #include <utility>
 
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
 #include "optim/clipping_options.h"
+#include "train/configuration_json.h"
 
 namespace holdfast {
 namespace {
@@ -41,14 +43,22 @@ ModelTrainable::ModelTrainable(const Sequential& model, const Optimizer& optimiz
       loss_(loss.clone()),
       metrics_(std::move(metrics)) {
   loss_->target_shape(model_.output_shape());  // throws where the two do not fit
+  std::optional<Activation> last_activation;
+  for (const SequentialLayer& layer : model_.layers()) {
+    last_activation = layer.layer->output_activation(last_activation);
+  }
+  loss_->check_last_activation(last_activation);
   check_clipping(optimizer_->name(), optimizer_->clipping());
 }
 
 std::string ModelTrainable::configuration() const {
+  const auto json_of = [](const std::string& role, const std::string& name, const auto& part) {
+    return json_given_by(name_of_class(role, name, typeid(part)), "configuration()", part.configuration());
+  };
   nlohmann::json metrics = nlohmann::json::array();
-  for (const auto& metric : metrics_) metrics.push_back(nlohmann::json::parse(metric->configuration()));
-  return nlohmann::json{{"optimizer", nlohmann::json::parse(optimizer_->configuration())},
-                        {"loss", nlohmann::json::parse(loss_->configuration())},
+  for (const auto& metric : metrics_) metrics.push_back(json_of("metric", metric->name(), *metric));
+  return nlohmann::json{{"optimizer", json_of("optimizer", optimizer_->name(), *optimizer_)},
+                        {"loss", json_of("loss", loss_->name(), *loss_)},
                         {"metrics", metrics},
                         {"initial_weights", has_given_weights_ ? "given" : "drawn"}}
       .dump();

@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <typeinfo>
 #include <utility>
 
 #include "data/stage.h"
 #include "holdfast/base/error.h"
+#include "nn/checks.h"
+#include "train/configuration_json.h"
 #include "train/run_results.h"
 
 namespace holdfast {
@@ -14,10 +18,46 @@ namespace {
 Replica::Place& claim(Replica::Place& place) {
   if (place.has_trainer) {
     throw Error(ErrorCode::invalid_argument,
-                "a run has one Trainer, which holds its whole state; this program makes a second one");
+                "a run has one Trainer, which holds its whole state, and this program makes a second one: train and "
+                "evaluate with the first, or give the second, which is no part of the run, a Replica::alone()");
   }
   place.has_trainer = true;
   return place;
+}
+
+// Means are kept by name: of two with one name, one would be lost.
+void require_distinct_sums(const std::vector<std::string>& names) {
+  std::set<std::string> logged;
+  for (const std::string& name : names) {
+    if (logged.insert(name).second) continue;
+    throw Error(ErrorCode::invalid_argument,
+                name == "loss" ? "a metric is called \"loss\", as the loss is; give it a name of its own: {.name = ...}"
+                               : "two metrics are called \"" + name +
+                                     "\", and one of them would be lost; give one another name: {.name = ...}");
+  }
+  for (const std::string& name : names) {
+    if (!logged.contains("val_" + name)) continue;
+    throw Error(ErrorCode::invalid_argument, "a metric is called \"val_" + name + "\", as the validation's " + name +
+                                                 " is; give it another name: {.name = ...}");
+  }
+}
+
+// What to write in place of targets of such a shape.
+std::string advice_on_targets(const Shape& given, const Shape& wanted) {
+  const auto counted = [](const Shape& shape) {
+    std::string text = "n";
+    for (const std::int64_t extent : shape.extents()) text += ", " + std::to_string(extent);
+    return text;
+  };
+  std::string advice = ": pass a tensor of shape [" + counted(wanted) + "], not [" + counted(given) + "]";
+  if (given.element_count() == wanted.element_count()) {
+    advice += "; the numbers may stay as they are: Tensor(Shape{" + counted(wanted) + "}, numbers)";
+  } else if (wanted.rank() == 0 && given.rank() == 1) {
+    advice += ". It takes one number a sample, the class; one-hot rows are for CategoricalCrossentropy";
+  } else if (wanted.rank() == 1 && given.element_count() == 1) {
+    advice += ". It takes a row for each sample; numbers of classes are for SparseCategoricalCrossentropy";
+  }
+  return advice;
 }
 
 }  // namespace
@@ -40,8 +80,10 @@ Trainer::Session::Session(Replica& replica, std::unique_ptr<Trainable> owned, Tr
   state_.shards = place_->shards;
   state_.threads_per_shard = place_->threads_per_shard;
   state_.reduction = place_->reduction;
-  state_.graph = nlohmann::json::parse(trainable_.graph()).dump();
-  state_.configuration = nlohmann::json::parse(trainable_.configuration()).dump();
+  require_distinct_sums(trainable_.sum_names());
+  const std::string whose = name_of_class("model", "", typeid(trainable_));
+  state_.graph = json_given_by(whose, "graph()", trainable_.graph()).dump();
+  state_.configuration = json_given_by(whose, "configuration()", trainable_.configuration()).dump();
   trainable_.initialize(place_->seed);
   if (!place_->run_directory.empty()) StepRunner::prepare_memory(*place_, trainable_);
 }
@@ -71,9 +113,10 @@ void Trainer::Session::check_data(const Dataset& data, const char* purpose) cons
   require(data.feature_shape() == trainable_.feature_shape(),
           "has samples of shape " + data.feature_shape().to_string() + ", the model takes " +
               trainable_.feature_shape().to_string());
-  require(data.target_shape() == trainable_.target_shape(), "has targets of shape " + data.target_shape().to_string() +
-                                                                ", the loss takes " +
-                                                                trainable_.target_shape().to_string());
+  const Shape& targets = data.target_shape();
+  const Shape wanted = trainable_.target_shape();
+  require(targets == wanted, "has targets of shape " + targets.to_string() + " a sample, the loss takes " +
+                                 wanted.to_string() + advice_on_targets(targets, wanted));
 }
 
 std::size_t Trainer::Session::join_call(const std::string& kind, const Dataset& data, std::int64_t epochs) {
@@ -175,12 +218,7 @@ Logs Trainer::Session::evaluate(const Dataset& data) {
 
 Tensor Trainer::Session::predict(const Tensor& features, std::int64_t batch_size) {
   const Shape& shape = features.shape();
-  if (shape.rank() == 0 || shape.without_batch() != trainable_.feature_shape() || batch_size < 1) {
-    throw Error(ErrorCode::invalid_argument, "predict() takes features of shape " +
-                                                 trainable_.feature_shape().to_string() +
-                                                 " behind a first axis of any length, not " + shape.to_string() +
-                                                 ", and a batch size of at least 1, not " + std::to_string(batch_size));
-  }
+  check_prediction(trainable_.feature_shape(), shape, batch_size);
   join();
   Tensor outputs(trainable_.output_shape().with_batch(shape[0]));
   const auto feature_count = static_cast<std::size_t>(trainable_.feature_shape().element_count());

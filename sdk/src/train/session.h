@@ -162,6 +162,7 @@ class Trainer::Session {
   StepRunner::Outcome compute_step(const Batch& batch, const Dataset& data, const FitOptions& options);
   void end_epoch(CallRecord& record, FitContext& context, const FitOptions& options);
   void end_fit(CallRecord& record, FitContext& context, const FitOptions& options);
+  Logs means_so_far(const CallRecord& record) const;
   Logs evaluation_pass(const Dataset& data);
   std::string callback_key(const Callback& callback) const;
   void collect_callback_states(const FitOptions& options);

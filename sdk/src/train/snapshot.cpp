@@ -202,8 +202,8 @@ Snapshot view_of_image(std::span<const std::byte> image) {
       snapshot.arrays.push_back({entry.at("name").get<std::string>(), shape, values});
       rest = rest.subspan(values.size_bytes());
     }
-  } catch (const nlohmann::json::exception& failure) {
-    throw refuse(failure.what());
+  } catch (const nlohmann::json::exception&) {
+    throw refuse("its header is not the JSON of one");
   }
   return snapshot;
 }

@@ -19,14 +19,61 @@ json number(double value) {
   return value;
 }
 
+// What text that was not written by to_json() gets wrong.
+Error unreadable_state(const std::string& why) {
+  return Error(ErrorCode::invalid_file, why);
+}
+
+const json& member(const json& object, const std::string& key) {
+  const auto found = object.is_object() ? object.find(key) : object.end();
+  if (!object.is_object() || found == object.end()) throw unreadable_state("it has no \"" + key + "\"");
+  return *found;
+}
+
+Error unfit(const std::string& key, const json& value, const std::string& wanted) {
+  return unreadable_state("its \"" + key + "\" is " + value.type_name() + " and not " + wanted);
+}
+
+template <typename Integer>
+Integer integer_at(const json& object, const std::string& key) {
+  const json& value = member(object, key);
+  if (!value.is_number_integer()) throw unfit(key, value, "a whole number");
+  return value.get<Integer>();
+}
+
+std::string text_at(const json& object, const std::string& key) {
+  const json& value = member(object, key);
+  if (!value.is_string()) throw unfit(key, value, "a text");
+  return value.get<std::string>();
+}
+
+bool bool_at(const json& object, const std::string& key) {
+  const json& value = member(object, key);
+  if (!value.is_boolean()) throw unfit(key, value, "true or false");
+  return value.get<bool>();
+}
+
+const json& array_at(const json& object, const std::string& key) {
+  const json& value = member(object, key);
+  if (!value.is_array()) throw unfit(key, value, "a list");
+  return value;
+}
+
+const json& object_at(const json& object, const std::string& key) {
+  const json& value = member(object, key);
+  if (!value.is_object()) throw unfit(key, value, "an object");
+  return value;
+}
+
 double number_from(const json& value) {
-  if (!value.is_string()) return value.get<double>();
+  if (value.is_number()) return value.get<double>();
+  if (!value.is_string()) throw unreadable_state(std::string(value.type_name()) + " stands where a number belongs");
   const auto text = value.get<std::string>();
   if (text == "nan") return std::numeric_limits<double>::quiet_NaN();
   const double infinity = std::numeric_limits<double>::infinity();
   if (text == "inf") return infinity;
   if (text == "-inf") return -infinity;
-  throw json::other_error::create(501, "\"" + text + "\" is no number", nullptr);
+  throw unreadable_state("\"" + text + "\" stands where a number belongs");
 }
 
 json numbers(const std::vector<double>& values) {
@@ -36,6 +83,7 @@ json numbers(const std::vector<double>& values) {
 }
 
 std::vector<double> numbers_from(const json& array) {
+  if (!array.is_array()) throw unreadable_state(std::string(array.type_name()) + " stands where a list belongs");
   std::vector<double> values;
   for (const json& value : array) values.push_back(number_from(value));
   return values;
@@ -48,6 +96,7 @@ json logs(const Logs& values) {
 }
 
 Logs logs_from(const json& object) {
+  if (!object.is_object()) throw unreadable_state(std::string(object.type_name()) + " stands where means belong");
   Logs values;
   for (const auto& [name, value] : object.items()) values[name] = number_from(value);
   return values;
@@ -65,15 +114,14 @@ json callback_value(const CallbackValue& value) {
 }
 
 CallbackValue callback_value_from(const json& object) {
-  if (!object.is_object() || object.size() != 1)
-    throw json::other_error::create(501, "a callback's value is no single value", nullptr);
+  if (!object.is_object() || object.size() != 1) throw unreadable_state("a callback's value is not a single value");
   const std::string& kind = object.begin().key();
   const json& value = object.begin().value();
-  if (kind == "integer") return value.get<std::int64_t>();
+  if (kind == "integer") return integer_at<std::int64_t>(object, kind);
   if (kind == "real") return number_from(value);
-  if (kind == "text") return value.get<std::string>();
+  if (kind == "text") return text_at(object, kind);
   if (kind == "reals") return numbers_from(value);
-  throw json::other_error::create(501, "\"" + kind + "\" is no kind of value", nullptr);
+  throw unreadable_state("a callback's value is of the kind \"" + kind + "\", which is not known");
 }
 
 json callbacks(const std::map<std::string, CallbackState>& states) {
@@ -89,6 +137,7 @@ std::map<std::string, CallbackState> callbacks_from(const json& object) {
   std::map<std::string, CallbackState> states;
   for (const auto& [name, state] : object.items()) {
     states[name];
+    if (!state.is_object()) throw unfit(name, state, "the state of a callback");
     for (const auto& [key, value] : state.items()) states[name][key] = callback_value_from(value);
   }
   return states;
@@ -107,21 +156,27 @@ json call(const CallRecord& record) {
                  {"epoch_samples", record.epoch_samples}};
   if (record.own_savepoint_step >= 0) object["own_savepoint_step"] = record.own_savepoint_step;
   if (record.is_ended_by_callback) object["ended_by_callback"] = true;
+  if (record.epoch_skipped_samples > 0) object["epoch_skipped_samples"] = record.epoch_skipped_samples;
   return object;
 }
 
 CallRecord call_from(const json& object) {
   CallRecord record;
-  record.kind = object.at("kind").get<std::string>();
-  record.data = object.at("data").dump();
-  record.epochs = object.at("epochs").get<std::int64_t>();
-  record.is_finished = object.at("finished").get<bool>();
-  record.own_savepoint_step = object.value("own_savepoint_step", std::int64_t{-1});
-  record.is_ended_by_callback = object.value("ended_by_callback", false);
-  record.results = logs_from(object.at("results"));
-  for (const json& epoch : object.at("history")) record.history.push_back(logs_from(epoch));
-  record.epoch_sums = numbers_from(object.at("epoch_sums"));
-  record.epoch_samples = object.at("epoch_samples").get<std::int64_t>();
+  record.kind = text_at(object, "kind");
+  record.data = member(object, "data").dump();
+  record.epochs = integer_at<std::int64_t>(object, "epochs");
+  record.is_finished = bool_at(object, "finished");
+  record.results = logs_from(member(object, "results"));
+  for (const json& epoch : array_at(object, "history")) record.history.push_back(logs_from(epoch));
+  record.epoch_sums = numbers_from(member(object, "epoch_sums"));
+  record.epoch_samples = integer_at<std::int64_t>(object, "epoch_samples");
+  if (object.contains("epoch_skipped_samples")) {
+    record.epoch_skipped_samples = integer_at<std::int64_t>(object, "epoch_skipped_samples");
+  }
+  if (object.contains("own_savepoint_step")) {
+    record.own_savepoint_step = integer_at<std::int64_t>(object, "own_savepoint_step");
+  }
+  if (object.contains("ended_by_callback")) record.is_ended_by_callback = bool_at(object, "ended_by_callback");
   return record;
 }
 
@@ -150,6 +205,22 @@ void describe_differences(const std::string& path, const json& saved, const json
   sentences.push_back(path + " was " + saved.dump() + " and is " + now.dump());
 }
 
+// Which part of a state no JSON text can hold.
+std::string text_that_is_not_utf8(const json& state) {
+  const auto is_text = [](const json& part) {
+    try {
+      part.dump();
+      return true;
+    } catch (const json::type_error&) {
+      return false;
+    }
+  };
+  for (const auto& [name, callback] : state.at("callbacks").items()) {
+    if (is_text(json(name)) && !is_text(callback)) return "the state of the callback " + name;
+  }
+  return "the name of a callback or a metric";
+}
+
 }  // namespace
 
 std::string to_json(const TrainState& state) {
@@ -170,38 +241,43 @@ std::string to_json(const TrainState& state) {
                  {"callbacks", callbacks(state.callbacks)}};
   // Where the sums have the order that they always had, nothing is said.
   if (state.reduction != Reduction::shard_order) object["reduction"] = name(state.reduction);
-  return object.dump(1);
-}
-
-static Error unreadable(const std::string& origin, const std::exception& failure) {
-  return Error(ErrorCode::invalid_file,
-               "the metadata of " + origin + " cannot be read as a training state: " + failure.what());
+  try {
+    return object.dump(1);
+  } catch (const json::type_error&) {
+    throw Error(ErrorCode::invalid_argument, text_that_is_not_utf8(object) +
+                                                 " holds bytes that are not UTF-8, so no savepoint can hold it; keep "
+                                                 "bytes in numbers, or write them as hexadecimal digits");
+  }
 }
 
 TrainState train_state_from_json(const std::string& text, const std::string& origin) {
+  const json object = json::parse(text, nullptr, false);
+  if (object.is_object() && object.value("kind", json()) != "savepoint") {
+    throw Error(ErrorCode::invalid_file,
+                origin +
+                    " holds arrays, and nothing of a training run, as `holdfast convert` writes them: no model, no "
+                    "options, no step. `holdfast convert FILE " +
+                    origin + " --like SAVEPOINT` makes a savepoint of it, after one of the same model");
+  }
   try {
-    const json object = json::parse(text);
-    if (object.at("kind") != "savepoint")
-      throw json::other_error::create(501, "it is no savepoint of a training run", nullptr);
+    if (object.is_discarded()) throw unreadable_state("it is not JSON");
     TrainState state;
-    state.graph = object.at("graph").dump();
-    state.configuration = object.at("configuration").dump();
-    state.seed = object.at("seed").get<std::uint64_t>();
-    state.shards = object.at("shards").get<int>();
-    state.threads_per_shard = object.at("threads_per_shard").get<int>();
-    if (object.contains("reduction")) {
-      state.reduction = reduction_from_name(object.at("reduction").get<std::string>());
-    }
-    state.step = object.at("step").get<std::int64_t>();
-    state.epoch = object.at("epoch").get<std::int64_t>();
-    state.batch = object.at("batch").get<std::int64_t>();
-    for (const json& record : object.at("calls")) state.calls.push_back(call_from(record));
-    state.callbacks = callbacks_from(object.at("callbacks"));
+    state.graph = member(object, "graph").dump();
+    state.configuration = member(object, "configuration").dump();
+    state.seed = integer_at<std::uint64_t>(object, "seed");
+    state.shards = integer_at<int>(object, "shards");
+    state.threads_per_shard = integer_at<int>(object, "threads_per_shard");
+    if (object.contains("reduction")) state.reduction = reduction_from_name(text_at(object, "reduction"));
+    state.step = integer_at<std::int64_t>(object, "step");
+    state.epoch = integer_at<std::int64_t>(object, "epoch");
+    state.batch = integer_at<std::int64_t>(object, "batch");
+    for (const json& record : array_at(object, "calls")) state.calls.push_back(call_from(record));
+    state.callbacks = callbacks_from(object_at(object, "callbacks"));
     return state;
-  } catch (const json::exception& failure) {
-    throw unreadable(origin, failure);
   } catch (const Error& failure) {
-    throw unreadable(origin, failure);
+    throw Error(ErrorCode::invalid_file,
+                "the metadata of " + origin + " cannot be read as a training state: " + failure.what() +
+                    "; it was written by something else, or by a later " + "Holdfast. Use another savepoint");
   }
 }
 

@@ -1,5 +1,6 @@
 #include "train/train_state.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -11,6 +12,9 @@
 
 namespace holdfast {
 namespace {
+
+using testing::HasSubstr;
+using testing::Not;
 
 TrainState example() {
   TrainState state;
@@ -105,6 +109,40 @@ TEST(TrainState, RefusesEmptyValuesOfCallbacks) {
   broken.replace(begin, end - begin + 1, "{}");
 
   EXPECT_THROW(train_state_from_json(broken, "a test"), Error);
+}
+
+TEST(TrainState, SaysInItsOwnWordsWhatItCannotRead) {
+  const auto sentence_of = [](const std::string& text) -> std::string {
+    try {
+      train_state_from_json(text, "x.h5");
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::invalid_file);
+      return error.what();
+    }
+    return "";
+  };
+  std::string other_step = to_json(example());
+  other_step.replace(other_step.find("\"step\": 120"), 11, "\"step\": \"many\"");
+  std::string no_seed = to_json(example());
+  no_seed.replace(no_seed.find("\"seed\""), 6, "\"sead\"");
+
+  EXPECT_THAT(sentence_of(R"({"kind":"keras"})"), HasSubstr("--like SAVEPOINT"));
+  EXPECT_THAT(sentence_of("{"), HasSubstr("the metadata of x.h5 cannot be read as a training state: it is not JSON"));
+  EXPECT_THAT(sentence_of(other_step), HasSubstr("its \"step\" is string and not a whole number"));
+  EXPECT_THAT(sentence_of(no_seed), HasSubstr("it has no \"seed\""));
+  for (const std::string& text : {std::string("{"), std::string("[1]"), other_step, no_seed}) {
+    EXPECT_THAT(sentence_of(text), Not(HasSubstr("json.exception")));
+  }
+}
+
+// Savepoints of runs that skipped no step stay as they are.
+TEST(TrainState, TellsOfSkippedSamplesWhereThereAreAny) {
+  TrainState state = example();
+  EXPECT_THAT(to_json(state), Not(HasSubstr("skipped")));
+
+  state.calls[0].epoch_skipped_samples = 64;
+
+  EXPECT_EQ(train_state_from_json(to_json(state), "a test").calls[0].epoch_skipped_samples, 64);
 }
 
 TEST(TrainState, NamesEachChoiceThatDiffersWithBothValues) {

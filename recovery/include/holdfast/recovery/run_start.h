@@ -61,7 +61,7 @@ class OwnedRun {
   static OwnedRun take(const std::string& directory, const Options& options);
 
   const std::string& directory() const { return directory_; }
-  int lock() const { return lock_.value(); }
+  const FileDescriptor& lock() const { return lock_; }
 
   // Whether the run in the directory may give way to one of other choices: it ended by a failure of its own before its
   // first epoch's end and before its first savepoint that was asked for. One that was stopped or killed may not.

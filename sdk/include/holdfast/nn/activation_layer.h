@@ -22,6 +22,9 @@ class ActivationLayer final : public Layer {
 
   std::string_view kind() const override { return "Activation"; }
   Shape output_shape(const Shape& input) const override;
+  std::optional<Activation> output_activation(std::optional<Activation> input) const override {
+    return activation_ == Activation::linear ? input : activation_;
+  }
   void add_stages(ModelStageBuilder& builder) const override;
   void write_config(ConfigWriter& config) const override;
 

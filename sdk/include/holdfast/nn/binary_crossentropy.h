@@ -21,6 +21,7 @@ class BinaryCrossentropy : public Loss {
   std::unique_ptr<Loss> clone() const override;
   // The output's shape.
   Shape target_shape(const Shape& output) const override;
+  void check_last_activation(std::optional<Activation> last) const override;
   float evaluate(std::span<const float> outputs, std::span<const float> targets, std::int64_t samples, float scale,
                  std::span<float> gradient) const override;
   void evaluate_on(compute::DeviceKernels& device, const DeviceBatch& batch, float scale,

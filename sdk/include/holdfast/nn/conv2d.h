@@ -32,6 +32,7 @@ class Conv2D final : public Layer {
   std::string_view kind() const override { return "Conv2D"; }
   Shape output_shape(const Shape& input) const override;
   std::vector<WeightDescription> parameters(const Shape& input) const override;
+  std::optional<Activation> output_activation(std::optional<Activation>) const override { return options_.activation; }
   void add_stages(ModelStageBuilder& builder) const override;
   void write_config(ConfigWriter& config) const override;
 

@@ -29,6 +29,7 @@ class Dense final : public Layer {
   std::string_view kind() const override { return "Dense"; }
   Shape output_shape(const Shape& input) const override;
   std::vector<WeightDescription> parameters(const Shape& input) const override;
+  std::optional<Activation> output_activation(std::optional<Activation>) const override { return options_.activation; }
   void add_stages(ModelStageBuilder& builder) const override;
   void write_config(ConfigWriter& config) const override;
 

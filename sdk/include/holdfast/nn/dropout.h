@@ -24,6 +24,7 @@ class Dropout final : public Layer {
 
   std::string_view kind() const override { return "Dropout"; }
   Shape output_shape(const Shape& input) const override;
+  std::optional<Activation> output_activation(std::optional<Activation> input) const override { return input; }
   void add_stages(ModelStageBuilder& builder) const override;
   void write_config(ConfigWriter& config) const override;
 

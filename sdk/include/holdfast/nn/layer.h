@@ -5,11 +5,13 @@
 // layers as values (Dense, Conv2D, ...) and hand them to a model; the functions here are what the model asks them.
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "holdfast/compute/activation.h"
 #include "holdfast/core/shape.h"
 #include "holdfast/nn/initializer.h"
 
@@ -57,6 +59,10 @@ class Layer {
   virtual Shape output_shape(const Shape& input) const = 0;
   virtual std::vector<WeightDescription> parameters(const Shape& input) const;
   virtual std::vector<WeightDescription> buffers(const Shape& input) const;
+
+  // The function that this layer's outputs are values of, where that of its inputs is `input`; empty where it is not
+  // known.
+  virtual std::optional<Activation> output_activation(std::optional<Activation> input) const;
 
   // Sums over samples from which update_buffers() computes the buffers of the next step: in floats, 0 for most layers.
   virtual std::size_t contribution_count(const Shape& input) const;

@@ -5,9 +5,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
+#include "holdfast/compute/activation.h"
 #include "holdfast/core/shape.h"
 
 namespace holdfast {
@@ -38,6 +40,11 @@ class Loss {
   // The shape of one sample's target for the shape of one sample's output. Throws Error{invalid_argument} for outputs
   // that the loss cannot take.
   virtual Shape target_shape(const Shape& output) const = 0;
+
+  // Throws Error{invalid_argument} where outputs that are values of `last` cannot be meant for this loss: a
+  // cross-entropy of logits after a softmax. Empty where what they are is not known. Asked when a Trainer is made; a
+  // loss of yours need not say.
+  virtual void check_last_activation(std::optional<Activation>) const {}
 
   // `outputs` and `targets` hold `samples` rows, of the model's output and of target_shape() elements. Returns the sum
   // (not the mean) of the sample losses, added in the order of the samples in double. Writes to `gradient`, which is as

@@ -22,6 +22,7 @@ class SparseCategoricalCrossentropy : public Loss {
   std::unique_ptr<Loss> clone() const override;
   // A scalar; the output has one axis, the classes.
   Shape target_shape(const Shape& output) const override;
+  void check_last_activation(std::optional<Activation> last) const override;
   // A target that is not a whole number in [0, classes) is an Error{invalid_argument} that names the sample's row.
   float evaluate(std::span<const float> outputs, std::span<const float> targets, std::int64_t samples, float scale,
                  std::span<float> gradient) const override;

@@ -85,6 +85,9 @@ class Callback {
 
   // Names this callback's state in savepoints; two callbacks of one fit() must not share one.
   virtual std::string name() const = 0;
+  // Names in the epoch's logs that this callback cannot do without. fit() throws Error{invalid_argument} for those that
+  // it will not log, before its first step.
+  virtual std::vector<std::string> monitors() const { return {}; }
   virtual CallbackState state() const { return {}; }
   virtual void restore(const CallbackState&) {}
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "holdfast/train/callback.h"
 #include "holdfast/train/model_checkpoint.h"
@@ -11,8 +12,8 @@
 namespace holdfast {
 
 struct EarlyStoppingOptions {
-  std::string monitor =
-      "val_loss";  // a name in the epoch's logs; Error{invalid_argument} naming those there are when it is missing
+  // A name in the epoch's logs; fit() throws Error{invalid_argument} naming those there are when it is missing.
+  std::string monitor = "val_loss";
   Best best = Best::lowest;
   double min_delta = 0;       // a smaller change is no improvement
   std::int64_t patience = 0;  // epochs without improvement that are borne
@@ -23,6 +24,7 @@ class EarlyStopping final : public Callback {
   explicit EarlyStopping(EarlyStoppingOptions options = {});
 
   std::string name() const override { return "early_stopping/" + options_.monitor; }
+  std::vector<std::string> monitors() const override { return {options_.monitor}; }
   CallbackState state() const override;
   void restore(const CallbackState& state) override;
   void on_fit_begin(TrainingContext& context) override;

@@ -22,11 +22,13 @@ enum class Best { lowest, highest };
 
 // A savepoint stays when keep_last, keep_best or keep_every_steps asks for it.
 struct ModelCheckpointOptions {
-  std::string directory{};            // default: the run directory
-  std::int64_t every_steps = 0;       // 0: not by steps
-  std::int64_t every_epochs = 1;      // 0: not by epochs
-  std::int64_t keep_last = 3;         // the newest so many; 0 keeps all
-  std::string best_by{};              // a name in the epoch's logs, "val_loss"; an epoch among the best is saved always
+  std::string directory{};        // default: the run directory
+  std::int64_t every_steps = 0;   // 0: not by steps
+  std::int64_t every_epochs = 1;  // 0: not by epochs
+  std::int64_t keep_last = 3;     // the newest so many; 0 keeps all
+  // A name in the epoch's logs, "val_loss": an epoch among the best is saved always. fit() throws
+  // Error{invalid_argument} naming the names there are when it is missing.
+  std::string best_by{};
   Best best = Best::lowest;           //
   std::int64_t keep_best = 1;         // so many of the best by `best_by`; of equal ones the older
   std::int64_t keep_every_steps = 0;  // for ever: all whose step is a multiple; 0: none
@@ -49,6 +51,7 @@ class ModelCheckpoint final : public Callback {
   explicit ModelCheckpoint(ModelCheckpointOptions options = {});
 
   std::string name() const override;
+  std::vector<std::string> monitors() const override;
   CallbackState state() const override;
   void restore(const CallbackState& state) override;
   void on_step_end(TrainingContext& context, const Logs& logs) override;

@@ -42,7 +42,8 @@ class MetricHandle {
 enum class WhenNotFinite {
   roll_back,  // all replicas go back to the last state that they agreed on; the second time at one step they stop
   stop,       // Error{not_finite}, which ends the run
-  skip_step,  // nothing is applied; the step counts. All go back from a state, as above
+  skip_step,  // nothing is applied; the step counts, and the epoch's means leave its samples out. All go back from a
+              // state, as above
   go_on,      // applied, and kept, as it is
 };
 
@@ -60,6 +61,10 @@ struct GradientChecks {
 struct FitOptions {
   std::int64_t epochs = 1;
   std::optional<Dataset> validation{};  // evaluated behind each epoch as "val_..."
+  // Validate on samples that are trained on, too. Otherwise fit() throws Error{invalid_argument} where a sample of one
+  // source can be among both, in any epoch: by take() or skip() after shuffle(), say. One source is the same data set,
+  // the same tensors, or a file that is read twice; copies of a part of them are not noticed.
+  bool accept_shared_samples = false;
   std::vector<CallbackHandle> callbacks{};
   WhenNotFinite when_not_finite = WhenNotFinite::roll_back;
   // Needs what a Trainable promises, and map() functions of a Dataset too: that who computes again gets the same bits.
@@ -74,7 +79,9 @@ struct FitResult {
 class Trainer {
  public:
   // `model` and the rest are copied. The initial weights are the model's own where it has weights, else drawn from the
-  // run's seed. Throws Error{invalid_argument} when shapes do not fit. The first call of a function below throws
+  // run's seed. Throws Error{invalid_argument} when shapes do not fit, when two metrics have one name or a name that is
+  // taken ("loss", "val_loss"), when a cross-entropy cannot be meant for the activation of the last layer
+  // (crossentropy_options.h), and when a configuration() is not JSON. The first call of a function below throws
   // Error{incompatible} naming each option that differs from those of the run that is resumed.
   Trainer(Replica& replica, const Sequential& model, const Optimizer& optimizer, const Loss& loss,
           const std::vector<MetricHandle>& metrics = {});
@@ -87,7 +94,9 @@ class Trainer {
   // `data` must be batched. Blocks until training is over; its savepoints are durable then, on whichever rank it
   // returns, and `model` and its copies have the trained weights. A supervised run's directory has a savepoint of the
   // final state by then, whether or not a callback asked for one. If rank 0 is lost while it writes the last ones, the
-  // others go back to a state before the end and train to it once more.
+  // others go back to a state before the end and train to it once more. Options that make no sense are refused with
+  // Error{invalid_argument} before the first step, and on a run that has finished: too few epochs, samples that are
+  // trained on among those that validate, a name that a callback monitors() and no epoch logs.
   FitResult fit(const Dataset& data, const FitOptions& options = {});
 
   // Means over the data set by name. `data` must be batched.

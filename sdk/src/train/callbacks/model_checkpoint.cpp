@@ -23,6 +23,11 @@ std::string ModelCheckpoint::name() const {
   return "model_checkpoint/" + options_.directory;
 }
 
+std::vector<std::string> ModelCheckpoint::monitors() const {
+  if (options_.best_by.empty()) return {};
+  return {options_.best_by};
+}
+
 CallbackState ModelCheckpoint::state() const {
   CallbackState state;
   if (!best_values_.empty()) state["best_values"] = best_values_;

@@ -1,0 +1,45 @@
+#include "data/shared_samples.h"
+
+#include "data/stage.h"
+
+namespace holdfast {
+namespace {
+
+bool have_one_source(const Stage& a, const Stage& b) {
+  const Stage& source_of_a = origin_of(a);
+  const Stage& source_of_b = origin_of(b);
+  if (&source_of_a == &source_of_b) return true;
+  if (has_stage(a, StageKind::feature_map) && has_stage(b, StageKind::feature_map)) return false;
+  return source_of_a.content() == source_of_b.content();
+}
+
+enum class Shuffles { heed, pass_over };
+
+// PositionSet in the source.
+PositionSet reached_by(const Dataset& dataset, Shuffles shuffles) {
+  // Samples at the end that fill no batch may be left out.
+  const bool is_cut = dataset.batch_size() > 0 && dataset.batches() == dataset.size() / dataset.batch_size();
+  const std::int64_t size = is_cut ? dataset.batches() * dataset.batch_size() : dataset.size();
+  PositionSet positions = PositionSet::below(size);
+  for (const Stage* stage = dataset.last_stage().get(); stage != nullptr; stage = stage->previous()) {
+    if (stage->kind() == StageKind::shuffle && shuffles == Shuffles::pass_over) continue;
+    positions = stage->reach(positions);
+  }
+  return positions;
+}
+
+}  // namespace
+
+std::optional<SharedSamples> shared_samples(const Dataset& training, const Dataset& validation) {
+  if (!have_one_source(*training.last_stage(), *validation.last_stage())) return std::nullopt;
+  const PositionSet of_validation = reached_by(validation, Shuffles::heed);
+  const PositionSet shared = reached_by(training, Shuffles::heed).intersection(of_validation);
+  if (shared.is_empty()) return std::nullopt;
+  const PositionSet shared_anyway =
+      reached_by(training, Shuffles::pass_over).intersection(reached_by(validation, Shuffles::pass_over));
+  return SharedSamples{.shared = shared.count(),
+                       .of_validation = of_validation.count(),
+                       .are_mixed_by_shuffle = shared_anyway.is_empty()};
+}
+
+}  // namespace holdfast

@@ -1,0 +1,18 @@
+#pragma once
+
+// What the cross-entropies say to a model's last layer.
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "holdfast/compute/activation.h"
+#include "holdfast/nn/crossentropy_options.h"
+
+namespace holdfast {
+
+// As Loss::check_last_activation(). `fitting` is the activation that makes probabilities for this loss: "softmax".
+void check_crossentropy(const std::string& loss, const CrossentropyOptions& options, std::optional<Activation> last,
+                        std::string_view fitting);
+
+}  // namespace holdfast

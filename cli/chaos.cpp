@@ -79,24 +79,29 @@ std::vector<recovery::FaultPhase> phases_reached(const std::vector<std::int64_t>
   return phases;
 }
 
-// What is to go wrong but for the matrix, in the order in which it was given or drawn.
-std::vector<std::string> faults_of(FileSystem& files, const ChaosOptions& options, const RunResult& undisturbed,
-                                   int replicas, std::int64_t steps) {
+// Of the command line or the plan, checked.
+std::vector<std::string> given_faults(FileSystem& files, const ChaosOptions& options) {
   constexpr int kMostRanks = 2 * recovery::kMaxReplicas;  // spares have ranks, too; the program knows how many
   if (!options.plan_path.empty())
     return specifications(recovery::parse_fault_plan(read_text_file(files, options.plan_path), kMostRanks));
-  if (options.random_faults) {
-    std::vector<std::int64_t> savepoint_steps = undisturbed.savepoint_steps;
-    std::erase_if(savepoint_steps, [&](std::int64_t step) { return step > steps; });
-    return specifications(recovery::random_fault_plan({.faults = *options.random_faults,
-                                                       .seed = options.seed,
-                                                       .replicas = replicas,
-                                                       .steps = steps,
-                                                       .phases = phases_reached(savepoint_steps),
-                                                       .savepoint_steps = savepoint_steps}));
-  }
   for (const std::string& fault : options.faults) recovery::parse_fault(fault, kMostRanks);
   return options.faults;
+}
+
+std::vector<std::string> drawn_faults(const ChaosOptions& options, const RunResult& undisturbed, int replicas) {
+  // Faults for a rank or a step that the run does not have would never strike.
+  const std::int64_t last_step = std::max<std::int64_t>(1, undisturbed.last_fit->step);
+  const std::int64_t steps = std::min(options.steps.value_or(last_step), last_step);
+  std::vector<std::int64_t> savepoint_steps = undisturbed.savepoint_steps;
+  std::erase_if(savepoint_steps, [&](std::int64_t step) { return step > steps; });
+  return specifications(recovery::random_fault_plan(
+      {.faults = *options.random_faults,
+       .seed = options.seed,
+       .replicas = std::clamp(undisturbed.replicas, 1, replicas),
+       .steps = steps,
+       .phases = phases_reached(savepoint_steps),
+       .savepoint_steps = savepoint_steps,
+       .runs = options.is_one_run_each ? recovery::RunsToStrike::one_for_each_fault : recovery::RunsToStrike::one}));
 }
 
 std::vector<Case> matrix_cases(const ChaosOptions& options) {
@@ -108,11 +113,11 @@ std::vector<Case> matrix_cases(const ChaosOptions& options) {
   return options.sample ? resilience::sample_of(std::move(cases), *options.sample, options.seed) : cases;
 }
 
-std::vector<Case> cases_of(FileSystem& files, const ChaosOptions& options, const RunResult& undisturbed) {
+std::vector<Case> cases_of(const ChaosOptions& options, const std::vector<std::string>& given,
+                           const RunResult& undisturbed) {
   if (options.is_matrix || options.is_pairs) return matrix_cases(options);
   const int replicas = options.replicas.value_or(std::max(1, undisturbed.replicas));
-  const std::int64_t steps = options.steps.value_or(std::max<std::int64_t>(1, undisturbed.last_fit->step));
-  const std::vector<std::string> faults = faults_of(files, options, undisturbed, replicas, steps);
+  const std::vector<std::string> faults = options.random_faults ? drawn_faults(options, undisturbed, replicas) : given;
   if (!options.is_one_run_each) return {{.name = "all", .faults = faults, .replicas = replicas}};
   std::vector<Case> cases;
   for (const std::string& fault : faults) {
@@ -160,6 +165,8 @@ int kill_again_and_again(FileSystem& files, const ChaosOptions& options, const r
 
 int chaos(FileSystem& files, const ChaosOptions& options, Console& console) {
   require_one_source(options);
+  // What is wrong with them is said before the undisturbed run, which may take hours.
+  const std::vector<std::string> given = given_faults(files, options);
   const resilience::Program program{.command = options.command, .replicas = options.replicas.value_or(2)};
   resilience::ResilienceTest test(program, {.time_limit = time_limit(options), .keep_in = options.keep_in});
   ChaosReport report{.undisturbed = test.undisturbed(), .allows_missed = options.allows_missed};
@@ -168,7 +175,7 @@ int chaos(FileSystem& files, const ChaosOptions& options, Console& console) {
               << std::flush;
   if (options.kill_every_seconds) return kill_again_and_again(files, options, program, report.undisturbed, console);
 
-  const std::vector<Case> cases = cases_of(files, options, report.undisturbed);
+  const std::vector<Case> cases = cases_of(options, given, report.undisturbed);
   for (const Case& entry : cases) {
     CaseResult result = test.run(entry);
     const int missed = std::max(0, static_cast<int>(entry.faults.size()) - result.run.faults_struck);

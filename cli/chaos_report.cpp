@@ -45,6 +45,18 @@ std::size_t count_that_show_nothing(const ChaosReport& report) {
                                                 [&](const ChaosCase& entry) { return shows_nothing(report, entry); }));
 }
 
+// Empty where the run does not say which they are.
+std::string missed_faults(const ChaosCase& entry) {
+  const std::vector<int>& struck = entry.result.run.struck;
+  const std::vector<std::string>& faults = entry.result.test.faults;
+  std::string missed;
+  for (std::size_t i = 0; i < faults.size() && entry.missed > 0; ++i) {
+    if (std::binary_search(struck.begin(), struck.end(), static_cast<int>(i))) continue;
+    missed += (missed.empty() ? "" : "; ") + faults[i];
+  }
+  return missed.empty() || struck.empty() ? "" : "\n  missed: " + missed;
+}
+
 std::string struck(const CaseResult& result) {
   return std::to_string(result.run.faults_struck) + "/" + std::to_string(result.test.faults.size());
 }
@@ -152,7 +164,7 @@ void write_findings(const ChaosReport& report, std::ostream& out) {
     if (!has_failed(entry) && entry.missed == 0) continue;
     out << "\n"
         << (has_failed(entry) ? "FINDING: " : "not every fault struck: ") << result.test.name << ": "
-        << to_string(result.verdict) << "\n  faults: " << joined(result.test.faults, "; ")
+        << to_string(result.verdict) << "\n  faults: " << joined(result.test.faults, "; ") << missed_faults(entry)
         << "\n  seen:   " << printable(result.sentence) << "\n  again:  " << entry.replay << "\n";
   }
   const std::size_t count = count_that_show_nothing(report);

@@ -12,6 +12,7 @@
 #include "diff.h"
 #include "doctor.h"
 #include "exit_code.h"
+#include "holdfast/base/error.h"
 #include "inspect.h"
 #include "live_run.h"
 #include "option_checks.h"
@@ -78,7 +79,16 @@ class Parser {
     CLI::App* command = app_.add_subcommand("inspect", "Show what a file holds");
     command->add_option("FILE", inspect_.path, kAnyFile)->required();
     command->add_flag("--json", inspect_.as_json, "As JSON, with all metadata");
+    add_max_memory(*command, inspect_.max_memory_bytes);
     command->callback([this] { action_ = [this] { return inspect(files_, inspect_, console_); }; });
+  }
+
+  static void add_max_memory(CLI::App& command, std::uint64_t& bytes) {
+    command
+        .add_option("--max-memory", bytes,
+                    "What may be in memory at once of another program's HDF5 file, such as 16GiB; default: 4GiB")
+        ->transform(size_in_bytes())
+        ->type_name("SIZE");
   }
 
   void add_verify() {
@@ -106,6 +116,7 @@ class Parser {
         app_.add_subcommand("stats", "Show range, mean, norm, NaNs and a histogram of each array's finite values");
     command->add_option("FILE", stats_.path, kAnyFile)->required();
     command->add_flag("--json", stats_.as_json, "As JSON");
+    add_max_memory(*command, stats_.max_memory_bytes);
     command->callback([this] { action_ = [this] { return stats(files_, stats_, console_); }; });
   }
 
@@ -172,7 +183,7 @@ class Parser {
     command
         ->add_option("--max-bytes", retention.max_bytes,
                      "The oldest of those go until all fit (10MB, 2GiB), but never the newest or the best")
-        ->transform(CLI::AsSizeValue(false));
+        ->transform(size_in_bytes());
     command->add_flag("--dry-run", prune_.is_trial, "Say what would be deleted, and change nothing");
     command->callback([this] { action_ = [this] { return prune(files_, prune_, console_); }; });
   }
@@ -202,7 +213,7 @@ class Parser {
     command->add_flag("--plain", watchdog.is_plain_program,
                       "The program knows nothing of Holdfast: exit code 0 is its end, any other makes all start again");
     command->add_option("--spares", watchdog.spares, "Further processes, ready to take the place of one at once")
-        ->check(whole_from(0));
+        ->check(CLI::Range(0, recovery::kMaxReplicas).description(""));
     command
         ->add_option("--max-replicas", watchdog.max_replicas,
                      "As many as \"holdfast scale\" may ask for; of a program of the SDK at most its shards")
@@ -211,7 +222,7 @@ class Parser {
         ->capture_default_str();
     command->add_option("--max-restarts", watchdog.max_restarts, "Within ten minutes; one more ends the run")
         ->capture_default_str()
-        ->check(whole_from(0));
+        ->check(whole_of<int>(0));
     add_recovery_choices(*command);
     add_run_times(*command);
     std::vector<std::pair<std::string, LogLevel>> levels;
@@ -263,7 +274,7 @@ class Parser {
   }
 
   void add_run_times(CLI::App& command) {
-    const auto range = CLI::Range(0.001, 1e6).description("");
+    const auto range = between(0.001, 1e6);
     const auto add = [&](const char* name, double& seconds, const char* what) {
       command.add_option(name, seconds, what)->capture_default_str()->check(range)->type_name("SECONDS");
     };
@@ -335,7 +346,7 @@ class Parser {
     command
         ->add_option("--faults", chaos_.random_faults,
                      "So many faults, drawn from --seed for places that the undisturbed run got to")
-        ->check(whole_from(1));
+        ->check(whole_of<int>(1));
     command->add_flag("--matrix", chaos_.is_matrix, "Every fault in every phase, one run for each");
     command->add_flag("--pairs", chaos_.is_pairs, "Every fault during the recovery from a death, one run for each");
     command
@@ -343,8 +354,10 @@ class Parser {
                      "Kill a replica each so often (5s, 500ms) in one run, and watch what the watchdog holds")
         ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{{"s", 1.0}, {"ms", 0.001}, {"min", 60.0}},
                                           CLI::AsNumberWithUnit::CASE_SENSITIVE, "TIME"))
-        ->check(CLI::Range(0.01, 1e6).description(""));
-    command->add_option("--seed", chaos_.seed, "Of what is drawn")->capture_default_str();
+        ->check(between(0.01, 1e6));
+    command->add_option("--seed", chaos_.seed, "Of what is drawn")
+        ->capture_default_str()
+        ->check(whole_of<std::uint64_t>(0));
     command->add_option("--replicas", chaos_.replicas, "For {replicas} and for random faults; default: the program's")
         ->check(CLI::Range(1, 64).description(""));
     command->add_option("--steps", chaos_.steps, "Of the run, for random faults; default: as the undisturbed run has")
@@ -354,7 +367,7 @@ class Parser {
                       "Take runs for survivors, too, in which not every fault struck; without it the exit code is 2");
     command->add_option("--timeout", chaos_.timeout_seconds, "For each run; then all its processes are killed")
         ->capture_default_str()
-        ->check(CLI::Range(0.1, 1e7).description(""))
+        ->check(between(0.1, 1e7))
         ->type_name("SECONDS");
     add_chaos_matrix(*command);
     command->add_option("--keep", chaos_.keep_in, "A folder for the run directories, which are deleted otherwise");
@@ -438,8 +451,13 @@ int run_command(const std::vector<std::string>& arguments, FileSystem& files, Co
     return action ? action() : exit_code;
   } catch (const std::bad_alloc&) {
     console.problems << "holdfast: no memory left; free some memory and try again\n";
+  } catch (const Error& error) {
+    // No sentence is so long; what a stranger's file put into one may be.
+    constexpr std::size_t kMaxSentenceBytes = 8192;
+    console.problems << "holdfast: " << shortened(printable(error.what()), kMaxSentenceBytes) << "\n";
   } catch (const std::exception& error) {
-    console.problems << "holdfast: " << printable(error.what()) << "\n";
+    console.problems << "holdfast: this failed in a way that nobody thought of (" << printable(error.what())
+                     << "); please report it, with the command and its files\n";
   }
   return kNotDone;
 }

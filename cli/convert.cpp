@@ -48,7 +48,11 @@ int convert(FileSystem& files, const ConvertOptions& options, Console& console) 
   console.out << "wrote " << printable(options.output) << " (" << name(result.to)
               << "): " << describe_count(result.arrays, "array") << ", " << describe_count(result.bytes, "byte")
               << ", from " << printable(options.input) << " (" << name(result.from) << ")\n";
-  for (const std::string& note : result.notes) console.out << "note: " << printable(note) << "\n";
+  // Notes name what has no place, however long a stranger's names are.
+  constexpr std::size_t kMaxNoteBytes = 8192;
+  for (const std::string& note : result.notes) {
+    console.out << "note: " << shortened(printable(note), kMaxNoteBytes) << "\n";
+  }
   return kDone;
 }
 

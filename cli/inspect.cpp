@@ -107,7 +107,7 @@ void write_json(const AnyFile& file, const std::string& path, std::ostream& out)
 }  // namespace
 
 int inspect(FileSystem& files, const InspectOptions& options, Console& console) {
-  const AnyFile file = AnyFile::open(files, options.path);
+  const AnyFile file = AnyFile::open(files, options.path, {.max_memory_bytes = options.max_memory_bytes});
   if (options.as_json) {
     write_json(file, options.path, console.out);
   } else {

@@ -2,9 +2,11 @@
 
 // `holdfast inspect FILE`: what a file holds, for a person or as JSON.
 
+#include <cstdint>
 #include <string>
 
 #include "console.h"
+#include "file_memory.h"
 #include "holdfast/base/file_system.h"
 
 namespace holdfast::cli {
@@ -12,9 +14,10 @@ namespace holdfast::cli {
 struct InspectOptions {
   std::string path;
   bool as_json = false;
+  std::uint64_t max_memory_bytes = kMaxFileMemoryBytes;  // as of AnyFileOptions
 };
 
-// Of a file of Holdfast only the index is read, of other kinds as much as AnyFile needs. Returns the exit code; throws
+// Reads no element of an array. Returns the exit code; throws
 // what opening threw.
 int inspect(FileSystem& files, const InspectOptions& options, Console& console);
 

@@ -16,12 +16,32 @@ CLI::Validator at_least(double lowest) {
       "");
 }
 
+CLI::Validator between(double lowest, double highest) {
+  return CLI::Validator(
+      [lowest, highest](std::string& text) -> std::string {
+        double number = 0;
+        if (CLI::detail::lexical_cast(text, number) && number >= lowest && number <= highest) return "";
+        return text + " is no number from " + describe_number(lowest) + " to " + describe_number(highest);
+      },
+      "");
+}
+
 CLI::Validator whole_from(std::int64_t lowest) {
   return CLI::Validator(
       [lowest](std::string& text) -> std::string {
         std::int64_t number = 0;
         if (CLI::detail::lexical_cast(text, number) && number >= lowest) return "";
         return text + " is no whole number from " + std::to_string(lowest) + " on";
+      },
+      "");
+}
+
+CLI::Validator size_in_bytes() {
+  return CLI::Validator(
+      [](std::string& text) -> std::string {
+        if (text.starts_with('-')) return text + " is no size such as 10MB or 2GiB";
+        const CLI::Validator as_size = CLI::AsSizeValue(false);
+        return as_size(text);
       },
       "");
 }

@@ -17,6 +17,7 @@ namespace {
 using format::AnyFile;
 using format::ArrayInfo;
 using format::ArrayStatistics;
+using format::StatisticsBuilder;
 
 // A character for each bin, the higher the more elements are in it.
 std::string draw(const ArrayStatistics& statistics) {
@@ -64,26 +65,78 @@ nlohmann::ordered_json describe(const ArrayInfo& array, const ArrayStatistics& s
           {"histogram", statistics.histogram}};
 }
 
+// The statistics of all arrays, in their order. Arrays of up to kWholeBytes are held while they come, so that a file
+// that has no larger ones is read once; the others are seen piece by piece, in as many passes as that takes.
+class Measurement {
+ public:
+  explicit Measurement(const AnyFile& file) : file_(file) {
+    for (const ArrayInfo& array : file.arrays()) {
+      builders_.emplace_back(array.dtype);
+      total_ += format::size_bytes(array) * (is_small(array) ? 1 : StatisticsBuilder::kPasses);
+    }
+  }
+
+  std::vector<ArrayStatistics> run(Progress& progress) {
+    std::vector<ArrayStatistics> results(builders_.size());
+    bool is_again = true;
+    for (int pass = 0; pass < StatisticsBuilder::kPasses && is_again; ++pass) {
+      const auto wants = [&](const ArrayInfo& array) { return pass == 0 || !is_small(array); };
+      is_again = false;
+      file_.read_pieces(wants, [&](const ArrayInfo& array, std::span<const std::byte> piece) {
+        if (is_small(array)) {
+          collect(array, piece, results[number_of(array)]);
+        } else {
+          builders_[number_of(array)].add(piece);
+          is_again = true;
+        }
+        progress.show(done_ += piece.size(), total_);
+      });
+      for (StatisticsBuilder& builder : builders_) builder.end_pass();
+    }
+    for (const ArrayInfo& array : file_.arrays()) {
+      if (!is_small(array)) results[number_of(array)] = builders_[number_of(array)].result();
+    }
+    return results;
+  }
+
+ private:
+  static constexpr std::uint64_t kWholeBytes = std::uint64_t{64} << 20;
+
+  static bool is_small(const ArrayInfo& array) { return format::size_bytes(array) <= kWholeBytes; }
+  std::size_t number_of(const ArrayInfo& array) const {
+    return static_cast<std::size_t>(&array - file_.arrays().data());
+  }
+
+  void collect(const ArrayInfo& array, std::span<const std::byte> piece, ArrayStatistics& result) {
+    waiting_.insert(waiting_.end(), piece.begin(), piece.end());
+    if (waiting_.size() < format::size_bytes(array)) return;
+    result = format::statistics_of(array.dtype, waiting_);
+    waiting_.clear();
+  }
+
+  const AnyFile& file_;
+  std::vector<StatisticsBuilder> builders_;
+  std::vector<std::byte> waiting_;  // of the array that comes
+  std::uint64_t total_ = 0;
+  std::uint64_t done_ = 0;
+};
+
 }  // namespace
 
 int stats(FileSystem& files, const StatsOptions& options, Console& console) {
-  const AnyFile file = AnyFile::open(files, options.path);
+  const AnyFile file = AnyFile::open(files, options.path, {.max_memory_bytes = options.max_memory_bytes});
   Table table(
       {"name", "type", ">elements", ">min", ">max", ">mean", ">std", ">norm", ">zeros", ">NaN", ">Inf", "min to max"});
   nlohmann::ordered_json arrays = nlohmann::ordered_json::array();
-  std::uint64_t total = 0;
-  std::uint64_t done = 0;
-  for (const ArrayInfo& array : file.arrays()) total += format::size_bytes(array);
-  {
+  const std::vector<ArrayStatistics> statistics = [&] {
     Progress progress(console, "reading " + options.path);
-    for (const ArrayInfo& array : file.arrays()) {
-      const ArrayStatistics statistics = format::statistics_of(array.dtype, file.read(array.name));
-      if (options.as_json) {
-        arrays.push_back(describe(array, statistics));
-      } else {
-        add_row(array, statistics, table);
-      }
-      progress.show(done += format::size_bytes(array), total);
+    return Measurement(file).run(progress);
+  }();
+  for (std::size_t i = 0; i < statistics.size(); ++i) {
+    if (options.as_json) {
+      arrays.push_back(describe(file.arrays()[i], statistics[i]));
+    } else {
+      add_row(file.arrays()[i], statistics[i], table);
     }
   }
   if (options.as_json) {

@@ -2,9 +2,11 @@
 
 // `holdfast stats FILE`: what the values of each array look like.
 
+#include <cstdint>
 #include <string>
 
 #include "console.h"
+#include "file_memory.h"
 #include "holdfast/base/file_system.h"
 
 namespace holdfast::cli {
@@ -12,9 +14,11 @@ namespace holdfast::cli {
 struct StatsOptions {
   std::string path;
   bool as_json = false;
+  std::uint64_t max_memory_bytes = kMaxFileMemoryBytes;  // as of AnyFileOptions
 };
 
-// Reads the arrays of a file of any kind one by one. Returns the exit code; throws what reading threw.
+// Reads the arrays of a file of any kind one by one, and large ones piece by piece. Returns the exit code; throws what
+// reading threw.
 int stats(FileSystem& files, const StatsOptions& options, Console& console);
 
 }  // namespace holdfast::cli

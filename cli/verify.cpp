@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <system_error>
 #include <vector>
 
 #include "exit_code.h"
@@ -59,6 +60,14 @@ bool is_of_others(FileSystem& files, const std::string& path) {
   }
 }
 
+// A FIFO, a device, a loop of links: nothing that was whole and is damaged.
+bool is_no_file(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(path, error);
+  return error ? std::filesystem::is_symlink(path, error)
+               : std::filesystem::exists(status) && !std::filesystem::is_regular_file(status);
+}
+
 int say_what_is_wrong(FileSystem& files, const std::string& path, const Error& error, Console& console) {
   if (error.code() == ErrorCode::invalid_file && is_of_others(files, path)) {
     console.problems << "holdfast: " << printable(path)
@@ -67,7 +76,7 @@ int say_what_is_wrong(FileSystem& files, const std::string& path, const Error& e
     return kNotDone;
   }
   console.problems << "holdfast: " << printable(error.what()) << "\n";
-  return verify_exit_code(error);
+  return is_no_file(path) ? kNotDone : verify_exit_code(error);
 }
 
 int verify_file(FileSystem& files, const std::string& path, Console& console) {

@@ -1,8 +1,13 @@
 // LeNet-5 learns digits on mirrored replicas, and survives whatever happens to them.
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -106,8 +111,47 @@ void train(holdfast::Replica& replica, const Arguments& arguments) {
   if (!arguments.report.empty()) write_report(arguments.report, replica, trainer, accuracy);
 }
 
+// A whole number. CLI11 alone takes -1 and what is too large for another number.
+template <typename Number>
+CLI::Validator whole(Number lowest, Number highest) {
+  const std::string range = std::to_string(lowest) + " to " + std::to_string(highest);
+  return {[=](std::string& text) -> std::string {
+            Number number = 0;
+            const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+            const bool is_whole = error == std::errc() && end == text.data() + text.size();
+            return is_whole && number >= lowest && number <= highest ? "" : text + " is no whole number from " + range;
+          },
+          ""};
+}
+
+// Of a time in seconds. CLI11's own range takes nan.
+std::string objection_to_seconds(const std::string& text) {
+  double seconds = 0;
+  const bool is_number = CLI::detail::lexical_cast(text, seconds);
+  return is_number && seconds >= 0.001 && seconds <= 1e6 ? "" : text + " is no number from 0.001 to 1000000";
+}
+
+// At the start: to learn after hours of training that the report has no place would be late.
+std::string objection_to_report(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path folder = fs::path(path).has_parent_path() ? fs::path(path).parent_path() : fs::path(".");
+  const std::string problem = !fs::is_directory(folder, error) ? "there is no folder " + folder.string()
+                              : fs::is_directory(path, error)  ? "it is a folder"
+                              : fs::exists(path, error)
+                                  ? (::access(path.c_str(), W_OK) != 0 ? "it may not be written" : "")
+                              : ::access(folder.c_str(), W_OK | X_OK) != 0 ? folder.string() + " may not be written to"
+                                                                           : "";
+  return problem.empty() ? "" : "the report " + path + " cannot be written: " + problem + "; name another file";
+}
+
 void declare(CLI::App& app, Arguments& arguments) {
-  const auto positive = CLI::Range(std::int64_t{1}, std::int64_t{1} << 40);
+  constexpr std::int64_t kMany = std::int64_t{1} << 40;
+  constexpr std::int64_t kMostDrawn = 10'000'000;  // 31 GB
+  constexpr int kMostProcesses = 64;
+  const auto positive = whole<std::int64_t>(1, kMany);
+  const auto not_negative = whole<std::int64_t>(0, kMany);
+  const auto processes = whole(0, kMostProcesses);
   auto* images = app.add_option("--images", arguments.images,
                                 "IDX file of 28 x 28 pictures, plain or gzip; without it digits are drawn");
   auto* labels = app.add_option("--labels", arguments.labels, "IDX file of their labels");
@@ -115,20 +159,21 @@ void declare(CLI::App& app, Arguments& arguments) {
   labels->needs(images);
   app.add_option("--drawn", arguments.drawn, "number of digits to draw when there is no file")
       ->capture_default_str()
-      ->check(positive);
+      ->check(whole<std::int64_t>(1, kMostDrawn));
   app.add_option("--holdout", arguments.holdout, "last samples, never trained on, that accuracy is measured with")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
-  app.add_option("--replicas", arguments.run.replicas, "mirrored replicas; 0: one for each core")
-      ->check(CLI::NonNegativeNumber);
+      ->check(not_negative);
+  app.add_option("--replicas", arguments.run.replicas, "mirrored replicas; 0: one for each core")->check(processes);
   app.add_option("--shards", arguments.run.shards, "parts that a batch is cut into; 0: as many as replicas")
-      ->check(CLI::NonNegativeNumber);
+      ->check(whole(0, std::numeric_limits<int>::max()));
   app.add_option("--epochs", arguments.epochs, "passes over the data")->capture_default_str()->check(positive);
   app.add_option("--batch", arguments.batch, "samples a step, over all replicas")
       ->capture_default_str()
       ->check(positive);
   app.add_option("--learning-rate", arguments.learning_rate, "of Adam")->capture_default_str();
-  app.add_option("--seed", arguments.run.seed, "of weights and order")->capture_default_str();
+  app.add_option("--seed", arguments.run.seed, "of weights and order")
+      ->capture_default_str()
+      ->check(whole<std::uint64_t>(0, std::numeric_limits<std::uint64_t>::max()));
   app.add_option("--run-dir", arguments.run.run_directory,
                  "savepoints, journal; start again with the same one to resume")
       ->capture_default_str();
@@ -140,8 +185,8 @@ void declare(CLI::App& app, Arguments& arguments) {
   app.add_flag("--alone", arguments.is_alone, "train in this process, for a debugger, and write nothing");
   app.add_option("--save-every", arguments.save_every, "steps between savepoints; 0: one an epoch")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
-  app.add_option("--report", arguments.report, "JSON file to write at the end");
+      ->check(not_negative);
+  app.add_option("--report", arguments.report, "JSON file to write at the end")->check(objection_to_report);
   app.add_option("--device", arguments.device, "cpu or cuda")
       ->capture_default_str()
       ->check(CLI::IsMember({"cpu", "cuda"}));
@@ -161,17 +206,20 @@ void declare(CLI::App& app, Arguments& arguments) {
       ->capture_default_str()
       ->check(CLI::IsMember({"shard_order", "fastest"}));
   app.add_option("--hang-after", arguments.hang_after_seconds,
-                 "seconds without progress after which a replica is replaced; by the times of steps when not given");
+                 "seconds without progress after which a replica is replaced; by the times of steps when not given")
+      ->check(objection_to_seconds);
   app.add_option("--callback-timeout", arguments.callback_timeout_seconds,
-                 "the same in callbacks; that of --hang-after, or 600");
-  app.add_option("--start-timeout", arguments.start_timeout_seconds, "the same while it starts; 120");
+                 "the same in callbacks; that of --hang-after, or 600")
+      ->check(objection_to_seconds);
+  app.add_option("--start-timeout", arguments.start_timeout_seconds, "the same while it starts; 120")
+      ->check(objection_to_seconds);
   app.add_option("--spares", arguments.run.spares, "processes that wait, ready, to take the place of a replica")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(processes);
   app.add_option("--max-restarts", arguments.run.max_restarts,
                  "replicas lost within ten minutes; one more ends the run")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(whole(0, std::numeric_limits<int>::max()));
   app.add_option("--when-lost", arguments.when_lost,
                  "without a spare: wait for a new process, or shrink and go on at once")
       ->capture_default_str()
@@ -187,15 +235,15 @@ void declare(CLI::App& app, Arguments& arguments) {
   app.add_option("--memory-snapshot-every", arguments.run.memory_snapshot_every,
                  "steps between copies of the state in the watchdog's memory; 0: as often as costs next to nothing")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(not_negative);
   app.add_option("--check-gradients-every", arguments.check_gradients.every,
                  "steps between checks of gradients, computed twice on two replicas; 0: none")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(not_negative);
   app.add_option("--check-gradients-shards", arguments.check_gradients.shards,
                  "shards of each replica that such a step computes twice; 0: all")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(not_negative);
   app.add_option("--inject", arguments.run.faults,
                  "fault to make, such as rank=1,step=120,fault=kill; may be repeated");
 }
@@ -204,13 +252,26 @@ std::chrono::milliseconds to_milliseconds(double seconds) {
   return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
 }
 
+// Exit codes beside 0 are those of supervise(): 1 says that starting the program again changes nothing.
+int parse(CLI::App& app, int argc, char** argv, bool& is_parsed) {
+  try {
+    app.parse(argc, argv);
+    is_parsed = true;
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 1;
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   CLI::App app("LeNet-5 learns digits on mirrored replicas.");
   Arguments arguments;
   declare(app, arguments);
-  CLI11_PARSE(app, argc, argv);
+  bool is_parsed = false;
+  const int exit_code = parse(app, argc, argv, is_parsed);
+  if (!is_parsed) return exit_code;
   if (app.count("--fresh") > 0) arguments.run.start = holdfast::Start::fresh;
   if (arguments.is_alone) arguments.run.alone = true;
   arguments.run.kind = arguments.device == "cuda" ? holdfast::DeviceKind::cuda : holdfast::DeviceKind::cpu;

@@ -156,12 +156,23 @@ void DatasetReader::check_sizes(const DatasetInfo& info, const std::string& labe
                                                   std::to_string(info.stored_bytes) + " bytes are stored");
 }
 
+void DatasetReader::check_memory(const DatasetInfo& info, std::uint64_t rows, std::uint64_t row_bytes,
+                                 const std::string& label) const {
+  const std::uint64_t piece_bytes = rows * row_bytes;
+  const std::uint64_t chunk_bytes = info.chunked ? info.chunked->chunk_bytes : 0;
+  if (piece_bytes <= max_memory_bytes_ && chunk_bytes <= max_memory_bytes_ - piece_bytes) return;
+  throw Error(ErrorCode::out_of_memory,
+              label + " is stored in chunks that take " + std::to_string(std::max(piece_bytes, chunk_bytes)) +
+                  " bytes of memory at once, and " + std::to_string(max_memory_bytes_) + " are allowed");
+}
+
 void DatasetReader::read(hid_t dataset, const DatasetInfo& info, const std::string& label,
                          format::TreeSink& sink) const {
   if (info.bytes == 0) return;
   const std::uint64_t rows = info.shape.empty() ? 1 : info.shape[0];
   const std::uint64_t row_bytes = info.bytes / rows;
   const std::uint64_t step = rows_at_once(info, row_bytes);
+  check_memory(info, std::min(step, rows), row_bytes, label);
   std::vector<std::byte> elements;
   std::uint64_t chunks = 0;
   for (std::uint64_t row = 0; row < rows;) {

@@ -30,12 +30,17 @@ class DatasetReader {
  public:
   // All of them outlive it.
   DatasetReader(const format::Checker& check, const ElementTypes& types, const AttributeReader& attributes,
-                std::uint64_t file_bytes)
-      : check_(check), types_(types), attributes_(attributes), file_bytes_(file_bytes) {}
+                std::uint64_t file_bytes, std::uint64_t max_memory_bytes)
+      : check_(check),
+        types_(types),
+        attributes_(attributes),
+        file_bytes_(file_bytes),
+        max_memory_bytes_(max_memory_bytes) {}
 
   // Reads no element. `label` names the dataset in errors.
   DatasetInfo describe(hid_t dataset, const std::string& label) const;
-  // Hands all elements to the sink, in pieces of a few MiB or one row of chunks. It is no text.
+  // Hands all elements to the sink, in pieces of a few MiB or one row of chunks. It is no text. Throws
+  // Error{out_of_memory} before the first where a piece is larger than allowed.
   void read(hid_t dataset, const DatasetInfo& info, const std::string& label, format::TreeSink& sink) const;
   // It is a text.
   std::string read_text(hid_t dataset, const std::string& label) const;
@@ -48,6 +53,8 @@ class DatasetReader {
                                  const std::string& label) const;
   std::vector<FilterStep> read_filters(hid_t creation, std::size_t element_bytes, const std::string& label) const;
   void check_sizes(const DatasetInfo& info, const std::string& label) const;
+  void check_memory(const DatasetInfo& info, std::uint64_t rows, std::uint64_t row_bytes,
+                    const std::string& label) const;
   void check_all_were_read(hid_t dataset, std::uint64_t chunks, const std::string& label) const;
   void read_plain_rows(hid_t dataset, const DatasetInfo& info, std::uint64_t row, std::uint64_t rows,
                        std::span<std::byte> out, const std::string& label) const;
@@ -56,6 +63,7 @@ class DatasetReader {
   const ElementTypes& types_;
   const AttributeReader& attributes_;
   std::uint64_t file_bytes_;
+  std::uint64_t max_memory_bytes_;
 };
 
 }  // namespace holdfast::hdf5_reader

@@ -1,7 +1,7 @@
 // holdfast-hdf5-reader: parses a stranger's HDF5 file, locked in, and writes its content to standard output as
 // hdf5/tree_stream.h describes. Started by read_hdf5_tree alone: descriptor 3 is the file's memory.
 //
-//   holdfast-hdf5-reader PARENT MAX_ARRAY_BYTES MAX_OBJECTS SECONDS
+//   holdfast-hdf5-reader PARENT MAX_ARRAY_BYTES MAX_OBJECTS SECONDS MAX_MEMORY_BYTES all|heads
 //   holdfast-hdf5-reader --try ACTION      locks itself in and tries what it must not be able to do; see attempts.h
 
 #include <sys/mman.h>
@@ -43,6 +43,8 @@ struct Request {
   std::uint64_t max_array_bytes = 0;
   std::uint64_t max_objects = 0;
   std::uint64_t seconds = 0;
+  std::uint64_t max_memory_bytes = 0;
+  TreePart part = TreePart::all;
 };
 
 bool parse_number(std::string_view text, std::uint64_t& value) {
@@ -51,9 +53,11 @@ bool parse_number(std::string_view text, std::uint64_t& value) {
 }
 
 bool parse_arguments(const std::vector<std::string_view>& arguments, Request& request) {
-  return arguments.size() == 4 && parse_number(arguments[0], request.parent) &&
-         parse_number(arguments[1], request.max_array_bytes) && parse_number(arguments[2], request.max_objects) &&
-         parse_number(arguments[3], request.seconds);
+  if (arguments.size() != 6 || (arguments[5] != "all" && arguments[5] != "heads")) return false;
+  request.part = arguments[5] == "all" ? TreePart::all : TreePart::heads;
+  return parse_number(arguments[0], request.parent) && parse_number(arguments[1], request.max_array_bytes) &&
+         parse_number(arguments[2], request.max_objects) && parse_number(arguments[3], request.seconds) &&
+         parse_number(arguments[4], request.max_memory_bytes);
 }
 
 // To the pipe, in pieces of a useful size. There is nobody to tell when it fails: the parent sees the end.
@@ -100,7 +104,8 @@ std::span<const std::byte> map_file() {
 
 // A piece is a row of chunks, which may be most of a compressed dataset; the rest is the libraries' own.
 SandboxLimits limits_for(const Request& request, std::uint64_t file_bytes) {
-  const std::uint64_t piece_bytes = std::min(request.max_array_bytes, 64 * std::min(file_bytes, kGiB * 1024));
+  const std::uint64_t piece_bytes =
+      std::min({request.max_array_bytes, request.max_memory_bytes, 64 * std::min(file_bytes, kGiB * 1024)});
   return {.memory_bytes = kGiB + file_bytes + piece_bytes,
           .cpu_seconds = request.seconds + file_bytes / (8 << 20),
           .output = kOutput};
@@ -109,9 +114,10 @@ SandboxLimits limits_for(const Request& request, std::uint64_t file_bytes) {
 void read_tree(std::span<const std::byte> file, const Request& request, TreeEncoder& encoder) {
   const TreeLimits limits{.max_array_bytes = request.max_array_bytes,
                           .max_objects = request.max_objects,
+                          .max_memory_bytes = request.max_memory_bytes,
                           .time = std::chrono::seconds(request.seconds)};
   try {
-    parse_hdf5_tree(file, limits, encoder);
+    parse_hdf5_tree(file, limits, request.part, encoder);
     encoder.finish();
   } catch (const Error& error) {
     encoder.refuse(error.code(), error.what());

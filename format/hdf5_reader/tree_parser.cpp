@@ -60,13 +60,14 @@ std::uint64_t size_of(const Hdf5Attribute& attribute) {
 
 class Parser {
  public:
-  Parser(std::span<const std::byte> file, const TreeLimits& limits)
+  Parser(std::span<const std::byte> file, const TreeLimits& limits, TreePart part)
       : check_(ErrorCode::invalid_file, "", ""),
         limits_(limits),
+        part_(part),
         file_bytes_(file.size()),
         types_(check_),
         attribute_reader_(check_, types_, file_bytes_),
-        dataset_reader_(check_, types_, attribute_reader_, file_bytes_),
+        dataset_reader_(check_, types_, attribute_reader_, file_bytes_, limits.max_memory_bytes),
         image_(file),
         file_(open()) {}
 
@@ -185,7 +186,7 @@ class Parser {
     std::vector<Hdf5Attribute> attributes = read_attributes(dataset, label);
     if (info.is_opaque) std::erase_if(attributes, [](const Hdf5Attribute& each) { return each.name == "dtype"; });
     sink.add_dataset({{path, info.type.dtype, info.shape, {}}, std::move(attributes)});
-    dataset_reader_.read(dataset, info, label, sink);
+    if (part_ == TreePart::all) dataset_reader_.read(dataset, info, label, sink);
   }
 
   void read_text(const std::string& path, TreeSink& sink) {
@@ -208,6 +209,7 @@ class Parser {
 
   Checker check_;
   TreeLimits limits_;
+  TreePart part_;
   std::uint64_t file_bytes_;
   ElementTypes types_;
   AttributeReader attribute_reader_;
@@ -230,9 +232,9 @@ bool prepare_hdf5() {
   return H5dont_atexit() >= 0 && H5open() >= 0;
 }
 
-void parse_hdf5_tree(std::span<const std::byte> file, const TreeLimits& limits, TreeSink& sink) {
+void parse_hdf5_tree(std::span<const std::byte> file, const TreeLimits& limits, TreePart part, TreeSink& sink) {
   const format::Session session;
-  Parser(file, limits).parse(sink);
+  Parser(file, limits, part).parse(sink);
 }
 
 }  // namespace holdfast::hdf5_reader

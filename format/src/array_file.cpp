@@ -177,6 +177,12 @@ void ArrayFile::read_into(std::span<const Target> targets, const std::function<v
   read_pieces(*state_->file, state_->path, read_targets, {.threads = state_->options.threads, .arrived = arrived});
 }
 
+void ArrayFile::read_parts(std::string_view name, const std::function<void(std::span<const std::byte>)>& take) const {
+  constexpr std::size_t kPartBytes = std::size_t{64} << 20;
+  read_pieces_in_order(*state_->file, state_->path, state_->get(name),
+                       {.threads = state_->options.threads, .part_bytes = kPartBytes, .take = take});
+}
+
 void ArrayFile::verify_structure() const {
   if (digest_of_structure(*state_->file, state_->path, state_->index) != state_->index.structure) {
     fail_damaged(state_->path, "HDF5's structures do not have the digest that the index names");

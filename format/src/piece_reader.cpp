@@ -179,6 +179,28 @@ void read_pieces(File& file, const std::string& path, std::span<const ReadTarget
   });
 }
 
+void read_pieces_in_order(File& file, const std::string& path, const IndexedArray& array,
+                          const ReadPartsOptions& options) {
+  const std::vector<PiecePlace> places = places_of(array);
+  const auto make_reader = [&] { return PieceReader(file, path, {.skip_checksum = true, .past_caches = false}); };
+  std::vector<std::byte> part;
+  for (std::size_t begin = 0; begin < places.size();) {
+    const std::size_t first_byte = places[begin].first_byte;
+    std::size_t end = begin;
+    std::size_t bytes = 0;
+    while (end < places.size() && (end == begin || bytes + places[end].bytes <= options.part_bytes)) {
+      bytes += places[end++].bytes;
+    }
+    part.resize(bytes);
+    for_each_in_threads(make_reader, end - begin, options.threads, [&](PieceReader& reader, std::size_t i) {
+      const PiecePlace& place = places[begin + i];
+      reader.read(array, place, std::span(part).subspan(place.first_byte - first_byte, place.bytes));
+    });
+    options.take(part);
+    begin = end;
+  }
+}
+
 void verify_pieces(File& file, const std::string& path, const Index& index, const VerifyOptions& options) {
   ProgressCount count(options, index);
   // Each piece's digest is computed right after it was decoded.

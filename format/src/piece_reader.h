@@ -29,6 +29,16 @@ struct ReadPiecesOptions {
 void read_pieces(File& file, const std::string& path, std::span<const ReadTarget> targets,
                  const ReadPiecesOptions& options);
 
+struct ReadPartsOptions {
+  int threads = 0;
+  std::size_t part_bytes = 0;  // at most so many at once, or one piece where that is larger
+  std::function<void(std::span<const std::byte>)> take = {};
+};
+
+// The same of one array, from its begin to its end and part by part.
+void read_pieces_in_order(File& file, const std::string& path, const IndexedArray& array,
+                          const ReadPartsOptions& options);
+
 struct VerifyOptions {
   int threads = 0;
   std::function<void(std::uint64_t done, std::uint64_t total)> progress = {};  // as of ArrayFile::verify

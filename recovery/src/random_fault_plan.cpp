@@ -85,6 +85,112 @@ Fault draw_fault(const RandomFaultPlan& plan, const std::vector<Choice>& choices
   return fault;
 }
 
+// Which of two faults comes first in a run; both ends of it have no step.
+std::int64_t place_in_run(const Fault& fault) {
+  if (fault.phase == FaultPhase::shutdown) return std::numeric_limits<std::int64_t>::max();
+  return fault.step.value_or(-1);
+}
+
+// What may take its replica out of the run, for longer than one can tell.
+bool may_lose_replica(const Fault& fault) {
+  return fault.kind != FaultKind::pause && fault.kind != FaultKind::slow && fault.kind != FaultKind::delay_beats &&
+         row_of(fault.kind).means != FaultMeans::files;
+}
+
+// The faults of one run, each of which strikes whatever the others do. What it refuses might strike, too: only what is
+// sure is taken.
+class OneRun {
+ public:
+  explicit OneRun(const RandomFaultPlan& plan) : plan_(&plan), savepoints_(plan.savepoint_steps) {
+    std::sort(savepoints_.begin(), savepoints_.end());
+  }
+
+  bool add(const Fault& fault) {
+    if (!has_what_it_needs(fault)) return false;
+    const auto is_at_its_place = [&](const Fault& other) { return place_in_run(other) == place_in_run(fault); };
+    // A step that fails a third time ends the run.
+    constexpr int kMostAtOnePlace = 2;
+    if (std::count_if(faults_.begin(), faults_.end(), is_at_its_place) >= kMostAtOnePlace) return false;
+    for (const Fault& other : faults_) {
+      if (is_kept_from_striking(fault, other) || is_kept_from_striking(other, fault)) return false;
+    }
+    faults_.push_back(fault);
+    if (are_ranks_there()) return true;
+    faults_.pop_back();
+    return false;
+  }
+
+  std::vector<Fault> take() { return std::move(faults_); }
+
+ private:
+  bool has_what_it_needs(const Fault& fault) const {
+    if (is_of_savepoint(fault.phase) &&
+        std::find(savepoints_.begin(), savepoints_.end(), fault.step) == savepoints_.end()) {
+      return false;
+    }
+    if (fault.kind != FaultKind::damage) return true;
+    // A savepoint is written beside the steps that follow it. It has its name for sure when it is renamed itself, and
+    // when the next one is written.
+    if (fault.phase == FaultPhase::after_rename) return true;
+    return savepoints_.size() > 1 && place_in_run(fault) >= savepoints_[1] + (is_of_savepoint(fault.phase) ? 0 : 1);
+  }
+
+  // `other` may end what `fault` waits for.
+  bool is_kept_from_striking(const Fault& fault, const Fault& other) const {
+    // A start and an end that all processes go through once.
+    if (fault.phase == FaultPhase::shutdown) return other.phase == FaultPhase::shutdown;
+    if (fault.phase == FaultPhase::start) return other.phase == FaultPhase::start && other.rank == fault.rank;
+    if (!is_of_savepoint(fault.phase)) return false;
+    // Files that fail may fail for later savepoints, too.
+    if (row_of(other.kind).means == FaultMeans::files) return *other.step <= *fault.step;
+    // While it is written, whoever loses the writer loses the savepoint, and training may go on without it.
+    const auto next = std::upper_bound(savepoints_.begin(), savepoints_.end(), *fault.step);
+    const std::int64_t end = next == savepoints_.end() ? std::numeric_limits<std::int64_t>::max() - 1 : *next - 1;
+    return place_in_run(other) >= *fault.step - 1 && place_in_run(other) <= end;
+  }
+
+  bool are_ranks_there() const {
+    std::vector<const Fault*> ordered;
+    for (const Fault& fault : faults_) ordered.push_back(&fault);
+    std::stable_sort(ordered.begin(), ordered.end(),
+                     [](const Fault* a, const Fault* b) { return place_in_run(*a) < place_in_run(*b); });
+    int there = plan_->replicas;
+    for (const Fault* fault : ordered) {
+      // All start with the ranks that they have, also after others were lost.
+      if (fault->phase != FaultPhase::start && fault->rank >= there) return false;
+      if (may_lose_replica(*fault)) there = std::max(1, there - 1);
+    }
+    return true;
+  }
+
+  const RandomFaultPlan* plan_;
+  std::vector<std::int64_t> savepoints_;  // rising
+  std::vector<Fault> faults_;
+};
+
+// As many tries for each fault as let chance find the places that are left.
+std::vector<Fault> draw_what_strikes(const RandomFaultPlan& plan, const std::vector<Choice>& choices, Draws seeds) {
+  constexpr int kTries = 1000;
+  std::vector<Fault> faults;
+  OneRun run(plan);
+  for (int i = 0; i < plan.faults; ++i) {
+    Draws of_fault(seeds.next());
+    int tries = 0;
+    while (!run.add(draw_fault(plan, choices, Draws(of_fault.next())))) {
+      if (++tries < kTries) continue;
+      throw Error(ErrorCode::invalid_argument, "a run of " + std::to_string(plan.steps) + " steps and " +
+                                                   std::to_string(plan.savepoint_steps.size()) +
+                                                   " savepoints has no place for more than " + std::to_string(i) +
+                                                   " faults that surely strike, and " + std::to_string(plan.faults) +
+                                                   " were asked for; ask for fewer, or for a run for each (--each)");
+    }
+    if (plan.runs == RunsToStrike::one && i + 1 < plan.faults) continue;
+    const std::vector<Fault> of_run = std::exchange(run, OneRun(plan)).take();
+    faults.insert(faults.end(), of_run.begin(), of_run.end());
+  }
+  return faults;
+}
+
 }  // namespace
 
 std::vector<Fault> random_fault_plan(const RandomFaultPlan& plan) {
@@ -99,7 +205,11 @@ std::vector<Fault> random_fault_plan(const RandomFaultPlan& plan) {
   }
   Draws seeds(plan.seed);
   std::vector<Fault> faults;
-  for (int i = 0; i < plan.faults; ++i) faults.push_back(draw_fault(plan, choices, Draws(seeds.next())));
+  if (plan.runs != RunsToStrike::unknown) {
+    faults = draw_what_strikes(plan, choices, seeds);
+  } else {
+    for (int i = 0; i < plan.faults; ++i) faults.push_back(draw_fault(plan, choices, Draws(seeds.next())));
+  }
   std::stable_sort(faults.begin(), faults.end(),
                    [](const Fault& a, const Fault& b) { return a.step.value_or(-1) < b.step.value_or(-1); });
   return faults;

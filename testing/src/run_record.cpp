@@ -1,6 +1,7 @@
 #include "run_record.h"
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -8,6 +9,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <string_view>
 
 namespace holdfast::resilience {
 namespace {
@@ -82,10 +84,18 @@ void take(const json& line, ReplicasOfGenerations& replicas_of, RunResult& resul
   take_end(line, result);
 }
 
-int marks_of_faults(const std::string& run_directory) {
+// A mark is called "INDEX-DIGEST.fired".
+void take_marks_of_faults(const std::string& run_directory, RunResult& result) {
   std::error_code none;
-  const std::filesystem::directory_iterator marks(run_directory + "/faults", none);
-  return none ? 0 : static_cast<int>(std::distance(begin(marks), end(marks)));
+  for (const auto& mark : std::filesystem::directory_iterator(run_directory + "/faults", none)) {
+    ++result.faults_struck;
+    const std::string name = mark.path().filename().string();
+    int index = 0;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), index);
+    const bool is_index = error == std::errc{} && std::string_view(end).starts_with('-');
+    if (is_index) result.struck.push_back(index);
+  }
+  std::sort(result.struck.begin(), result.struck.end());
 }
 
 }  // namespace
@@ -99,7 +109,7 @@ void read_record(const std::string& run_directory, RunResult& result) {
       // A line that a program wrote through a replica may have any form.
     }
   });
-  result.faults_struck = marks_of_faults(run_directory);
+  take_marks_of_faults(run_directory, result);
 }
 
 int watchdog_pid(const std::string& run_directory) {

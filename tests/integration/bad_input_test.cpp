@@ -75,6 +75,37 @@ void leave_unfinished(const TemporaryFolder& folder) {
 
 }  // namespace
 
+// Of --seed -1 became 18446744073709551615, of nan -9223372036854775808 ms, and the others ended with the exit codes of
+// the library that reads options, or with three starts.
+TEST(BadInput, NumbersOutOfRangeAreRefusedByName) {
+  const TemporaryFolder folder;
+  const std::vector<std::pair<std::string, std::string>> wrong = {
+      {"--seed", "-1"},          {"--seed", "18446744073709551616"}, {"--hang-after", "nan"},
+      {"--hang-after", "1e300"}, {"--start-timeout", "-1"},          {"--spares", "1000"},
+      {"--epochs", "0"},         {"--max-restarts", "99999999999"},  {"--drawn", "1099511627776"},
+      {"--replicas", "100000"}};
+  for (const auto& [option, value] : wrong) {
+    const ProgramResult result = run_program(built_program("digits"), {option, value, "--run-dir", folder / "run"});
+
+    EXPECT_EQ(result.exit_code, 1) << option << " " << value << ": " << result.output;
+    EXPECT_NE(result.output.find(option + ": " + value), std::string::npos) << result.output;
+    EXPECT_FALSE(fs::exists(folder / "run")) << option << " " << value;
+  }
+}
+
+// It was noticed when the training was over.
+TEST(BadInput, AReportWithoutAPlaceIsRefusedBeforeTheFirstStep) {
+  const TemporaryFolder folder;
+
+  const ProgramResult result =
+      run_program(built_program("digits"), {"--report", folder / "nowhere/report.json", "--run-dir", folder / "run"});
+
+  EXPECT_EQ(result.exit_code, 1) << result.output;
+  EXPECT_NE(result.output.find("report.json cannot be written: there is no folder"), std::string::npos)
+      << result.output;
+  EXPECT_FALSE(fs::exists(folder / "run"));
+}
+
 TEST(BadInput, MissingFileIsNamed) {
   const TemporaryFolder folder;
   const IdxFiles files(folder);

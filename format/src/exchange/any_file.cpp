@@ -3,20 +3,28 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <functional>
 #include <optional>
 #include <utility>
 
 #include "exchange/byte_source.h"
 #include "exchange/hdf5_arrays.h"
+#include "exchange/keras_archive.h"
 #include "exchange/keras_tree.h"
+#include "exchange/npz_file.h"
 #include "exchange/safetensors_file.h"
 #include "exchange/zip.h"
 #include "holdfast/base/error.h"
-#include "holdfast/format/exchange/keras.h"
-#include "holdfast/format/exchange/npz.h"
 #include "user_block.h"
 
 namespace holdfast::format {
+
+namespace {
+
+using Take = std::function<void(const ArrayInfo&, std::span<const std::byte>)>;
+using Wants = std::function<bool(const ArrayInfo&)>;
+
+}  // namespace
 
 class AnyFile::Content {
  public:
@@ -24,6 +32,7 @@ class AnyFile::Content {
   virtual const std::string& metadata() const = 0;
   virtual std::span<const ArrayInfo> arrays() const = 0;
   virtual std::vector<std::byte> read(const ArrayInfo& array) const = 0;
+  virtual void read_pieces(const Wants& wants, const Take& take) const = 0;
   virtual const ArrayFile* array_file() const { return nullptr; }
 };
 
@@ -36,6 +45,12 @@ class HoldfastContent : public AnyFile::Content {
   const std::string& metadata() const override { return file_.metadata(); }
   std::span<const ArrayInfo> arrays() const override { return file_.arrays(); }
   std::vector<std::byte> read(const ArrayInfo& array) const override { return file_.read(array.name); }
+  void read_pieces(const Wants& wants, const Take& take) const override {
+    for (const ArrayInfo& array : file_.arrays()) {
+      if (!wants(array)) continue;
+      file_.read_parts(array.name, [&](std::span<const std::byte> part) { take(array, part); });
+    }
+  }
   const ArrayFile* array_file() const override { return &file_; }
 
  private:
@@ -61,6 +76,12 @@ class SafetensorsContent : public AnyFile::Content {
     const auto index = static_cast<std::size_t>(&array - infos_.data());
     return within_memory(source_->path(), [&] { return file_.read(file_.entries()[index]); });
   }
+  void read_pieces(const Wants& wants, const Take& take) const override {
+    for (std::size_t i = 0; i < infos_.size(); ++i) {
+      if (!wants(infos_[i])) continue;
+      file_.read_pieces(file_.entries()[i], [&](std::span<const std::byte> piece) { take(infos_[i], piece); });
+    }
+  }
 
  private:
   std::unique_ptr<FileSource> source_;
@@ -68,47 +89,175 @@ class SafetensorsContent : public AnyFile::Content {
   std::vector<ArrayInfo> infos_;
 };
 
-class SetContent : public AnyFile::Content {
+class NpzContent : public AnyFile::Content {
  public:
-  explicit SetContent(ArraySet set) : set_(std::move(set)) {
-    for (const NamedArray& array : set_.arrays) {
+  NpzContent(FileSystem& files, const std::string& path)
+      : source_(std::make_unique<FileSource>(files, path)), file_(*source_) {
+    for (const NpzFile::Entry& entry : file_.entries()) {
+      infos_.push_back({.name = entry.name, .dtype = entry.header.dtype, .shape = entry.header.shape, .digest = {}});
+    }
+  }
+
+  const std::string& metadata() const override { return file_.metadata(); }
+  std::span<const ArrayInfo> arrays() const override { return infos_; }
+  std::vector<std::byte> read(const ArrayInfo& array) const override {
+    const auto index = static_cast<std::size_t>(&array - infos_.data());
+    return within_memory(source_->path(), [&] { return file_.read(file_.entries()[index]).bytes; });
+  }
+  void read_pieces(const Wants& wants, const Take& take) const override {
+    constexpr std::uint64_t kWholeBytes = std::uint64_t{64} << 20;
+    for (std::size_t i = 0; i < infos_.size(); ++i) {
+      const ArrayInfo& array = infos_[i];
+      if (!wants(array) || size_bytes(array) == 0) continue;
+      if (size_bytes(array) <= kWholeBytes) {
+        take(array, read(array));
+      } else {
+        file_.read_pieces(file_.entries()[i], [&](std::span<const std::byte> piece) { take(array, piece); });
+      }
+    }
+  }
+
+ private:
+  std::unique_ptr<FileSource> source_;
+  NpzFile file_;
+  std::vector<ArrayInfo> infos_;
+};
+
+// What is behind the arrays of an HDF5 file or a Keras archive: the datasets of a tree in their order, then the members
+// of the archive.
+class TreeSource {
+ public:
+  virtual ~TreeSource() = default;
+  virtual const ForeignHdf5& file() const = 0;
+  virtual FileKind kind(const Hdf5Tree& tree) const = 0;
+  // Names the arrays of the tree. `asset` gives the bytes of a member.
+  virtual ArraySet name_arrays(Hdf5Tree tree,
+                               const std::function<std::vector<std::byte>(std::size_t)>& asset) const = 0;
+  virtual std::size_t assets() const { return 0; }
+  virtual std::vector<std::byte> read_asset(std::size_t /*asset*/) const { return {}; }
+  virtual void read_asset(std::size_t /*asset*/,
+                          const std::function<void(std::span<const std::byte>)>& /*take*/) const {}
+};
+
+class Hdf5Source : public TreeSource {
+ public:
+  Hdf5Source(FileSystem& files, const std::string& path, const TreeLimits& limits)
+      : path_(path), file_(files, path, limits) {}
+
+  const ForeignHdf5& file() const override { return file_; }
+  FileKind kind(const Hdf5Tree& tree) const override { return is_keras_tree(tree) ? FileKind::keras : FileKind::hdf5; }
+  ArraySet name_arrays(Hdf5Tree tree, const std::function<std::vector<std::byte>(std::size_t)>&) const override {
+    return is_keras_tree(tree) ? read_keras_tree(std::move(tree), path_) : hdf5_arrays(std::move(tree));
+  }
+
+ private:
+  std::string path_;
+  ForeignHdf5 file_;
+};
+
+class KerasArchiveSource : public TreeSource {
+ public:
+  KerasArchiveSource(FileSystem& files, const std::string& path, const TreeLimits& limits)
+      : archive_(files, path, limits) {}
+
+  const ForeignHdf5& file() const override { return archive_.weights(); }
+  FileKind kind(const Hdf5Tree&) const override { return FileKind::keras; }
+  ArraySet name_arrays(Hdf5Tree tree, const std::function<std::vector<std::byte>(std::size_t)>& asset) const override {
+    return finish_keras(archive_.content(std::move(tree), asset));
+  }
+  std::size_t assets() const override { return archive_.assets().size(); }
+  std::vector<std::byte> read_asset(std::size_t asset) const override {
+    return archive_.read(archive_.assets()[asset]);
+  }
+  void read_asset(std::size_t asset, const std::function<void(std::span<const std::byte>)>& take) const override {
+    archive_.read_pieces(archive_.assets()[asset], take);
+  }
+
+ private:
+  KerasArchive archive_;
+};
+
+class TreeContent : public AnyFile::Content {
+ public:
+  TreeContent(std::string path, std::unique_ptr<TreeSource> source, FileKind& kind)
+      : path_(std::move(path)), source_(std::move(source)) {
+    Hdf5Tree tree = source_->file().read_heads();
+    kind = source_->kind(tree);
+    // Naming moves arrays about and may leave some out, but looks at no element: in their place stands the number by
+    // which an array is found again.
+    const std::size_t datasets = tree.datasets.size();
+    for (std::size_t i = 0; i < datasets; ++i) tree.datasets[i].array.bytes = number_as_bytes(i);
+    const ArraySet set =
+        source_->name_arrays(std::move(tree), [&](std::size_t asset) { return number_as_bytes(datasets + asset); });
+    metadata_ = set.metadata;
+    arrays_of_.assign(datasets + source_->assets(), kNone);
+    for (const NamedArray& array : set.arrays) {
+      arrays_of_[number_of(array.bytes)] = infos_.size();
       infos_.push_back({.name = array.name, .dtype = array.dtype, .shape = array.shape, .digest = {}});
     }
   }
 
-  const std::string& metadata() const override { return set_.metadata; }
+  const std::string& metadata() const override { return metadata_; }
   std::span<const ArrayInfo> arrays() const override { return infos_; }
   std::vector<std::byte> read(const ArrayInfo& array) const override {
-    return set_.arrays[static_cast<std::size_t>(&array - infos_.data())].bytes;
+    if (!whole_) {
+      whole_ = within_memory(path_, [&] {
+        return source_->name_arrays(source_->file().read(),
+                                    [&](std::size_t asset) { return source_->read_asset(asset); });
+      });
+    }
+    return whole_->arrays[static_cast<std::size_t>(&array - infos_.data())].bytes;
+  }
+  void read_pieces(const Wants& wants, const Take& take) const override {
+    const auto give = [&](std::size_t number, std::span<const std::byte> piece) {
+      const std::size_t array = arrays_of_[number];
+      if (array != kNone && wants(infos_[array])) take(infos_[array], piece);
+    };
+    source_->file().read_elements(give);
+    const std::size_t datasets = arrays_of_.size() - source_->assets();
+    for (std::size_t i = datasets; i < arrays_of_.size(); ++i) {
+      if (arrays_of_[i] == kNone || !wants(infos_[arrays_of_[i]])) continue;
+      source_->read_asset(i - datasets, [&](std::span<const std::byte> piece) { give(i, piece); });
+    }
   }
 
  private:
-  ArraySet set_;
+  static constexpr std::size_t kNone = ~std::size_t{0};
+
+  static std::vector<std::byte> number_as_bytes(std::size_t number) {
+    const auto bytes = std::as_bytes(std::span(&number, 1));
+    return {bytes.begin(), bytes.end()};
+  }
+  static std::size_t number_of(const std::vector<std::byte>& bytes) {
+    std::size_t number = 0;
+    HOLDFAST_ASSERT(bytes.size() == sizeof number);
+    std::memcpy(&number, bytes.data(), sizeof number);
+    return number;
+  }
+
+  std::string path_;
+  std::unique_ptr<TreeSource> source_;
+  std::string metadata_;
   std::vector<ArrayInfo> infos_;
+  std::vector<std::size_t> arrays_of_;     // the number of a dataset or asset -> that of its array
+  mutable std::optional<ArraySet> whole_;  // from the first read() on
 };
 
-// `kind` becomes keras for an HDF5 file that Keras wrote.
-ArraySet read_hdf5_of_anybody(FileSystem& files, const std::string& path, FileKind& kind) {
-  Hdf5Tree tree = read_hdf5_tree(files, path);
-  if (!is_keras_tree(tree)) return hdf5_arrays(std::move(tree));
-  kind = FileKind::keras;
-  return read_keras_tree(std::move(tree), path);
-}
-
-std::unique_ptr<AnyFile::Content> open_content(FileSystem& files, const std::string& path, FileKind& kind) {
+std::unique_ptr<AnyFile::Content> open_content(FileSystem& files, const std::string& path, const TreeLimits& limits,
+                                               FileKind& kind) {
   switch (kind) {
     case FileKind::holdfast:
       return std::make_unique<HoldfastContent>(files, path);
     case FileKind::safetensors:
       return std::make_unique<SafetensorsContent>(files, path);
     case FileKind::npz:
-      return std::make_unique<SetContent>(read_npz(files, path));
+      return std::make_unique<NpzContent>(files, path);
     case FileKind::keras:
-      return std::make_unique<SetContent>(read_keras(files, path));
+      return std::make_unique<TreeContent>(path, std::make_unique<KerasArchiveSource>(files, path, limits), kind);
     case FileKind::hdf5:
       break;
   }
-  return std::make_unique<SetContent>(read_hdf5_of_anybody(files, path, kind));
+  return std::make_unique<TreeContent>(path, std::make_unique<Hdf5Source>(files, path, limits), kind);
 }
 
 constexpr std::size_t kStartBytes = 16;
@@ -191,9 +340,11 @@ AnyFile::~AnyFile() = default;
 AnyFile::AnyFile(AnyFile&&) noexcept = default;
 AnyFile& AnyFile::operator=(AnyFile&&) noexcept = default;
 
-AnyFile AnyFile::open(FileSystem& files, const std::string& path) {
+AnyFile AnyFile::open(FileSystem& files, const std::string& path, const AnyFileOptions& options) {
   FileKind kind = recognise(files, path);
-  std::unique_ptr<Content> content = within_memory(path, [&] { return open_content(files, path, kind); });
+  TreeLimits limits;
+  limits.max_memory_bytes = options.max_memory_bytes;
+  std::unique_ptr<Content> content = within_memory(path, [&] { return open_content(files, path, limits, kind); });
   return AnyFile(path, kind, files.open_for_reading(path)->size_bytes(), std::move(content));
 }
 
@@ -220,6 +371,11 @@ std::vector<std::byte> AnyFile::read(std::string_view name) const {
                                           std::to_string(arrays().size()) + "; \"holdfast inspect\" lists them");
   }
   return content_->read(*array);
+}
+
+void AnyFile::read_pieces(const std::function<bool(const ArrayInfo&)>& wants,
+                          const std::function<void(const ArrayInfo&, std::span<const std::byte>)>& take) const {
+  within_memory(path_, [&] { content_->read_pieces(wants, take); });
 }
 
 const ArrayFile* AnyFile::array_file() const {

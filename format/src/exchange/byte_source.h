@@ -20,8 +20,16 @@ namespace holdfast::format {
 // Throws Error{invalid_file, "PATH PROBLEM"}.
 [[noreturn]] void refuse_file(const std::string& path, const std::string& problem);
 
-// `text` of a stranger, for an error that users see: in quotation marks, of bounded length, without control characters.
+// `text` of a stranger, for an error that users see: in quotation marks, of bounded length,
+// control characters and what is not UTF-8 as \x1b.
 std::string shown(std::string_view text);
+
+// What to do where a file needs more memory than a caller allows.
+inline constexpr const char* kAllowMoreMemory =
+    "; allow more with --max-memory (AnyFileOptions::max_memory_bytes) if you trust the file";
+
+// Throws Error{out_of_memory} for a file of which `bytes` have to be in memory at once where `most` are allowed.
+[[noreturn]] void refuse_memory(const std::string& path, std::uint64_t bytes, std::uint64_t most);
 
 // Turns std::bad_alloc into an Error that names the file.
 template <typename Action>

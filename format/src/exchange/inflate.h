@@ -2,28 +2,34 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
+#include <vector>
 
 struct z_stream_s;
 
 namespace holdfast::format {
 
-// One raw deflate stream (RFC 1951), as a ZIP archive holds it. Not for several threads at once.
+// One raw deflate stream (RFC 1951), as a ZIP archive holds it. Takes memory for a piece of the content, not for all of
+// it. Not for several threads at once.
 class Inflater {
  public:
-  // `out` must have exactly the stream's uncompressed size.
-  explicit Inflater(std::span<std::byte> out);
+  // `bytes` is the stream's uncompressed size. `take` gets them in pieces of at most `piece_bytes`, and says whether it
+  // wants more.
+  Inflater(std::uint64_t bytes, std::size_t piece_bytes, std::function<bool(std::span<const std::byte>)> take);
 
-  // The next bytes of the stream. False when they are no deflate stream, more follows its end, or it holds more than
-  // fits `out`.
+  // The next bytes of the stream. False when they are no deflate stream, more follows its end, it holds more than was
+  // said, or nobody wants more of it.
   [[nodiscard]] bool feed(std::span<const std::byte> bytes);
-  // Whether the stream came to its end and filled `out`.
-  bool is_complete() const { return is_at_end_ && out_.empty(); }
+  // Whether the stream came to its end and had all its bytes.
+  bool is_complete() const { return is_at_end_ && left_ == 0; }
 
  private:
   std::unique_ptr<z_stream_s, void (*)(z_stream_s*)> stream_;
-  std::span<std::byte> out_;  // what is still to be filled
+  std::uint64_t left_;  // of the uncompressed bytes
+  std::vector<std::byte> piece_;
+  std::function<bool(std::span<const std::byte>)> take_;
   bool is_at_end_ = false;
 };
 

@@ -23,12 +23,6 @@ std::string config_label(const std::string& path) {
   return "the model's configuration in " + path;
 }
 
-ArraySet finish(KerasContent content) {
-  std::sort(content.arrays.begin(), content.arrays.end(),
-            [](const NamedArray& a, const NamedArray& b) { return a.name < b.name; });
-  return {.arrays = std::move(content.arrays), .metadata = keras_metadata(content.description)};
-}
-
 // Takes an attribute's text out of the tree: the description keeps it elsewhere.
 std::string take_text(Hdf5Tree& tree, const std::string& name) {
   std::vector<Hdf5Attribute>& attributes = tree.groups.front().attributes;
@@ -50,7 +44,7 @@ ArraySet read_weights(Hdf5Tree tree) {
   KerasContent content;
   content.description.form = KerasForm::weights;
   read_keras_weights(tree, nullptr, {}, content);
-  return finish(std::move(content));
+  return finish_keras(std::move(content));
 }
 
 ArraySet read_legacy_weights(Hdf5Tree tree, const std::string& path) {
@@ -59,7 +53,7 @@ ArraySet read_legacy_weights(Hdf5Tree tree, const std::string& path) {
   Json no_config;
   content.description.replicated = unwrap_replicas(tree, "", no_config, path);
   read_keras_legacy(tree, "", nullptr, {}, path, content);
-  return finish(std::move(content));
+  return finish_keras(std::move(content));
 }
 
 ArraySet read_legacy_model(Hdf5Tree tree, const std::string& path) {
@@ -73,7 +67,7 @@ ArraySet read_legacy_model(Hdf5Tree tree, const std::string& path) {
   std::optional<KerasModel> model;
   if (!config.empty()) model.emplace(parsed, config_label(path));
   read_keras_legacy(tree, kModelWeights, model ? &*model : nullptr, optimizer, path, content);
-  return finish(std::move(content));
+  return finish_keras(std::move(content));
 }
 
 std::vector<ArrayInfo> infos(const std::vector<NamedArray>& arrays) {
@@ -115,7 +109,11 @@ KerasForm keras_form_from_name(std::string_view name) {
 }
 
 ArraySet read_keras(FileSystem& files, const std::string& path) {
-  if (is_keras_archive(files, path)) return finish(read_keras_archive(files, path));
+  if (is_keras_archive(files, path)) {
+    const KerasArchive archive(files, path);
+    return finish_keras(
+        archive.content(archive.weights().read(), [&](std::size_t i) { return archive.read(archive.assets()[i]); }));
+  }
   return read_keras_tree(read_hdf5_tree(files, path), path);
 }
 

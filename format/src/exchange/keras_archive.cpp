@@ -15,35 +15,20 @@ constexpr const char* kMetadataMember = "metadata.json";
 constexpr const char* kWeightsMember = "model.weights.h5";
 constexpr const char* kAssetPrefix = "assets/";
 
-std::string as_text(const std::vector<std::byte>& bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+// Keras stores its members as they are. Where another program compressed them, no more than this is taken into memory
+// for a member that is so many times smaller in the archive: neither weights nor a configuration are.
+constexpr std::uint64_t kMaxFreeWeightsBytes = std::uint64_t{64} << 20;
+constexpr std::uint64_t kMaxWeightsRatio = 100;
+constexpr std::uint64_t kMaxFreeTextBytes = std::uint64_t{4} << 20;
+constexpr std::uint64_t kMaxTextRatio = 10;
+
+bool is_compressed_beyond(const ZipEntry& entry, std::uint64_t free_bytes, std::uint64_t ratio) {
+  return entry.size_bytes > free_bytes && entry.size_bytes / ratio > entry.stored_bytes;
 }
 
 std::vector<std::byte> as_bytes(const std::string& text) {
   const auto bytes = std::as_bytes(std::span(text));
   return {bytes.begin(), bytes.end()};
-}
-
-void read_weights(const std::vector<std::byte>& file, const std::string& path, KerasContent& content) {
-  const std::string label = "the model's configuration in " + path;
-  const Json config = parse_keras_json(content.description.config, label);
-  const KerasModel model(config, label);
-  const std::string weights = std::string(kWeightsMember) + " in " + path;
-  Hdf5Tree tree = read_hdf5_tree(file, weights);
-  require_no_texts(tree, weights);
-  read_keras_weights(tree, &model, {.config = member(member(config, "compile_config"), "optimizer")}, content);
-}
-
-void add_asset(ZipMember member, const std::string& path, KerasContent& content) {
-  if (!member.name.starts_with(kAssetPrefix)) {
-    throw Error(ErrorCode::unsupported, path + " has the member \"" + member.name +
-                                            "\", which no .keras file of weights in HDF5 has; save the model with "
-                                            "Keras's own weights_format, h5");
-  }
-  content.description.paths.emplace(member.name, member.name);
-  const std::uint64_t size = member.bytes.size();
-  content.arrays.push_back(
-      {.name = member.name, .dtype = DType::u8, .shape = {size}, .bytes = std::move(member.bytes)});
 }
 
 }  // namespace
@@ -55,27 +40,72 @@ bool is_keras_archive(FileSystem& files, const std::string& path) {
   return size == start.size() && start == kZip;
 }
 
-KerasContent read_keras_archive(FileSystem& files, const std::string& path) {
-  KerasContent content;
-  content.description.form = KerasForm::archive;
-  std::vector<std::byte> weights;
-  for (ZipMember& member : read_zip(files, path)) {
-    if (member.name == kConfigMember) {
-      content.description.config = as_text(member.bytes);
-    } else if (member.name == kMetadataMember) {
-      content.description.archive_metadata = as_text(member.bytes);
-    } else if (member.name == kWeightsMember) {
-      weights = std::move(member.bytes);
+KerasArchive::KerasArchive(FileSystem& files, const std::string& path, const TreeLimits& limits)
+    : source_(files, path), reader_(source_) {
+  const ZipEntry* weights = nullptr;
+  for (const ZipEntry& entry : reader_.entries()) {
+    if (entry.name == kConfigMember) {
+      config_ = read_text(entry);
+    } else if (entry.name == kMetadataMember) {
+      metadata_ = read_text(entry);
+    } else if (entry.name == kWeightsMember) {
+      weights = &entry;
+    } else if (entry.name.starts_with(kAssetPrefix)) {
+      assets_.push_back(entry);
     } else {
-      add_asset(std::move(member), path, content);
+      throw Error(ErrorCode::unsupported, path + " has the member " + shown(entry.name) +
+                                              ", which no .keras file of weights in HDF5 has; save the model with "
+                                              "Keras's own weights_format, h5");
     }
   }
-  if (content.description.config.empty() || weights.empty()) {
+  if (config_.empty() || weights == nullptr || weights->size_bytes == 0) {
     throw Error(ErrorCode::invalid_file, path +
                                              " is no .keras file: it lacks config.json or model.weights.h5; save "
                                              "the model again with Keras");
   }
-  read_weights(weights, path, content);
+  weights_ = std::make_unique<const ForeignHdf5>(read_weights(*weights, limits));
+}
+
+std::string KerasArchive::read_text(const ZipEntry& entry) const {
+  if (entry.size_bytes > kMaxKerasJsonBytes) {
+    refuse_keras_model(entry.name + " in " + source_.path(), "has " + std::to_string(entry.size_bytes) +
+                                                                 " bytes where at most " +
+                                                                 std::to_string(kMaxKerasJsonBytes) + " are read");
+  }
+  if (is_compressed_beyond(entry, kMaxFreeTextBytes, kMaxTextRatio)) refuse_growth(entry);
+  const std::vector<std::byte> bytes = reader_.read(entry);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+void KerasArchive::refuse_growth(const ZipEntry& entry) const {
+  refuse_file(source_.path(), "is refused: its member " + shown(entry.name) + " would grow from " +
+                                  std::to_string(entry.stored_bytes) + " to " + std::to_string(entry.size_bytes) +
+                                  " bytes; if you trust it, save the model again with Keras");
+}
+
+ForeignHdf5 KerasArchive::read_weights(const ZipEntry& entry, const TreeLimits& limits) const {
+  const std::string label = std::string(kWeightsMember) + " in " + source_.path();
+  if (is_compressed_beyond(entry, kMaxFreeWeightsBytes, kMaxWeightsRatio)) refuse_growth(entry);
+  return {entry.size_bytes, label, limits, [&](std::span<std::byte> memory) { reader_.read_into(entry, memory); }};
+}
+
+KerasContent KerasArchive::content(Hdf5Tree tree,
+                                   const std::function<std::vector<std::byte>(std::size_t asset)>& bytes_of) const {
+  const std::string weights = std::string(kWeightsMember) + " in " + source_.path();
+  const std::string label = "the model's configuration in " + source_.path();
+  KerasContent content;
+  content.description.form = KerasForm::archive;
+  content.description.config = config_;
+  content.description.archive_metadata = metadata_;
+  for (std::size_t i = 0; i < assets_.size(); ++i) {
+    const ZipEntry& asset = assets_[i];
+    content.description.paths.emplace(asset.name, asset.name);
+    content.arrays.push_back({asset.name, DType::u8, {asset.size_bytes}, bytes_of(i)});
+  }
+  const Json config = parse_keras_json(config_, label);
+  const KerasModel model(config, label);
+  require_no_texts(tree, weights);
+  read_keras_weights(tree, &model, {.config = member(member(config, "compile_config"), "optimizer")}, content);
   return content;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "exchange/byte_source.h"
 #include "holdfast/base/error.h"
 
 namespace holdfast::format {
@@ -10,6 +11,12 @@ namespace {
 constexpr const char* kExtraPrefix = "extra/";
 
 }  // namespace
+
+ArraySet finish_keras(KerasContent content) {
+  std::sort(content.arrays.begin(), content.arrays.end(),
+            [](const NamedArray& a, const NamedArray& b) { return a.name < b.name; });
+  return {.arrays = std::move(content.arrays), .metadata = keras_metadata(content.description)};
+}
 
 NamedArray* KerasCollector::find(const std::string& path) const {
   const auto found = std::lower_bound(
@@ -76,8 +83,8 @@ void KerasCollector::take_optimizer(const std::vector<std::string>& paths, const
 
 void require_no_texts(const Hdf5Tree& tree, const std::string& label) {
   if (tree.texts.empty()) return;
-  throw Error(ErrorCode::invalid_file, label + " holds the text \"" + tree.texts.front().path +
-                                           "\" among its arrays, and Keras's files of weights hold none; let Keras "
+  throw Error(ErrorCode::invalid_file, label + " holds the text " + shown(tree.texts.front().path) +
+                                           " among its arrays, and Keras's files of weights hold none; let Keras "
                                            "save the model");
 }
 
@@ -87,8 +94,8 @@ Hdf5Tree keras_tree(const std::vector<NamedArray>& arrays, const KerasDescriptio
   for (const NamedArray& array : arrays) {
     const auto path = description.paths.find(array.name);
     if (path == description.paths.end()) {
-      throw Error(ErrorCode::invalid_argument, "array \"" + array.name +
-                                                   "\" has no place in the Keras file that the metadata describes; "
+      throw Error(ErrorCode::invalid_argument, "array " + shown(array.name) +
+                                                   " has no place in the Keras file that the metadata describes; "
                                                    "remove it, or read the Keras file again");
     }
     tree.datasets.push_back({.array = array, .attributes = {}});
@@ -98,8 +105,8 @@ Hdf5Tree keras_tree(const std::vector<NamedArray>& arrays, const KerasDescriptio
   for (const NamedArray& array : arrays) names.insert(array.name);
   for (const auto& [name, path] : description.paths) {
     if (!names.contains(name)) {
-      throw Error(ErrorCode::invalid_argument, "array \"" + name + "\" is missing, which the Keras file has as \"" +
-                                                   path + "\"; read the Keras file again");
+      throw Error(ErrorCode::invalid_argument, "array " + shown(name) + " is missing, which the Keras file has as " +
+                                                   shown(path) + "; read the Keras file again");
     }
   }
   return tree;

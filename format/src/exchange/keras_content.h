@@ -20,6 +20,9 @@ struct KerasContent {
   KerasDescription description;
 };
 
+// Sorted, and the description as metadata: what read_keras returns.
+ArraySet finish_keras(KerasContent content);
+
 // Takes datasets out of a tree one by one and gives them their names.
 class KerasCollector {
  public:

@@ -93,9 +93,14 @@ KerasDescription keras_description(const Json& metadata) {
     description.groups = groups_from(keras.at("groups"));
     description.replicated = keras.value("replicated", std::size_t{0});
     return description;
-  } catch (const std::exception& error) {
+  } catch (const Error& error) {
     throw Error(ErrorCode::invalid_argument, std::string("the metadata's \"keras\" is not what read_keras makes: ") +
                                                  error.what() + "; read the Keras file again");
+  } catch (const std::exception&) {
+    // Of the JSON library, or of a number that is written wrongly: what they say is about code.
+    throw Error(ErrorCode::invalid_argument,
+                "the metadata's \"keras\" is not what read_keras makes: it lacks form, paths, optimizer or groups, or "
+                "one of them is of another kind; read the Keras file again");
   }
 }
 

@@ -6,6 +6,7 @@
 #include <set>
 #include <span>
 
+#include "exchange/byte_source.h"
 #include "holdfast/base/error.h"
 
 namespace holdfast::format {
@@ -38,10 +39,11 @@ Json layer_config(const Json& layer) {
   constexpr std::array kKinds = {"Dense",   "Conv2D",  "MaxPooling2D",       "AveragePooling2D",
                                  "Flatten", "Dropout", "BatchNormalization", "Activation"};
   if (std::find(kKinds.begin(), kKinds.end(), kind) == kKinds.end()) {
-    refuse_savepoint("its layer \"" + name + "\" is of kind \"" + kind + "\", which Keras files cannot be written for");
+    refuse_savepoint("its layer " + shown(name) + " is of kind " + shown(kind) +
+                     ", which Keras files cannot be written for");
   }
   if (name.empty() || name.find('/') != std::string::npos) {
-    refuse_savepoint("Keras takes no layer called \"" + name + "\"; rename it");
+    refuse_savepoint("Keras takes no layer called " + shown(name) + "; rename it");
   }
   Json config = member(layer, "config");
   if (!config.is_object()) config = Json::object();

@@ -8,8 +8,6 @@
 namespace holdfast::format {
 namespace {
 
-// A parsed text takes some 30 times its length in memory at worst.
-constexpr std::size_t kMaxBytes = std::size_t{64} << 20;
 // The JSON library copies and prints by recursion. A model wrapped in another takes four levels.
 constexpr std::size_t kMaxDepth = 1000;
 
@@ -63,9 +61,9 @@ std::string without_special_numbers(std::string_view text, const std::vector<std
 }
 
 Json parse_keras_json(std::string_view text, const std::string& label) {
-  if (text.size() > kMaxBytes) {
+  if (text.size() > kMaxKerasJsonBytes) {
     refuse_keras_model(label, "has " + std::to_string(text.size()) + " bytes where at most " +
-                                  std::to_string(kMaxBytes) + " are read");
+                                  std::to_string(kMaxKerasJsonBytes) + " are read");
   }
   const Scan found = scan(text);
   if (found.depth > kMaxDepth)

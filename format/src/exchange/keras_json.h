@@ -11,6 +11,9 @@ namespace holdfast::format {
 
 using Json = nlohmann::json;
 
+// Of a text; parsed, it takes some 30 times its length in memory at worst.
+inline constexpr std::size_t kMaxKerasJsonBytes = std::size_t{64} << 20;
+
 // `label` names the text in errors: "the model's configuration in model.keras". The numbers that Python writes and JSON
 // lacks (NaN, Infinity) become null. Throws Error{invalid_file}.
 Json parse_keras_json(std::string_view text, const std::string& label);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "exchange/byte_source.h"
 #include "exchange/keras_path.h"
 #include "holdfast/base/error.h"
 
@@ -44,7 +45,7 @@ class LegacyReader {
  private:
   void require_dataset(const std::string& path) const {
     if (!collector_.has(path)) {
-      refuse_keras_model(label_, "lists the weight \"" + path + "\", which it does not have, or lists it twice");
+      refuse_keras_model(label_, "lists the weight " + shown(path) + ", which it does not have, or lists it twice");
     }
   }
 
@@ -55,7 +56,7 @@ class LegacyReader {
       paths.push_back(join_path(group.path, weight));
       require_dataset(paths.back());
       if (!once.insert(paths.back()).second)
-        refuse_keras_model(label_, "lists the weight \"" + paths.back() + "\" twice");
+        refuse_keras_model(label_, "lists the weight " + shown(paths.back()) + " twice");
     }
     return paths;
   }
@@ -164,7 +165,7 @@ std::vector<LegacyLayer> legacy_layers(const Hdf5Tree& tree, const std::string& 
   std::vector<LegacyLayer> layers;
   for (const std::string& name : list_attribute(group->attributes, kLayerNames)) {
     const Hdf5Group* layer = tree.find_group(join_path(root, name));
-    if (layer == nullptr) refuse_keras_model(label, "lists the layer \"" + name + "\", which it does not have");
+    if (layer == nullptr) refuse_keras_model(label, "lists the layer " + shown(name) + ", which it does not have");
     layers.push_back({name, list_attribute(layer->attributes, kWeightNames)});
   }
   return layers;

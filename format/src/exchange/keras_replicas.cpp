@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "exchange/byte_source.h"
 #include "exchange/keras_legacy.h"
 #include "exchange/keras_model.h"
 #include "exchange/keras_path.h"
@@ -190,7 +191,7 @@ void move_datasets(Hdf5Tree& tree, std::map<std::string, std::string> moves, con
   }
   if (!moves.empty()) {
     throw Error(ErrorCode::invalid_file,
-                label + " lists the weight \"" + moves.begin()->first + "\", which it does not have; save it again");
+                label + " lists the weight " + shown(moves.begin()->first) + ", which it does not have; save it again");
   }
   std::sort(tree.datasets.begin(), tree.datasets.end(),
             [](const Hdf5Dataset& a, const Hdf5Dataset& b) { return a.array.name < b.array.name; });

@@ -206,6 +206,9 @@ NpyHeader parse_npy_header(const std::string& path, const std::string& array, st
                       " of .npy; save it with a NumPy that writes version 1.0, 2.0 or 3.0");
   }
   const std::size_t text_bytes = version == 1 ? cursor.u16() : cursor.u32();
+  if (text_bytes > kMaxNpyHeadBytes - 12) {
+    place.refuse("has a header of " + std::to_string(text_bytes) + " bytes, longer than any that NumPy writes");
+  }
   const std::string text = cursor.text(text_bytes);
   NpyHeader header;
   header.data_offset = bytes.size() - cursor.left();
@@ -213,20 +216,30 @@ NpyHeader parse_npy_header(const std::string& path, const std::string& array, st
   return header;
 }
 
-NamedArray parse_npy(const std::string& path, const std::string& name, std::vector<std::byte> bytes) {
-  const Place place{path, name};
-  NpyHeader header = parse_npy_header(path, name, bytes);
+std::uint64_t check_npy_size(const std::string& path, const std::string& array, const NpyHeader& header,
+                             std::uint64_t file_bytes) {
   std::uint64_t data_bytes = 0;
   if (!multiply_shape(header.shape, size_bytes(header.dtype), data_bytes) ||
-      data_bytes != bytes.size() - header.data_offset) {
-    place.refuse("has " + std::to_string(bytes.size() - header.data_offset) + " bytes of elements, and its shape " +
-                 std::to_string(data_bytes));
+      data_bytes != file_bytes - header.data_offset) {
+    Place{path, array}.refuse("has " + std::to_string(file_bytes - header.data_offset) +
+                              " bytes of elements, and its shape " + std::to_string(data_bytes));
   }
+  return data_bytes;
+}
+
+void check_and_swap(const std::string& path, const std::string& array, const NpyHeader& header,
+                    std::span<std::byte> elements) {
+  if (header.dtype == DType::boolean && !holds_booleans(elements)) {
+    Place{path, array}.refuse("is boolean and holds other bytes than 0 and 1");
+  }
+  if (header.is_big_endian) swap_bytes(elements, size_bytes(header.dtype));
+}
+
+NamedArray parse_npy(const std::string& path, const std::string& name, std::vector<std::byte> bytes) {
+  NpyHeader header = parse_npy_header(path, name, bytes);
+  check_npy_size(path, name, header, bytes.size());
   bytes.erase(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(header.data_offset));
-  if (header.dtype == DType::boolean && !holds_booleans(bytes)) {
-    place.refuse("is boolean and holds other bytes than 0 and 1");
-  }
-  if (header.is_big_endian) swap_bytes(bytes, size_bytes(header.dtype));
+  check_and_swap(path, name, header, bytes);
   if (header.is_fortran && header.shape.size() > 1) bytes = row_major(bytes, size_bytes(header.dtype), header.shape);
   return {name, header.dtype, std::move(header.shape), std::move(bytes)};
 }

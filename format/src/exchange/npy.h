@@ -22,11 +22,23 @@ struct NpyHeader {
   std::size_t data_offset = 0;
 };
 
+// What parse_npy_header needs at most: where its text is longer it is refused, since no plain array's is.
+inline constexpr std::size_t kMaxNpyHeadBytes = 12 + 0xFFFF;
+
 // `path` and `array` are named in errors. Throws as read_npz does. What follows the header is not looked at.
 NpyHeader parse_npy_header(const std::string& path, const std::string& array, std::span<const std::byte> bytes);
 
+// How many bytes the elements have. Throws when the member's size, `file_bytes`, is not theirs and the header's.
+std::uint64_t check_npy_size(const std::string& path, const std::string& array, const NpyHeader& header,
+                             std::uint64_t file_bytes);
+
 // The array, little-endian and row-major, of all bytes of a .npy file.
 NamedArray parse_npy(const std::string& path, const std::string& name, std::vector<std::byte> bytes);
+
+// What is left to do with elements that were not read through parse_npy: swaps their bytes where the header says so,
+// and refuses truth values that are none. Of whole elements.
+void check_and_swap(const std::string& path, const std::string& array, const NpyHeader& header,
+                    std::span<std::byte> elements);
 
 // What stands before the elements, a multiple of 64 bytes.
 std::vector<std::byte> compose_npy_header(const ArrayView& array);

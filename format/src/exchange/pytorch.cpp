@@ -400,7 +400,7 @@ class LayerWalk {
   const NamedArray& get(const GraphLayer& layer, const std::string& entry, std::size_t axes) {
     const NamedArray* array = model_.find(layer, entry);
     if (array == nullptr) {
-      throw Error(ErrorCode::invalid_argument, "the savepoint has no array \"" + entry + "\" for its " +
+      throw Error(ErrorCode::invalid_argument, "the savepoint has no array " + shown(entry) + " for its " +
                                                    shown(layer.kind) + " layer " + shown(layer.name) +
                                                    "; give a whole savepoint");
     }

@@ -46,14 +46,30 @@ SafetensorsFile::SafetensorsFile(ByteSource& source) : source_(source) {
             [](const SafetensorsEntry& a, const SafetensorsEntry& b) { return a.name < b.name; });
 }
 
-std::vector<std::byte> SafetensorsFile::read(const SafetensorsEntry& entry) const {
-  std::vector<std::byte> bytes(entry.end - entry.begin);
-  source_.read(data_offset_ + entry.begin, bytes);
-  if (entry.dtype == DType::boolean && !holds_booleans(bytes)) {
+void SafetensorsFile::read_part(const SafetensorsEntry& entry, std::uint64_t begin, std::span<std::byte> out) const {
+  source_.read(data_offset_ + entry.begin + begin, out);
+  if (entry.dtype == DType::boolean && !holds_booleans(out)) {
     refuse_file(source_.path(),
                 "has boolean array " + shown(entry.name) + " with other bytes than 0 and 1; save it as U8");
   }
+}
+
+std::vector<std::byte> SafetensorsFile::read(const SafetensorsEntry& entry) const {
+  std::vector<std::byte> bytes(entry.end - entry.begin);
+  read_part(entry, 0, bytes);
   return bytes;
+}
+
+void SafetensorsFile::read_pieces(const SafetensorsEntry& entry,
+                                  const std::function<void(std::span<const std::byte>)>& take) const {
+  constexpr std::uint64_t kPieceBytes = std::uint64_t{8} << 20;
+  const std::uint64_t bytes = entry.end - entry.begin;
+  std::vector<std::byte> piece;
+  for (std::uint64_t begin = 0; begin < bytes; begin += piece.size()) {
+    piece.resize(std::min(bytes - begin, kPieceBytes));
+    read_part(entry, begin, piece);
+    take(piece);
+  }
 }
 
 }  // namespace holdfast::format

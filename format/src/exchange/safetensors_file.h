@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,8 +29,12 @@ class SafetensorsFile {
   // Sorted by name.
   const std::vector<SafetensorsEntry>& entries() const { return entries_; }
   std::vector<std::byte> read(const SafetensorsEntry& entry) const;
+  // In pieces of a few MiB.
+  void read_pieces(const SafetensorsEntry& entry, const std::function<void(std::span<const std::byte>)>& take) const;
 
  private:
+  void read_part(const SafetensorsEntry& entry, std::uint64_t begin, std::span<std::byte> out) const;
+
   ByteSource& source_;
   std::string metadata_;
   std::vector<SafetensorsEntry> entries_;

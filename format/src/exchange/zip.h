@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <set>
 #include <span>
 #include <string>
@@ -54,8 +55,17 @@ class ZipReader {
   // In the order of the directory, without folders.
   const std::vector<ZipEntry>& entries() const { return entries_; }
   std::vector<std::byte> read(const ZipEntry& entry) const;
+  // The same into memory of exactly the member's size.
+  void read_into(const ZipEntry& entry, std::span<std::byte> out) const;
+  // In pieces of at most 1 MiB, in order. Damage may be found only after the last one: then this throws.
+  void read_pieces(const ZipEntry& entry, const std::function<void(std::span<const std::byte>)>& take) const;
+  // Its first bytes, at most `most`; their CRC-32 is not known.
+  std::vector<std::byte> read_start(const ZipEntry& entry, std::size_t most) const;
 
  private:
+  // `take` says whether it wants more. False when it does not.
+  bool feed(const ZipEntry& entry, const std::function<bool(std::span<const std::byte>)>& take) const;
+
   ByteSource& source_;
   std::vector<ZipEntry> entries_;
 };

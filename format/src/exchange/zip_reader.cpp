@@ -12,7 +12,7 @@
 namespace holdfast::format {
 namespace {
 
-constexpr std::uint64_t kStoredPieceBytes = std::uint64_t{1} << 20;
+constexpr std::uint64_t kPieceBytes = std::uint64_t{1} << 20;
 constexpr std::size_t kMaxCommentBytes = 0xFFFF;
 
 // More than this is taken only from an archive that holds at least a hundredth of it.
@@ -25,11 +25,6 @@ constexpr const char* kUseAnotherCopy = "; use another copy of it";
 
 bool is_bomb(std::uint64_t bytes, std::uint64_t stored_bytes) {
   return bytes > kFreeBytes && bytes / kMaxRatio > stored_bytes;
-}
-
-std::uint32_t crc_of(std::span<const std::byte> bytes) {
-  return static_cast<std::uint32_t>(
-      crc32_z(crc32_z(0, nullptr, 0), reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
 }
 
 // Where the directory lies, as the records at the archive's end say.
@@ -336,36 +331,68 @@ class Parser {
   const std::string& path_;
 };
 
-void read_deflated(ByteSource& source, const ZipEntry& entry, std::span<std::byte> out) {
-  Inflater inflater(out);
-  std::vector<std::byte> piece(std::min(entry.stored_bytes, kStoredPieceBytes));
-  bool is_good = true;
-  for (std::uint64_t done = 0; done < entry.stored_bytes && is_good; done += piece.size()) {
-    piece.resize(std::min(entry.stored_bytes - done, kStoredPieceBytes));
-    source.read(entry.data_offset + done, piece);
-    is_good = inflater.feed(piece);
-  }
-  if (is_good && inflater.is_complete()) return;
-  refuse_file(source.path(), "is damaged: its member " + shown(entry.name) + " does not decompress to its " +
-                                 std::to_string(entry.size_bytes) + " bytes" + kUseAnotherCopy);
+[[noreturn]] void refuse_content(const ByteSource& source, const ZipEntry& entry, const std::string& problem) {
+  refuse_file(source.path(), "is damaged: its member " + shown(entry.name) + " " + problem + kUseAnotherCopy);
 }
 
 }  // namespace
 
 ZipReader::ZipReader(ByteSource& source) : source_(source), entries_(Parser(source).parse()) {}
 
+bool ZipReader::feed(const ZipEntry& entry, const std::function<bool(std::span<const std::byte>)>& take) const {
+  bool is_wanted = true;
+  Inflater inflater(entry.is_deflated ? entry.size_bytes : 0, kPieceBytes,
+                    [&](std::span<const std::byte> piece) { return is_wanted = take(piece); });
+  std::vector<std::byte> stored(std::min(entry.stored_bytes, kPieceBytes));
+  bool is_good = true;
+  for (std::uint64_t done = 0; done < entry.stored_bytes && is_wanted && is_good; done += stored.size()) {
+    stored.resize(std::min(entry.stored_bytes - done, kPieceBytes));
+    source_.read(entry.data_offset + done, stored);
+    if (entry.is_deflated) {
+      is_good = inflater.feed(stored);
+    } else {
+      is_wanted = take(stored);
+    }
+  }
+  if (!is_wanted) return false;
+  if (entry.is_deflated && !(is_good && inflater.is_complete())) {
+    refuse_content(source_, entry, "does not decompress to its " + std::to_string(entry.size_bytes) + " bytes");
+  }
+  return true;
+}
+
+void ZipReader::read_pieces(const ZipEntry& entry, const std::function<void(std::span<const std::byte>)>& take) const {
+  uLong crc = crc32_z(0, nullptr, 0);
+  feed(entry, [&](std::span<const std::byte> piece) {
+    crc = crc32_z(crc, reinterpret_cast<const Bytef*>(piece.data()), piece.size());
+    take(piece);
+    return true;
+  });
+  if (static_cast<std::uint32_t>(crc) != entry.crc) refuse_content(source_, entry, "does not have its CRC-32");
+}
+
+void ZipReader::read_into(const ZipEntry& entry, std::span<std::byte> out) const {
+  HOLDFAST_ASSERT(out.size() == entry.size_bytes);
+  read_pieces(entry, [&](std::span<const std::byte> piece) {
+    std::copy(piece.begin(), piece.end(), out.begin());
+    out = out.subspan(piece.size());
+  });
+}
+
 std::vector<std::byte> ZipReader::read(const ZipEntry& entry) const {
   std::vector<std::byte> bytes(entry.size_bytes);
-  if (entry.is_deflated) {
-    read_deflated(source_, entry, bytes);
-  } else {
-    source_.read(entry.data_offset, bytes);
-  }
-  if (crc_of(bytes) != entry.crc) {
-    refuse_file(source_.path(),
-                "is damaged: its member " + shown(entry.name) + " does not have its CRC-32" + kUseAnotherCopy);
-  }
+  read_into(entry, bytes);
   return bytes;
+}
+
+std::vector<std::byte> ZipReader::read_start(const ZipEntry& entry, std::size_t most) const {
+  std::vector<std::byte> start;
+  feed(entry, [&](std::span<const std::byte> piece) {
+    const auto part = piece.first(std::min(piece.size(), most - start.size()));
+    start.insert(start.end(), part.begin(), part.end());
+    return start.size() < most;
+  });
+  return start;
 }
 
 }  // namespace holdfast::format

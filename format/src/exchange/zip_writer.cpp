@@ -97,7 +97,7 @@ void ZipWriter::add(const std::string& name, std::span<const std::span<const std
   if (!names_.insert(name).second) problem = "occurs twice";
   if (!problem.empty()) {
     throw Error(ErrorCode::invalid_argument,
-                "cannot write " + writer_.path() + ": the member name \"" + name + "\" " + problem + "; rename it");
+                "cannot write " + writer_.path() + ": the member name " + shown(name) + " " + problem + "; rename it");
   }
   std::uint64_t bytes = 0;
   for (const auto piece : pieces) bytes += piece.size();

@@ -181,8 +181,9 @@ class PayloadReader {
 
 class TreeDecoder {
  public:
-  TreeDecoder(RecordSource& source, std::uint64_t file_bytes, const TreeLimits& limits)
+  TreeDecoder(RecordSource& source, std::uint64_t file_bytes, const TreeLimits& limits, const DecodeOptions& options)
       : source_(source),
+        options_(options),
         file_bytes_(file_bytes),
         max_objects_(limits.max_objects),
         room_for_elements_(max_declared_bytes(file_bytes, limits)),
@@ -269,9 +270,10 @@ class TreeDecoder {
     payload.require_end();
     require_record(bytes <= room_for_elements_, "datasets are larger than the file can hold");
     room_for_elements_ -= bytes;
-    missing_elements_ = bytes;
+    missing_elements_ = options_.heads_only ? 0 : bytes;
     // Without this the vector would double and copy; where compression claims more, that is the price.
-    if (bytes / 4 <= file_bytes_) dataset.array.bytes.reserve(bytes);
+    const bool keeps_elements = !options_.heads_only && !options_.take;
+    if (keeps_elements && bytes / 4 <= file_bytes_) dataset.array.bytes.reserve(bytes);
     tree_.datasets.push_back(std::move(dataset));
   }
 
@@ -290,18 +292,21 @@ class TreeDecoder {
   // Memory is taken as the elements come: who claims them has to send them.
   void decode_elements(std::uint64_t bytes) {
     require_record(bytes > 0 && bytes <= missing_elements_, "more elements come than were announced");
-    const bool are_truths = tree_.datasets.back().array.dtype == DType::boolean;
+    const DType dtype = tree_.datasets.back().array.dtype;
+    require_record(bytes % size_bytes(dtype) == 0, "an element comes in two pieces");
     std::vector<std::byte>& elements = tree_.datasets.back().array.bytes;
     missing_elements_ -= bytes;
     while (bytes > 0) {
-      const std::size_t known = elements.size();
+      const std::size_t known = options_.take ? 0 : elements.size();
       const std::uint64_t count = std::min(bytes, kReceivedBytes);
       elements.resize(known + count);
       const std::span<std::byte> piece = std::span(elements).subspan(known);
       source_.read(piece);
-      require_record(!are_truths || are_truth_values(piece), "a truth value is neither true nor false");
+      require_record(dtype != DType::boolean || are_truth_values(piece), "a truth value is neither true nor false");
+      if (options_.take) options_.take(tree_.datasets.size() - 1, piece);
       bytes -= count;
     }
+    if (options_.take && missing_elements_ == 0) std::vector<std::byte>().swap(elements);
   }
 
   void check_path(const std::string& path) const {
@@ -320,6 +325,7 @@ class TreeDecoder {
   }
 
   RecordSource& source_;
+  const DecodeOptions& options_;
   std::uint64_t file_bytes_;
   std::uint64_t max_objects_;
   std::uint64_t room_for_elements_;
@@ -340,8 +346,9 @@ std::uint64_t max_head_bytes(std::uint64_t file_bytes) {
   return 4 * std::min(file_bytes, std::numeric_limits<std::uint64_t>::max() / 8) + (std::uint64_t{1} << 20);
 }
 
-Hdf5Tree decode_tree(RecordSource& source, std::uint64_t file_bytes, const TreeLimits& limits) {
-  return TreeDecoder(source, file_bytes, limits).decode();
+Hdf5Tree decode_tree(RecordSource& source, std::uint64_t file_bytes, const TreeLimits& limits,
+                     const DecodeOptions& options) {
+  return TreeDecoder(source, file_bytes, limits, options).decode();
 }
 
 void TreeEncoder::add_group(Hdf5Group group) {

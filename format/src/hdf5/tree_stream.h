@@ -58,7 +58,13 @@ class RecordSource {
 // memory than limits of TreeLimits and the file's size allow, whatever the records claim. Throws what the source
 // throws, the error that was refused with (invalid_file, out_of_memory, unsupported or unavailable; its text
 // printable), and Error{invalid_file} for records that break a rule.
-Hdf5Tree decode_tree(RecordSource& source, std::uint64_t file_bytes, const TreeLimits& limits);
+struct DecodeOptions {
+  bool heads_only = false;  // no elements come, and the tree's arrays have none
+  // Gets whole elements of dataset number `dataset` in pieces of a few MiB, in order; the tree's arrays have none then.
+  std::function<void(std::size_t dataset, std::span<const std::byte> elements)> take = {};
+};
+Hdf5Tree decode_tree(RecordSource& source, std::uint64_t file_bytes, const TreeLimits& limits,
+                     const DecodeOptions& options = {});
 
 // Writes records.
 class TreeEncoder : public TreeSink {

@@ -1,5 +1,6 @@
 #include "data/idx_file.h"
 
+#include <fcntl.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -9,6 +10,8 @@
 #include <span>
 
 #include "holdfast/base/error.h"
+#include "holdfast/base/regular_file.h"
+#include "holdfast/base/shared_memory.h"
 
 namespace holdfast {
 namespace {
@@ -24,9 +27,12 @@ constexpr std::uint8_t kUnsignedByte = 0x08;
 class GzipReader {
  public:
   explicit GzipReader(const std::string& path) : path_(path) {
+    // A FIFO would keep each replica waiting, and give its bytes to one of them.
+    FileDescriptor file = open_regular_file(path, O_RDONLY, "open \"" + path + "\"");
     errno = 0;
-    file_ = gzopen(path.c_str(), "rbe");
+    file_ = gzdopen(file.value(), "rb");
     if (file_ == nullptr) throw system_error(errno != 0 ? errno : ENOMEM, "cannot open \"" + path + "\"");
+    static_cast<void>(file.release());
   }
   ~GzipReader() { gzclose_r(file_); }
   GzipReader(const GzipReader&) = delete;

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <numeric>
@@ -86,6 +87,33 @@ TEST_F(CommandProgram, SaysInASentenceWhatIsWrong) {
 
   EXPECT_THAT(result.output, StartsWith("holdfast: "));
   EXPECT_THAT(result.output, HasSubstr(path("missing.h5")));
+}
+
+// Of a FIFO it waited for a writer that never came.
+TEST_F(CommandProgram, WaitsForNothingThatIsNoRegularFile) {
+  ASSERT_EQ(::mkfifo(path("fifo.h5").c_str(), 0600), 0);
+  std::filesystem::create_directory(path("folder.h5"));
+  std::filesystem::create_symlink(path("loop.h5"), path("loop.h5"));
+  std::filesystem::create_symlink("/dev/zero", path("device.h5"));
+  for (const std::string name : {"fifo.h5", "folder.h5", "loop.h5", "device.h5"}) {
+    const std::string file = path(name);
+    const std::vector<std::vector<std::string>> commands = {{"inspect", file},
+                                                            {"stats", file},
+                                                            {"verify", file},
+                                                            {"diff", file, path("a.h5")},
+                                                            {"diff", path("a.h5"), file},
+                                                            {"convert", file, path("out.npz")},
+                                                            {"convert", path("a.h5"), path("out.npz"), "--like", file},
+                                                            {"chaos", "--plan", file, "--", "/bin/true"}};
+    for (const std::vector<std::string>& command : commands) {
+      if (command[0] == "verify" && name == "folder.h5") continue;  // a folder of savepoints
+      const ProgramResult result = run(command);
+
+      EXPECT_FALSE(result.timed_out) << command[0] << " " << name;
+      EXPECT_EQ(result.exit_code, 2) << command[0] << " " << name << ": " << result.output;
+      EXPECT_THAT(result.output, HasSubstr("not a regular file")) << command[0] << " " << name;
+    }
+  }
 }
 
 TEST_F(CommandProgram, IsNotDoneWhenItsOutputCannotBeWritten) {

@@ -23,6 +23,17 @@ class Chaos : public testing::CommandTest {
     options.insert(options.end(), {"--", "/bin/sh", "-c", "mkdir -p {run_dir}; " + line});
     return run(options);
   }
+  // The faults that `seed` draws for the run of `line`.
+  std::vector<recovery::Fault> drawn(int seed, const std::string& line, std::vector<std::string> options = {}) {
+    options.insert(options.end(), {"--faults", "5", "--seed", std::to_string(seed), "--json", "/d/o.json"});
+    EXPECT_EQ(run_chaos(std::move(options), line), kDone) << problems();
+    const nlohmann::json report = nlohmann::json::parse(text_of("/d/o.json"));
+    std::vector<recovery::Fault> faults;
+    for (const auto& text : report.at("cases").at(0).at("faults")) {
+      faults.push_back(recovery::parse_fault(text.get<std::string>(), 4));
+    }
+    return faults;
+  }
   std::string text_of(const std::string& path) {
     const FileContents contents = files_.contents();
     std::string text;
@@ -68,25 +79,27 @@ TEST_F(Chaos, DrawsFaultsFromASeedAndSaysThemAgain) {
   EXPECT_EQ(out().substr(out().find("again:")), first);
 }
 
-std::vector<recovery::Fault> faults_of(const nlohmann::json& report) {
-  std::vector<recovery::Fault> faults;
-  for (const auto& text : report.at("cases").at(0).at("faults")) {
-    faults.push_back(recovery::parse_fault(text.get<std::string>(), 2));
-  }
-  return faults;
-}
-
 // What a savepoint, a memory snapshot, a recovery or pruning needs would never strike.
 TEST_F(Chaos, DrawsNoFaultForWhereTheUndisturbedRunNeverWas) {
-  const std::string line = finish_with("aa") + kMarks;
-  // Of those that are drawn twice the shell leaves one mark.
-  EXPECT_EQ(run_chaos({"--faults", "200", "--allow-missed", "--json", "/d/o.json"}, line), kDone) << problems();
+  for (int seed = 0; seed < 20; ++seed) {
+    for (const recovery::Fault& fault : drawn(seed, finish_with("aa") + kMarks)) {
+      EXPECT_FALSE(recovery::is_of_rank_zero(fault.phase)) << fault.specification;
+      EXPECT_NE(fault.phase, recovery::FaultPhase::rendezvous);
+      EXPECT_NE(fault.phase, recovery::FaultPhase::broadcast);
+      EXPECT_NE(fault.kind, recovery::FaultKind::damage);
+      EXPECT_LT(fault.step.value_or(0), 27) << fault.specification;
+    }
+  }
+}
 
-  for (const recovery::Fault& fault : faults_of(nlohmann::json::parse(text_of("/d/o.json")))) {
-    EXPECT_FALSE(recovery::is_of_rank_zero(fault.phase)) << fault.specification;
-    EXPECT_NE(fault.phase, recovery::FaultPhase::rendezvous);
-    EXPECT_NE(fault.phase, recovery::FaultPhase::broadcast);
-    EXPECT_LT(fault.step.value_or(0), 27) << fault.specification;
+// --replicas says what stands for {replicas}, which this program does not take.
+TEST_F(Chaos, DrawsNoFaultForARankOrAStepThatTheUndisturbedRunDidNotHave) {
+  for (int seed = 0; seed < 10; ++seed) {
+    for (const recovery::Fault& fault :
+         drawn(seed, finish_with("aa") + kMarks, {"--replicas", "4", "--steps", "1000000"})) {
+      EXPECT_LT(fault.rank, 2) << fault.specification;
+      EXPECT_LT(fault.step.value_or(0), 27) << fault.specification;
+    }
   }
 }
 
@@ -95,17 +108,23 @@ TEST_F(Chaos, DrawsFaultsOfSavepointsWhereTheUndisturbedRunWroteThem) {
       finish_with("aa") + kMarks +
       "echo '{\"event\":\"savepoint\",\"details\":{\"path\":\"savepoint-0000000020.h5\",\"step\":20}}' >> "
       "{run_dir}/journal.jsonl";
-  // Of those that are drawn twice the shell leaves one mark.
-  EXPECT_EQ(run_chaos({"--faults", "200", "--allow-missed", "--json", "/d/o.json"}, line), kDone) << problems();
-
   int of_savepoints = 0;
-  for (const recovery::Fault& fault : faults_of(nlohmann::json::parse(text_of("/d/o.json")))) {
-    EXPECT_NE(fault.phase, recovery::FaultPhase::pruning);
-    if (!recovery::is_of_savepoint(fault.phase)) continue;
-    ++of_savepoints;
-    EXPECT_EQ(fault.step, 20) << fault.specification;
+  for (int seed = 0; seed < 20; ++seed) {
+    for (const recovery::Fault& fault : drawn(seed, line)) {
+      EXPECT_NE(fault.phase, recovery::FaultPhase::pruning);
+      if (!recovery::is_of_savepoint(fault.phase)) continue;
+      ++of_savepoints;
+      EXPECT_EQ(fault.step, 20) << fault.specification;
+    }
   }
   EXPECT_GT(of_savepoints, 0);
+}
+
+TEST_F(Chaos, SaysWhereARunHasNoPlaceForSoManyFaults) {
+  EXPECT_EQ(run_chaos({"--faults", "200"}, kSurvives), kNotDone);
+
+  EXPECT_THAT(problems(), HasSubstr("a run of 27 steps and 0 savepoints has no place for more than"));
+  EXPECT_THAT(problems(), HasSubstr("(--each)"));
 }
 
 TEST_F(Chaos, MakesARunForEachFaultOfAPlanWhereThatIsAskedFor) {
@@ -136,6 +155,24 @@ TEST_F(Chaos, IsNotDoneWhereAFaultNeverStruck) {
   EXPECT_THAT(out(), HasSubstr("1 case shows nothing of the faults that never struck"));
   EXPECT_THAT(text_of("/d/o.xml"), HasSubstr("failures=\"0\" errors=\"1\""));
   EXPECT_THAT(text_of("/d/o.xml"), HasSubstr("<error message=\"not every fault struck: 0/1\">"));
+}
+
+// As the marks of the SDK's faults are called.
+TEST_F(Chaos, NamesTheFaultThatNeverStruck) {
+  const std::string line =
+      finish_with("aa") + "mkdir {run_dir}/faults; touch {run_dir}/faults/1-0123456789abcdef.fired";
+
+  EXPECT_EQ(run_chaos({"--fault", "rank=7,step=3,fault=kill", "--fault", "rank=1,step=4,fault=hang"}, line), kNotDone);
+
+  EXPECT_THAT(out(), HasSubstr("\n  missed: rank=7,step=3,fault=kill\n"));
+}
+
+// They were read after the undisturbed run, which may take hours.
+TEST_F(Chaos, RefusesWhatIsNoFaultBeforeAnythingRuns) {
+  EXPECT_EQ(run_chaos({"--fault", "rank=1,fault=nothing"}, "exit 3"), kNotDone);
+  EXPECT_THAT(problems(), HasSubstr("the fault \"rank=1,fault=nothing\""));
+  EXPECT_EQ(run_chaos({"--plan", "/d/missing"}, "exit 3"), kNotDone);
+  EXPECT_THAT(problems(), HasSubstr("/d/missing"));
 }
 
 TEST_F(Chaos, TakesFaultsThatNeverStruckWhereThatIsAllowed) {

@@ -45,6 +45,25 @@ TEST_F(Stats, GiveJsonToPrograms) {
   EXPECT_EQ(arrays.at(1).at("histogram"), nlohmann::json({1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 1}));
 }
 
+// More than is held at once: seen in several passes.
+TEST_F(Stats, OfALargeArrayAreThoseOfItsPieces) {
+  std::vector<float> values(17'000'000, 0);
+  values.front() = -1;
+  values.back() = 3;
+  write("/d/a.h5", {{"large", {values.size()}, values}, {"small", {2}, {1, 3}}});
+
+  EXPECT_EQ(run({"stats", "/d/a.h5", "--json"}), kDone);
+
+  const nlohmann::json arrays = nlohmann::json::parse(out()).at("arrays");
+  EXPECT_EQ(arrays.at(0).at("elements"), 17'000'000);
+  EXPECT_EQ(arrays.at(0).at("zeros"), 16'999'998);
+  EXPECT_EQ(arrays.at(0).at("min"), -1);
+  EXPECT_EQ(arrays.at(0).at("max"), 3);
+  EXPECT_EQ(arrays.at(0).at("mean"), 2.0 / 17'000'000);
+  EXPECT_EQ(arrays.at(0).at("histogram").at(4), 16'999'998);
+  EXPECT_EQ(arrays.at(1).at("mean"), 2);
+}
+
 TEST_F(Stats, OfADamagedFileAreNotDone) {
   write("/d/a.h5", {{"x", {3000}, std::vector<float>(3000, 1)}});
   damage("/d/a.h5");

@@ -47,5 +47,17 @@ TEST(Table, TakesControlCharactersOut) {
   EXPECT_EQ(written(table), "n\na?b\n");
 }
 
+// A stranger's name of 5 MB widened every row to 5 MB.
+TEST(Table, CutsEndlessCells) {
+  Table table({"name", "type"});
+  table.add({std::string(5'000'000, 'x'), "f32"});
+  std::ostringstream out;
+
+  table.write(out);
+
+  EXPECT_LT(out.str().size(), 2000U);
+  EXPECT_NE(out.str().find("xxx...  f32"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace holdfast::cli

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -248,6 +249,18 @@ TEST(Mnist, HasTenThousandTestDigits) {
   EXPECT_EQ(digits.feature_shape(), (Shape{28, 28, 1}));
   // How often each digit occurs in the published test set.
   EXPECT_THAT(counts, ElementsAre(980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009));
+}
+
+TEST_F(Idx, WaitsForNoWriterOfAFifo) {
+  ASSERT_EQ(::mkfifo(path("fifo").c_str(), 0600), 0);
+
+  try {
+    read_idx(path("fifo"), path("fifo"));
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::invalid_file);
+    EXPECT_THAT(error.what(), HasSubstr("it is a FIFO, not a regular file"));
+  }
 }
 
 }  // namespace

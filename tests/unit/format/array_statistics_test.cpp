@@ -3,10 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <numeric>
+#include <span>
 #include <vector>
 
 #include "support/special_floats.h"
@@ -126,6 +128,36 @@ TEST(ArrayStatistics, ReadEveryType) {
 TEST(ArrayStatistics, KnowTheSign) {
   EXPECT_EQ(statistics<std::int8_t>(DType::i8, {-128}).minimum, -128);
   EXPECT_EQ(statistics<std::uint8_t>(DType::u8, {128}).minimum, 128);
+}
+
+TEST(StatisticsBuilder, GivesTheSameBitsWhateverThePieces) {
+  std::vector<float> values;
+  for (int i = 0; i < 1000; ++i) values.push_back(static_cast<float>((i * 37) % 101) / 7.0F - 3.0F);
+  values[10] = std::numeric_limits<float>::quiet_NaN();
+  values[990] = -std::numeric_limits<float>::infinity();
+  const auto bytes = std::as_bytes(std::span(values));
+  const ArrayStatistics whole = statistics_of(DType::f32, bytes);
+
+  StatisticsBuilder builder(DType::f32);
+  for (int pass = 0; pass < StatisticsBuilder::kPasses; ++pass) {
+    const std::size_t elements = 7 + 100 * static_cast<std::size_t>(pass);
+    for (std::size_t at = 0; at < bytes.size(); at += 4 * elements) {
+      builder.add(bytes.subspan(at, std::min(4 * elements, bytes.size() - at)));
+    }
+    builder.end_pass();
+  }
+
+  const ArrayStatistics& pieces = builder.result();
+  EXPECT_EQ(pieces.elements, 1000U);
+  EXPECT_EQ(pieces.nans, 1U);
+  EXPECT_EQ(pieces.infinities, 1U);
+  EXPECT_EQ(pieces.zeros, whole.zeros);
+  EXPECT_EQ(pieces.minimum, whole.minimum);
+  EXPECT_EQ(pieces.maximum, whole.maximum);
+  EXPECT_EQ(pieces.mean, whole.mean);
+  EXPECT_EQ(pieces.deviation, whole.deviation);
+  EXPECT_EQ(pieces.norm, whole.norm);
+  EXPECT_EQ(pieces.histogram, whole.histogram);
 }
 
 }  // namespace

@@ -93,6 +93,97 @@ TEST(RandomFaultPlan, LeavesNoKindPhaseOrRankOut) {
   EXPECT_EQ(ranks.size(), 4U);
 }
 
+// What `holdfast chaos --faults` asks for.
+RandomFaultPlan plan_for_one_run(std::uint64_t seed) {
+  return {
+      .faults = 6,
+      .seed = seed,
+      .replicas = 3,
+      .steps = 100,
+      .phases = {FaultPhase::start, FaultPhase::data, FaultPhase::forward, FaultPhase::backward, FaultPhase::callback,
+                 FaultPhase::shutdown, FaultPhase::writing, FaultPhase::before_rename, FaultPhase::after_rename},
+      .savepoint_steps = {20, 40, 60, 80, 100},
+      .runs = RunsToStrike::one};
+}
+
+// `holdfast chaos --faults 4 --seed 3` drew one before there was a savepoint, and struck three of the four.
+TEST(RandomFaultPlan, DamagesNoSavepointBeforeThereIsOne) {
+  int damages = 0;
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    for (const Fault& fault : random_fault_plan(plan_for_one_run(seed))) {
+      if (fault.kind != FaultKind::damage) continue;
+      ++damages;
+      const bool is_late = fault.step.value_or(-1) > 40 || fault.phase == FaultPhase::shutdown;
+      const bool is_of_one = is_of_savepoint(fault.phase) && fault.step >= 40;
+      EXPECT_TRUE(is_late || is_of_one || fault.phase == FaultPhase::after_rename) << fault.specification;
+    }
+  }
+  EXPECT_GT(damages, 10);
+}
+
+TEST(RandomFaultPlan, DamagesNoSavepointOfARunThatHasNone) {
+  RandomFaultPlan plan = plan_for_one_run(0);
+  plan.kinds = {FaultKind::damage};
+  plan.savepoint_steps = {};
+
+  EXPECT_THAT(random_plan_complaint(plan),
+              HasSubstr("a run of 100 steps and 0 savepoints has no place for more than 0"));
+}
+
+TEST(RandomFaultPlan, StrikesNoSavepointTwiceInOneRun) {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    std::map<std::int64_t, int> of_savepoint;
+    for (const Fault& fault : random_fault_plan(plan_for_one_run(seed))) {
+      if (!is_of_savepoint(fault.phase)) continue;
+      EXPECT_EQ(++of_savepoint[*fault.step], 1) << "seed " << seed << ": " << fault.specification;
+      EXPECT_EQ(*fault.step % 20, 0) << fault.specification;
+    }
+  }
+}
+
+// Each death may leave a replica less, and the ranks of the others move up.
+TEST(RandomFaultPlan, StrikesOnlyRanksThatAreSurelyThereInOneRun) {
+  int of_higher_ranks = 0;
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    int lost = 0;
+    for (const Fault& fault : random_fault_plan(plan_for_one_run(seed))) {
+      if (fault.phase == FaultPhase::shutdown) continue;  // the last, whatever its place in the list
+      if (fault.step) {
+        EXPECT_LT(fault.rank, std::max(1, 3 - lost)) << "seed " << seed << ": " << fault.specification;
+      }
+      of_higher_ranks += fault.rank > 0 ? 1 : 0;
+      if (fault.kind == FaultKind::kill || fault.kind == FaultKind::segfault) ++lost;
+    }
+  }
+  EXPECT_GT(of_higher_ranks, 100);
+}
+
+TEST(RandomFaultPlan, StrikesNoStepAThirdTimeWhichEndsARun) {
+  RandomFaultPlan plan = plan_for_one_run(5);
+  plan.faults = 40;
+  plan.steps = 20;
+  plan.phases = {FaultPhase::data};
+
+  std::map<std::int64_t, int> of_step;
+  for (const Fault& fault : random_fault_plan(plan)) EXPECT_LE(++of_step[*fault.step], 2);
+  plan.faults = 41;
+  EXPECT_THAT(random_plan_complaint(plan), HasSubstr("ask for fewer, or for a run for each"));
+}
+
+TEST(RandomFaultPlan, GivesEachRunAFaultThatStrikes) {
+  RandomFaultPlan plan = plan_for_one_run(1);
+  plan.faults = 200;
+  plan.runs = RunsToStrike::one_for_each_fault;
+
+  const std::vector<Fault> faults = random_fault_plan(plan);
+
+  EXPECT_EQ(faults.size(), 200U);
+  for (const Fault& fault : faults) {
+    EXPECT_TRUE(fault.kind != FaultKind::damage || fault.phase == FaultPhase::shutdown || fault.step >= 20)
+        << fault.specification;
+  }
+}
+
 TEST(RandomFaultPlan, IsOrderedByStep) {
   const std::vector<Fault> faults = random_fault_plan({.faults = 200, .seed = 5, .replicas = 4, .steps = 1000});
 

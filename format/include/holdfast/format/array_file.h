@@ -124,6 +124,10 @@ class ArrayFile {
   // as it is there, in no order, from several threads at once; what it throws ends the reading.
   void read_into(std::span<const Target> targets, const std::function<void(const Arrival&)>& arrived = {}) const;
 
+  // The array's elements in order, in parts of at most 64 MiB: for arrays that are larger than memory. Each part was
+  // checked. `take` is called on this thread.
+  void read_parts(std::string_view name, const std::function<void(std::span<const std::byte>)>& take) const;
+
   // Checks every byte of the file, also those that only HDF5 looks at, and every array against its digest. Throws
   // Error{invalid_file} for the first that is wrong. `progress` is told, one call at a time and from any thread, how
   // many of the arrays' bytes were checked.

@@ -33,4 +33,26 @@ struct ArrayStatistics {
 // Of `bytes`, elements without padding. In one order: the same bytes give the same bits.
 ArrayStatistics statistics_of(DType dtype, std::span<const std::byte> bytes);
 
+// The same of an array that need not be in memory: all its elements are given kPasses times, each time in the same
+// order and in any pieces of whole elements.
+class StatisticsBuilder {
+ public:
+  static constexpr int kPasses = 3;
+
+  explicit StatisticsBuilder(DType dtype) : dtype_(dtype) {}
+
+  void add(std::span<const std::byte> bytes);
+  void end_pass();
+  // All passes have ended.
+  const ArrayStatistics& result() const { return result_; }
+
+ private:
+  DType dtype_;
+  int pass_ = 0;
+  ArrayStatistics result_;
+  double sum_ = 0;        // of the scaled values
+  double squares_ = 0;    //
+  double distances_ = 0;  // squared, from the mean
+};
+
 }  // namespace holdfast::format

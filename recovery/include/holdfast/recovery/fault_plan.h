@@ -127,6 +127,12 @@ Fault parse_fault(std::string_view specification, int ranks);
 // specifications, each a string or an object of its keys. Throws Error{invalid_argument} that names the line or entry.
 std::vector<Fault> parse_fault_plan(std::string_view text, int ranks);
 
+// What is known of the runs that a plan is for. Of a run with these replicas, steps and savepoints, no fault is drawn
+// that cannot strike: `damage` comes after a savepoint is durable, and phases of savepoints where one is written. Where
+// all strike one run, none keeps another one from striking either: a savepoint is struck once, a step twice at most,
+// and after the loss of a replica the ranks that are surely there.
+enum class RunsToStrike { unknown, one, one_for_each_fault };
+
 struct RandomFaultPlan {
   int faults = 1;
   std::uint64_t seed = 0;
@@ -136,11 +142,12 @@ struct RandomFaultPlan {
   std::vector<FaultPhase> phases{};  // empty: all
   // Numbers of updates at which savepoints are written, for phases that belong to one; empty: any of the steps.
   std::vector<std::int64_t> savepoint_steps{};
+  RunsToStrike runs = RunsToStrike::unknown;
 };
 
 // A function of its argument alone, the same on every host: kinds are equally likely, then the phases that each has.
 // Ordered by step; each fault's specification is its to_string(). Throws Error{invalid_argument} where a number is out
-// of range or no kind makes sense in any phase.
+// of range, no kind makes sense in any phase, or there is no place for so many faults in one run.
 std::vector<Fault> random_fault_plan(const RandomFaultPlan& plan);
 
 }  // namespace holdfast::recovery

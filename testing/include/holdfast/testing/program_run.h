@@ -65,6 +65,7 @@ struct RunResult {
   std::vector<InjectedCorruption> corruptions{};
   int roll_backs = 0;
   int faults_struck = 0;              // of those that were given
+  std::vector<int> struck{};          // which of them, counted from 0; rising
   std::vector<int> processes_left{};  // alive leave_time after its end; they were killed
   std::chrono::milliseconds wall_time{};
 };

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 
 #include "exchange/zip.h"
 #include "hdf5/tree.h"
@@ -13,6 +14,7 @@
 #include "support/memory_file_system.h"
 #include "unit/format/exchange/support/keras_trees.h"
 #include "unit/format/exchange/support/zip_builder.h"
+#include "unit/format/hdf5/support/trees.h"
 #include "unit/format/support/array_files.h"
 
 namespace holdfast::format {
@@ -168,6 +170,112 @@ TEST_F(AnyFileTest, ReadsAllAndTellsHowFarItIs) {
     EXPECT_EQ(told.back(), bytes);
     for (const Array& array : arrays_) EXPECT_TRUE(testing::find(set.arrays, array.name)->bytes == array.bytes);
   }
+}
+
+TEST_F(AnyFileTest, GivesTheSameArraysInPieces) {
+  write_all();
+  write_keras();
+  write_hdf5_tree(files_, "/d/plain", testing::tree({}, {testing::floats("b/c", {2, 5}), testing::floats("a", {})}));
+  for (const std::string path : {"/d/holdfast", "/d/safetensors", "/d/npz", "/d/keras", "/d/plain"}) {
+    SCOPED_TRACE(path);
+    const AnyFile file = AnyFile::open(files_, path);
+    const std::string left_out = file.arrays().back().name;
+    std::map<std::string, std::vector<std::byte>> found;
+
+    file.read_pieces([&](const ArrayInfo& array) { return array.name != left_out; },
+                     [&](const ArrayInfo& array, std::span<const std::byte> piece) {
+                       std::vector<std::byte>& bytes = found[array.name];
+                       bytes.insert(bytes.end(), piece.begin(), piece.end());
+                     });
+
+    EXPECT_FALSE(found.contains(left_out));
+    for (const ArrayInfo& array : file.arrays()) {
+      if (array.name == left_out) continue;
+      EXPECT_TRUE(found[array.name] == file.read(array.name)) << array.name;
+    }
+  }
+}
+
+// 400 KB that hold 400 MB were decompressed for their name and shape, and again for each look at their values.
+TEST_F(AnyFileTest, HoldsNoMoreOfACompressedArrayThanAPiece) {
+  constexpr std::size_t kBytes = 100'000'000;
+  const std::string head("\x93NUMPY\1\0\x76\0", 10);
+  std::string text = "{'descr': '|u1', 'fortran_order': False, 'shape': (100000000,), }";
+  text.resize(0x75, ' ');
+  write("/d/bomb", testing::build({.members = {{.name = "a.npy",
+                                                .content = head + text + "\n" + std::string(kBytes, '\0'),
+                                                .is_deflated = true}}}));
+  const AnyFile file = AnyFile::open(files_, "/d/bomb");
+  std::size_t bytes = 0;
+  std::size_t largest = 0;
+
+  file.read_pieces([](const ArrayInfo&) { return true; },
+                   [&](const ArrayInfo&, std::span<const std::byte> piece) {
+                     bytes += piece.size();
+                     largest = std::max(largest, piece.size());
+                   });
+
+  EXPECT_EQ(bytes, kBytes);
+  EXPECT_LE(largest, std::size_t{1} << 20);
+}
+
+TEST_F(AnyFileTest, LooksAtNoElementOfAnNpzToOpenIt) {
+  write_all();
+  std::vector<std::byte> bytes = files_.contents().at("/d/npz");
+  const std::vector<std::byte>& elements = arrays_.at(0).bytes;
+  const auto place = std::search(bytes.begin(), bytes.end(), elements.begin(), elements.end());
+  ASSERT_NE(place, bytes.end());
+  *place ^= std::byte{1};
+  write("/d/damaged", bytes);
+
+  const AnyFile file = AnyFile::open(files_, "/d/damaged");
+
+  EXPECT_EQ(file.arrays().size(), arrays_.size());
+  const Thrown thrown = thrown_by([&] { file.read(arrays_.at(0).name); });
+  EXPECT_EQ(thrown.code, ErrorCode::invalid_file);
+  EXPECT_THAT(thrown.sentence, HasSubstr("does not have its CRC-32"));
+}
+
+TEST_F(AnyFileTest, TakesNoMoreMemoryForAnHdf5FileThanAllowed) {
+  write_keras();
+
+  const Thrown thrown = thrown_by([&] { AnyFile::open(files_, "/d/keras", {.max_memory_bytes = 1000}); });
+
+  EXPECT_EQ(thrown.code, ErrorCode::out_of_memory);
+  EXPECT_THAT(thrown.sentence, HasSubstr("/d/keras cannot be read: "));
+  EXPECT_THAT(thrown.sentence, HasSubstr("and 1000 are allowed; allow more with --max-memory"));
+}
+
+// One compressed chunk of a million zeros, in a file of a few KB.
+TEST_F(AnyFileTest, TakesNoMoreMemoryForAChunkThanAllowed) {
+  FileSystem& files = posix_file_system();
+  const std::string path = testing::path_of("chunk_of_a_million_v110.h5");
+  const AnyFile file = AnyFile::open(files, path, {.max_memory_bytes = 100'000});
+
+  ASSERT_EQ(file.arrays().size(), 1U);
+  EXPECT_EQ(file.arrays()[0].shape, (std::vector<std::uint64_t>{1, 1'000'000}));
+  const Thrown thrown =
+      thrown_by([&] { file.read_pieces([](const ArrayInfo&) { return true; }, [](const auto&, const auto&) {}); });
+  EXPECT_EQ(thrown.code, ErrorCode::out_of_memory);
+  EXPECT_THAT(thrown.sentence, HasSubstr("\"zeros\" is stored in chunks that take 1000000 bytes of memory at once"));
+  EXPECT_THAT(thrown.sentence, HasSubstr("--max-memory"));
+}
+
+TEST_F(AnyFileTest, RefusesAKerasArchiveWhoseMembersGrowBeyondWeights) {
+  write(
+      "/d/weights",
+      testing::build(
+          {.members = {{.name = "config.json", .content = "{}"},
+                       {.name = "model.weights.h5", .content = std::string(80'000'000, '\0'), .is_deflated = true}}}));
+  write(
+      "/d/config",
+      testing::build({.members = {{.name = "config.json", .content = std::string(5'000'000, ' '), .is_deflated = true},
+                                  {.name = "model.weights.h5", .content = "x"}}}));
+
+  EXPECT_THAT(thrown_by([&] { AnyFile::open(files_, "/d/weights"); }).sentence,
+              HasSubstr("its member \"model.weights.h5\" would grow from "));
+  EXPECT_THAT(thrown_by([&] { AnyFile::open(files_, "/d/config"); }).sentence,
+              HasSubstr("its member \"config.json\" would grow from "));
 }
 
 TEST_F(AnyFileTest, ReadsKeras) {

@@ -337,6 +337,20 @@ TEST_F(ConvertFile, RefusesNamesByWhichKerasWouldNotLoad) {
   EXPECT_THAT(refusal("/d/a.h5", "/d/b", {.to = ConvertTarget::keras_legacy_weights}).sentence, HasSubstr(".h5"));
 }
 
+// The sentence was as long as the name.
+TEST_F(ConvertFile, CutsAnEndlessNameInItsSentences) {
+  const std::vector<std::byte> element(4);
+  const std::vector<ArrayView> arrays = {{std::string(5'000'000, 'x'), DType::f32, {1}, element}};
+  write_safetensors(files_, "/d/long.safetensors", "{}", arrays);
+  for (const std::string output : {"/d/long.h5", "/d/long.npz"}) {
+    const Thrown thrown = thrown_by([&] { convert_file(files_, "/d/long.safetensors", output); });
+
+    EXPECT_EQ(thrown.code, ErrorCode::invalid_argument);
+    EXPECT_LT(thrown.sentence.size(), 600U);
+    EXPECT_THAT(thrown.sentence, HasSubstr("xxx...\""));
+  }
+}
+
 TEST_F(ConvertFile, RefusesAMissingOrDamagedInput) {
   write("/d/a.h5", dense_savepoint());
   std::vector<std::byte> bytes = files_.contents().at("/d/a.h5");

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "exchange/npy.h"
+#include "exchange/npz_file.h"
 #include "exchange/zip.h"
 #include "unit/format/exchange/support/zip_builder.h"
 #include "unit/format/support/array_files.h"
@@ -70,6 +71,36 @@ TEST(Npz, HasNoMemberForEmptyMetadata) {
 
   EXPECT_TRUE(read_zip(posix_file_system(), folder / "a.npz").empty());
   EXPECT_EQ(read_npz(posix_file_system(), folder / "a.npz").metadata, "{}");
+}
+
+// 500 KB of a header of 500 MB were taken into memory whole.
+TEST(Npz, RefusesAHeaderThatIsLongerThanAnyOfNumPys) {
+  const Thrown thrown = thrown_by([] {
+    parse_npz(build({.members = {{.name = "a.npy",
+                                  .content = text_of(npy(std::string(70'000, ' '), "", 2)),
+                                  .is_deflated = true}}}),
+              "a.npz");
+  });
+
+  EXPECT_EQ(thrown.code, ErrorCode::invalid_file);
+  EXPECT_THAT(thrown.sentence, HasSubstr("has a header of 70000 bytes"));
+}
+
+TEST(Npz, SwapsTheBytesOfElementsThatLieInTwoPieces) {
+  std::string data;
+  for (int i = 0; i < 700'001; ++i) data += {static_cast<char>(i >> 8), static_cast<char>(i)};
+  const std::vector<std::byte> bytes =
+      build({.members = {{.name = "a.npy",
+                          .content = text_of(npy(dictionary(">i2", "(700001,)") + " ", data)),
+                          .is_deflated = true}}});
+  MemorySource source("a.npz", bytes);
+  const NpzFile file(source);
+  std::vector<std::byte> found;
+
+  file.read_pieces(file.entries().at(0),
+                   [&](std::span<const std::byte> piece) { found.insert(found.end(), piece.begin(), piece.end()); });
+
+  EXPECT_TRUE(found == file.read(file.entries().at(0)).bytes);
 }
 
 TEST(Npz, ReadsDeflatedMembers) {

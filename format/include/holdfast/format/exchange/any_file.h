@@ -1,12 +1,14 @@
 #pragma once
 
 // A file of named arrays, whoever wrote it: Holdfast, safetensors, NumPy, Keras or another user of HDF5. What it is is
-// seen from its content, not from its name. One array is read at a time, so that files larger than memory can be looked
-// through where their format allows it: Holdfast's and safetensors'. The others are held in memory whole.
+// seen from its content, not from its name. To open one takes memory for names, shapes and metadata; an HDF5 file that
+// Holdfast did not write (Keras's too) is held as it lies on the disk, but not what is compressed in it. Then arrays
+// are read one at a time, or piece by piece where they are larger than memory.
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -35,10 +37,17 @@ std::string_view name(FileKind kind);
 // Error{unsupported} for a file of pickled Python objects (PyTorch's .pt), and what the file system threw.
 FileKind recognise(FileSystem& files, const std::string& path);
 
+struct AnyFileOptions {
+  // What may be in memory at once of a file: of HDF5 the file itself, and where it is compressed a row of its chunks.
+  // More is Error{out_of_memory}, which comes before the memory is taken. Arrays that read() and read_all() give whole
+  // do not count.
+  std::uint64_t max_memory_bytes = std::numeric_limits<std::uint64_t>::max();
+};
+
 class AnyFile {
  public:
-  // Throws what the reader of its kind throws.
-  static AnyFile open(FileSystem& files, const std::string& path);
+  // Throws what the reader of its kind throws. Damage in an array's elements is seen when they are read.
+  static AnyFile open(FileSystem& files, const std::string& path, const AnyFileOptions& options = {});
 
   ~AnyFile();
   AnyFile(AnyFile&&) noexcept;
@@ -54,8 +63,14 @@ class AnyFile {
   // Null when there is none of that name.
   const ArrayInfo* find(std::string_view name) const;
   // The array's elements, row-major and little-endian. Throws Error{not_found}, invalid_file for damage, and what the
-  // file system threw.
+  // file system threw. Of HDF5 the first call takes all arrays into memory. Not for several threads at once.
   std::vector<std::byte> read(std::string_view name) const;
+  // The elements of all arrays for which `wants` is true: array after array, in the order that suits the file, each in
+  // pieces of whole elements, in order and of at most 64 MiB. An array without elements has no piece. NumPy's
+  // column-major arrays come in their own order where they have more than 64 MiB. Throws as read() does, for some kinds
+  // of damage only after the last piece of the array.
+  void read_pieces(const std::function<bool(const ArrayInfo&)>& wants,
+                   const std::function<void(const ArrayInfo&, std::span<const std::byte>)>& take) const;
   // All arrays and the metadata. `progress` is told how many of the arrays' bytes were read.
   ArraySet read_all(const std::function<void(std::uint64_t done, std::uint64_t total)>& progress = {}) const;
 

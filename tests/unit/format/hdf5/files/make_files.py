@@ -285,6 +285,10 @@ def deflate_of_fewer_bytes(file):
     file["a"].id.write_direct_chunk((0,), zlib.compress(bytes(20)))
 
 
+def chunk_of_a_million(file):
+    file.create_dataset("zeros", data=np.zeros((1, 1_000_000), "u1"), chunks=(1, 1_000_000), compression="gzip")
+
+
 def zstd_frame(frame):
     def prepare(creation):
         creation.set_chunk((700,))
@@ -323,6 +327,8 @@ def main():
             all_kinds(file)
     with h5py.File(FOLDER / "user_block.h5", "w", userblock_size=512) as file:
         file["a"] = FEW.astype("<f4")
+    with h5py.File(FOLDER / "chunk_of_a_million_v110.h5", "w", libver=("v110", "v110")) as file:
+        chunk_of_a_million(file)
     for name, make in FILES.items():
         for bound in ("earliest", "v110"):
             with h5py.File(FOLDER / f"{name}_{bound}.h5", "w", libver=(bound, "v110")) as file:

@@ -102,10 +102,10 @@ StartRecord read_record(const std::string& directory) {
 }
 
 void write_record(const std::string& directory, const StartRecord& record) {
-  nlohmann::json json = nlohmann::json::object();
-  if (!record.token.empty()) json["fresh"] = record.token;
-  if (record.copies_of > 0) json["copies_of"] = record.copies_of;
-  const std::string text = json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  nlohmann::json object = nlohmann::json::object();
+  if (!record.token.empty()) object["fresh"] = record.token;
+  if (record.copies_of > 0) object["copies_of"] = record.copies_of;
+  const std::string text = object.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   write_whole_file(posix_file_system(), record_path(directory), std::as_bytes(std::span(text)));
 }
 

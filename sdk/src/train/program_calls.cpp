@@ -24,9 +24,9 @@ std::string to_text(const AssignedCalls& calls) {
 }
 
 AssignedCalls assigned_calls_from(const std::string& text) {
-  const nlohmann::json json = nlohmann::json::parse(text);
-  AssignedCalls calls{.earlier = {}, .own = {.directory = json.at("own").get<std::string>()}};
-  for (const nlohmann::json& call : json.at("earlier")) {
+  const nlohmann::json object = nlohmann::json::parse(text);
+  AssignedCalls calls{.earlier = {}, .own = {.directory = object.at("own").get<std::string>()}};
+  for (const nlohmann::json& call : object.at("earlier")) {
     calls.earlier.push_back({.directory = call.at(0).get<std::string>(), .exit_code = call.at(1).get<int>()});
   }
   return calls;

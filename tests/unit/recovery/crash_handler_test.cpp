@@ -26,7 +26,7 @@ namespace holdfast::recovery {
   *place = 1;
 }
 [[gnu::noipa]] int divide_by(volatile int* divisor) {
-  return 1 / *divisor;
+  return 100 / *divisor;  // of 1 g++ knows the quotient without dividing
 }
 [[gnu::noipa]] int recurse_without_end(volatile int* depth) {
   if (*depth < 0) return 0;

@@ -17,7 +17,6 @@ namespace holdfast::recovery {
 namespace {
 
 constexpr std::size_t kMostSegments = 256;
-constexpr std::size_t kMostSections = 65536;
 constexpr std::uint64_t kMostTableBytes = std::uint64_t{1} << 30;
 constexpr std::size_t kSymbolsAtOnce = 4096;
 // Names of templates may be far longer, and the demangler goes as deep as they are nested.
@@ -63,7 +62,7 @@ bool ElfFile::read_headers() {
     if (segment.p_type == PT_LOAD) segments_.push_back({segment.p_offset, segment.p_filesz, segment.p_vaddr});
   }
   // One that was stripped to the last has no sections.
-  if (header.e_shentsize != sizeof(Elf64_Shdr) || header.e_shnum > kMostSections) return true;
+  if (header.e_shentsize != sizeof(Elf64_Shdr)) return true;
   std::vector<Elf64_Shdr> sections(header.e_shnum);
   if (!read(header.e_shoff, sections.data(), sections.size() * sizeof(Elf64_Shdr))) return true;
   for (const Elf64_Word type : {SHT_DYNSYM, SHT_SYMTAB}) {  // the second has more

@@ -239,11 +239,11 @@ TEST_F(AnyFileTest, LooksAtNoElementOfAnNpzToOpenIt) {
 TEST_F(AnyFileTest, TakesNoMoreMemoryForAnHdf5FileThanAllowed) {
   write_keras();
 
-  const Thrown thrown = thrown_by([&] { AnyFile::open(files_, "/d/keras", {.max_memory_bytes = 1000}); });
+  const Thrown thrown = thrown_by([&] { AnyFile::open(files_, "/d/keras", {.max_memory_bytes = 100}); });
 
   EXPECT_EQ(thrown.code, ErrorCode::out_of_memory);
   EXPECT_THAT(thrown.sentence, HasSubstr("/d/keras cannot be read: "));
-  EXPECT_THAT(thrown.sentence, HasSubstr("and 1000 are allowed; allow more with --max-memory"));
+  EXPECT_THAT(thrown.sentence, HasSubstr("and 100 are allowed; allow more with --max-memory"));
 }
 
 // One compressed chunk of a million zeros, in a file of a few KB.

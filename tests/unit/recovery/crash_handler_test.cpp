@@ -22,23 +22,30 @@
 namespace holdfast::recovery {
 
 // Not in an unnamed namespace, and as they stand here: their names are looked for.
-[[gnu::noipa]] void write_where_nothing_is(volatile int* place) {
+// A function of its own in the program, whatever the optimiser thinks of it.
+#if defined(__clang__)
+#define HOLDFAST_KEPT_APART [[clang::optnone]] [[gnu::noinline]]
+#else
+#define HOLDFAST_KEPT_APART [[gnu::noipa]]
+#endif
+
+HOLDFAST_KEPT_APART void write_where_nothing_is(volatile int* place) {
   *place = 1;
 }
-[[gnu::noipa]] int divide_by(volatile int* divisor) {
+HOLDFAST_KEPT_APART int divide_by(volatile int* divisor) {
   return 100 / *divisor;  // of 1 g++ knows the quotient without dividing
 }
-[[gnu::noipa]] int recurse_without_end(volatile int* depth) {
+HOLDFAST_KEPT_APART int recurse_without_end(volatile int* depth) {
   if (*depth < 0) return 0;
   volatile char room[4096];
   room[0] = static_cast<char>(*depth);
   *depth = *depth + 1;
   return recurse_without_end(depth) + room[0];
 }
-[[gnu::noipa]] void give_up_by_abort() {
+HOLDFAST_KEPT_APART void give_up_by_abort() {
   std::abort();
 }
-[[gnu::noipa]] int call_what_is_no_function(int (*volatile* function)()) {
+HOLDFAST_KEPT_APART int call_what_is_no_function(int (*volatile* function)()) {
   return (*function)() + 1;
 }
 

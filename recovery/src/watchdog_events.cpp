@@ -195,6 +195,8 @@ void Watchdog::on_message(int id, Message& message) {
     event.generation = body.at("generation").get<int>();
     event.step = body.at("step").get<std::int64_t>();
   } else if (kind == kFinished) {
+    // Between two ticks it may have trained on to the end: what a failure cost would not be known.
+    look_for_progress();
     event.kind = EventKind::finished;
   } else if (kind == kFailure) {
     event.kind = EventKind::failure_reported;

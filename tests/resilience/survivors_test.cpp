@@ -128,7 +128,7 @@ TEST_F(Survivors, EndWhereACallbackAskedForItAlthoughTheOtherDied) {
                                              {"--run-dir", folder / "run", "--end-at", "7", "--when-lost", when_lost});
 
     EXPECT_EQ(result.exit_code, 0) << result.output;
-    EXPECT_NE(result.output.find("died"), std::string::npos) << result.output;
+    EXPECT_NE(result.output.find("killed by signal 9"), std::string::npos) << result.output;
     EXPECT_NE(result.output.find("steps 7 weights"), std::string::npos) << result.output;
   }
 }

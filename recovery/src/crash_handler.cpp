@@ -20,6 +20,13 @@ namespace holdfast::recovery {
 namespace {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define HOLDFAST_HAS_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define HOLDFAST_HAS_SANITIZER 1
+#endif
+#endif
+#ifdef HOLDFAST_HAS_SANITIZER
 constexpr bool kIsSanitized = true;  // its report says more
 #else
 constexpr bool kIsSanitized = false;

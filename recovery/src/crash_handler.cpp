@@ -16,21 +16,10 @@
 #include <ctime>
 #include <string_view>
 
+#include "holdfast/base/sanitizers.h"
+
 namespace holdfast::recovery {
 namespace {
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define HOLDFAST_HAS_SANITIZER 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define HOLDFAST_HAS_SANITIZER 1
-#endif
-#endif
-#ifdef HOLDFAST_HAS_SANITIZER
-constexpr bool kIsSanitized = true;  // its report says more
-#else
-constexpr bool kIsSanitized = false;
-#endif
 
 constexpr std::array kCrashSignals{SIGSEGV, SIGBUS, SIGFPE, SIGABRT};
 // The unwinder's frames, and what the kernel saves of a processor with wide registers (11 KiB with AMX).
@@ -226,6 +215,7 @@ void use_stack_of_its_own() {
 
 CrashHandler::CrashHandler(CrashPage& page) {
   CrashPage* none = nullptr;
+  // A sanitizer's own report says more.
   if (kIsSanitized || !crash_page.compare_exchange_strong(none, &page)) return;
   is_installed_ = true;
   crash_pid = ::getpid();

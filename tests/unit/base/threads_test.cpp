@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <iostream>
 
+#include "holdfast/base/sanitizers.h"
+
 namespace holdfast {
 namespace {
 
@@ -31,6 +33,7 @@ TEST(Threads, NameTheLimitsWhereTheSystemHasNoRoom) {
 
 // The standard library's exception says "Resource temporarily unavailable", and nothing of what or why.
 TEST(ThreadsDeathTest, SayWhatCouldNotBeStartedAndUnderWhichLimit) {
+  if (kIsSanitized) GTEST_SKIP() << "a sanitizer's shadow memory does not live under RLIMIT_AS";
   const auto start_without_memory = [] {
     const rlimit limit{.rlim_cur = 1 << 20, .rlim_max = 1 << 20};
     ::setrlimit(RLIMIT_AS, &limit);

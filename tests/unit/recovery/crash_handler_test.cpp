@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "crash_reader.h"
+#include "holdfast/base/sanitizers.h"
 #include "life_page.h"
 
 namespace holdfast::recovery {
@@ -55,19 +56,6 @@ using testing::Contains;
 using testing::HasSubstr;
 
 constexpr std::chrono::seconds kTimeForNames(20);
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define HOLDFAST_IS_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define HOLDFAST_IS_SANITIZED 1
-#endif
-#endif
-#ifdef HOLDFAST_IS_SANITIZED
-constexpr bool kIsSanitized = true;
-#else
-constexpr bool kIsSanitized = false;
-#endif
 
 SharedMemory worker_memory() {
   return SharedMemory::create("life", LifePage::kBytes + CrashPage::kBytes);

@@ -26,21 +26,10 @@
 #include "fault_kinds.h"
 #include "holdfast/base/deadline.h"
 #include "holdfast/base/error.h"
+#include "holdfast/base/sanitizers.h"
 #include "holdfast/base/shared_memory.h"
 #include "support/comes_true.h"
 #include "support/temporary_folder.h"
-
-// g++ defines macros, clang answers questions.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define HOLDFAST_TEST_UNDER_SANITIZER 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define HOLDFAST_TEST_UNDER_SANITIZER 1
-#endif
-#endif
-#ifndef HOLDFAST_TEST_UNDER_SANITIZER
-#define HOLDFAST_TEST_UNDER_SANITIZER 0
-#endif
 
 namespace holdfast::recovery {
 namespace {
@@ -224,7 +213,7 @@ TEST_F(Strikes, OfAHangSleepWithoutEnd) {
 }
 
 TEST_F(Strikes, OfMemoryThrowBadAllocAndLeaveEnoughToSaySo) {
-  if (HOLDFAST_TEST_UNDER_SANITIZER) GTEST_SKIP() << "a sanitizer's shadow memory does not live under RLIMIT_AS";
+  if (kIsSanitized) GTEST_SKIP() << "a sanitizer's shadow memory does not live under RLIMIT_AS";
   const auto strike = meeting("fault=oom");
   const int status = StruckChild([&] {
                        bool was_thrown = false;

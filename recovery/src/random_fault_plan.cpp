@@ -91,10 +91,9 @@ std::int64_t place_in_run(const Fault& fault) {
   return fault.step.value_or(-1);
 }
 
-// What may take its replica out of the run, for longer than one can tell.
+// What may take its replica out of the run, for longer than one can tell. A pause may be taken for a hang.
 bool may_lose_replica(const Fault& fault) {
-  return fault.kind != FaultKind::pause && fault.kind != FaultKind::slow && fault.kind != FaultKind::delay_beats &&
-         row_of(fault.kind).means != FaultMeans::files;
+  return fault.kind != FaultKind::slow && row_of(fault.kind).means != FaultMeans::files;
 }
 
 // The faults of one run, each of which strikes whatever the others do. What it refuses might strike, too: only what is
@@ -137,8 +136,10 @@ class OneRun {
 
   // `other` may end what `fault` waits for.
   bool is_kept_from_striking(const Fault& fault, const Fault& other) const {
-    // A start and an end that all processes go through once.
-    if (fault.phase == FaultPhase::shutdown) return other.phase == FaultPhase::shutdown;
+    // All processes go through a start and an end once. A run whose last savepoint fails does not get to its end.
+    if (fault.phase == FaultPhase::shutdown) {
+      return other.phase == FaultPhase::shutdown || row_of(other.kind).means == FaultMeans::files;
+    }
     if (fault.phase == FaultPhase::start) return other.phase == FaultPhase::start && other.rank == fault.rank;
     if (!is_of_savepoint(fault.phase)) return false;
     // Files that fail may fail for later savepoints, too.

@@ -79,7 +79,7 @@ std::vector<recovery::FaultPhase> phases_reached(const std::vector<std::int64_t>
   return phases;
 }
 
-// Of the command line or the plan, checked.
+// The faults of the command line or the plan, checked.
 std::vector<std::string> given_faults(FileSystem& files, const ChaosOptions& options) {
   constexpr int kMostRanks = 2 * recovery::kMaxReplicas;  // spares have ranks, too; the program knows how many
   if (!options.plan_path.empty())
@@ -165,7 +165,7 @@ int kill_again_and_again(FileSystem& files, const ChaosOptions& options, const r
 
 int chaos(FileSystem& files, const ChaosOptions& options, Console& console) {
   require_one_source(options);
-  // What is wrong with them is said before the undisturbed run, which may take hours.
+  // Wrong faults are refused before the undisturbed run, which may take hours.
   const std::vector<std::string> given = given_faults(files, options);
   const resilience::Program program{.command = options.command, .replicas = options.replicas.value_or(2)};
   resilience::ResilienceTest test(program, {.time_limit = time_limit(options), .keep_in = options.keep_in});

@@ -355,7 +355,7 @@ class Parser {
         ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{{"s", 1.0}, {"ms", 0.001}, {"min", 60.0}},
                                           CLI::AsNumberWithUnit::CASE_SENSITIVE, "TIME"))
         ->check(between(0.01, 1e6));
-    command->add_option("--seed", chaos_.seed, "Of what is drawn")
+    command->add_option("--seed", chaos_.seed, "Seed of the draws")
         ->capture_default_str()
         ->check(whole_of<std::uint64_t>(0));
     command->add_option("--replicas", chaos_.replicas, "For {replicas} and for random faults; default: the program's")
@@ -452,7 +452,7 @@ int run_command(const std::vector<std::string>& arguments, FileSystem& files, Co
   } catch (const std::bad_alloc&) {
     console.problems << "holdfast: no memory left; free some memory and try again\n";
   } catch (const Error& error) {
-    // No sentence is so long; what a stranger's file put into one may be.
+    // Our own sentences are shorter; text from an unknown file may not be.
     constexpr std::size_t kMaxSentenceBytes = 8192;
     console.problems << "holdfast: " << shortened(printable(error.what()), kMaxSentenceBytes) << "\n";
   } catch (const std::exception& error) {

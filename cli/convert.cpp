@@ -48,7 +48,7 @@ int convert(FileSystem& files, const ConvertOptions& options, Console& console) 
   console.out << "wrote " << printable(options.output) << " (" << name(result.to)
               << "): " << describe_count(result.arrays, "array") << ", " << describe_count(result.bytes, "byte")
               << ", from " << printable(options.input) << " (" << name(result.from) << ")\n";
-  // Notes name what has no place, however long a stranger's names are.
+  // Notes name what cannot be converted, and names in an unknown file may be of any length.
   constexpr std::size_t kMaxNoteBytes = 8192;
   for (const std::string& note : result.notes) {
     console.out << "note: " << shortened(printable(note), kMaxNoteBytes) << "\n";

@@ -4,7 +4,7 @@
 
 namespace holdfast::cli {
 
-// What commands that look at a stranger's file hold of it at once, unless --max-memory says otherwise.
+// The memory that commands may take for another program's file, unless --max-memory gives another limit.
 inline constexpr std::uint64_t kMaxFileMemoryBytes = std::uint64_t{4} << 30;
 
 }  // namespace holdfast::cli

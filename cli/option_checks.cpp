@@ -11,7 +11,7 @@ CLI::Validator at_least(double lowest) {
       [lowest](std::string& text) -> std::string {
         double number = 0;
         if (CLI::detail::lexical_cast(text, number) && std::isfinite(number) && number >= lowest) return "";
-        return text + " is no number from " + describe_number(lowest) + " on";
+        return text + " is not a number from " + describe_number(lowest) + " on";
       },
       "");
 }
@@ -21,7 +21,7 @@ CLI::Validator between(double lowest, double highest) {
       [lowest, highest](std::string& text) -> std::string {
         double number = 0;
         if (CLI::detail::lexical_cast(text, number) && number >= lowest && number <= highest) return "";
-        return text + " is no number from " + describe_number(lowest) + " to " + describe_number(highest);
+        return text + " is not a number from " + describe_number(lowest) + " to " + describe_number(highest);
       },
       "");
 }
@@ -31,7 +31,7 @@ CLI::Validator whole_from(std::int64_t lowest) {
       [lowest](std::string& text) -> std::string {
         std::int64_t number = 0;
         if (CLI::detail::lexical_cast(text, number) && number >= lowest) return "";
-        return text + " is no whole number from " + std::to_string(lowest) + " on";
+        return text + " is not a whole number from " + std::to_string(lowest) + " on";
       },
       "");
 }
@@ -39,7 +39,7 @@ CLI::Validator whole_from(std::int64_t lowest) {
 CLI::Validator size_in_bytes() {
   return CLI::Validator(
       [](std::string& text) -> std::string {
-        if (text.starts_with('-')) return text + " is no size such as 10MB or 2GiB";
+        if (text.starts_with('-')) return text + " is not a size such as 10MB or 2GiB";
         const CLI::Validator as_size = CLI::AsSizeValue(false);
         return as_size(text);
       },

@@ -14,11 +14,12 @@ namespace holdfast::cli {
 
 // A number from `lowest` on, and not without end.
 CLI::Validator at_least(double lowest);
-// A number from `lowest` to `highest`; NaN is none.
+// A number from `lowest` to `highest`; NaN is refused.
 CLI::Validator between(double lowest, double highest);
 // A whole number from `lowest` on.
 CLI::Validator whole_from(std::int64_t lowest);
-// A whole number of those that `Value` holds, from `lowest` on: CLI11 takes -1 and what is too large for others.
+// A whole number that fits into `Value`, from `lowest` on. CLI11 turns -1, and numbers that are too large, into other
+// numbers.
 template <typename Value>
 CLI::Validator whole_of(Value lowest) {
   return CLI::Validator(
@@ -26,7 +27,7 @@ CLI::Validator whole_of(Value lowest) {
         Value number = 0;
         const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
         if (error == std::errc() && end == text.data() + text.size() && number >= lowest) return "";
-        return text + " is no whole number from " + std::to_string(lowest) + " to " +
+        return text + " is not a whole number from " + std::to_string(lowest) + " to " +
                std::to_string(std::numeric_limits<Value>::max());
       },
       "");

@@ -22,10 +22,10 @@ namespace {
 using recovery::RunReport;
 
 constexpr std::chrono::seconds kLookPatience(2);
-// Replicas that die within it, and of the same cause, are lost together.
+// Replicas that die within this time, and of the same cause, are lost together.
 constexpr double kOneMoment = 1;  // s
 
-// As the log has it: local time and its offset from UTC.
+// As in the log: local time and its offset from UTC.
 std::string describe_time(double unix_seconds) {
   const double whole = std::floor(unix_seconds);
   const auto seconds = static_cast<std::time_t>(whole);
@@ -116,13 +116,13 @@ void tell_failure(std::ostream& out, const RunReport::Incident& incident) {
   }
 }
 
-// Replicas that were lost together: what came then is the same for all of them.
+// Replicas that were lost together: what happened next is the same for all of them.
 bool are_of_one_moment(const RunReport::Incident& one, const RunReport::Incident& other) {
   return one.rank >= 0 && other.rank >= 0 && one.generation == other.generation && one.cause == other.cause &&
          one.opened && one.opened == other.opened && std::abs(one.noticed - other.noticed) < kOneMoment;
 }
 
-// From `first` on; returns the next that is not of the same moment.
+// Begins with `first`; returns the next one that is not of the same moment.
 std::size_t tell_incidents(std::ostream& out, const std::vector<RunReport::Incident>& incidents, std::size_t first) {
   out << first + 1 << ". " << describe_time(incidents[first].noticed);
   tell_failure(out, incidents[first]);
@@ -239,7 +239,7 @@ bool is_live(const std::string& run) {
   }
 }
 
-// What happened, in the order of the times.
+// The events, in the order of their times.
 void tell_story(std::ostream& out, const RunReport& report) {
   std::vector<RunReport::Remark> parts = report.remarks;
   for (RunReport::Remark& remark : parts) {

@@ -65,8 +65,8 @@ nlohmann::ordered_json describe(const ArrayInfo& array, const ArrayStatistics& s
           {"histogram", statistics.histogram}};
 }
 
-// The statistics of all arrays, in their order. Arrays of up to kWholeBytes are held while they come, so that a file
-// that has no larger ones is read once; the others are seen piece by piece, in as many passes as that takes.
+// The statistics of all arrays, in their order. Arrays of up to kWholeBytes are held in memory, so that a file without
+// larger ones is read once. Larger arrays are read piece by piece, in several passes.
 class Measurement {
  public:
   explicit Measurement(const AnyFile& file) : file_(file) {

@@ -24,7 +24,7 @@ Table::Table(std::vector<std::string> header) {
 }
 
 void Table::add(std::vector<std::string> row) {
-  // All rows are as wide as the widest: one endless name would make a table of gigabytes.
+  // All rows are as wide as the widest one, so one huge name would make a table of gigabytes.
   constexpr std::size_t kMaxCellBytes = 500;
   for (std::string& cell : row) cell = shortened(printable(cell), kMaxCellBytes);
   row.resize(is_number_.size());

@@ -60,7 +60,7 @@ bool is_of_others(FileSystem& files, const std::string& path) {
   }
 }
 
-// A FIFO, a device, a loop of links: nothing that was whole and is damaged.
+// A FIFO, a device or a loop of links is not a damaged file.
 bool is_no_file(const std::string& path) {
   std::error_code error;
   const std::filesystem::file_status status = std::filesystem::status(path, error);

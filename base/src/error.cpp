@@ -70,7 +70,7 @@ static ErrorCode code_of(int error_number) {
   }
 }
 
-// Limits that a process is started with. What else to do about a failure depends on what was tried.
+// Advice for limits that a process is started with. For other failures the advice depends on what was tried.
 static std::string limit_to_raise(int error_number) {
   switch (error_number) {
     case EMFILE:

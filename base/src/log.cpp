@@ -44,7 +44,7 @@ std::string_view colour_of(spdlog::level::level_enum level) {
   }
 }
 
-// A line is one write, since other processes write to the same terminal: spdlog's own sinks make several of it.
+// A line is one write, since other processes write to the same terminal. spdlog's own sinks use several writes.
 class StandardError final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
  protected:
   void sink_it_(const spdlog::details::log_msg& message) override {

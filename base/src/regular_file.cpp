@@ -10,7 +10,7 @@
 namespace holdfast {
 namespace {
 
-// No signals come so fast that this many in a row would be theirs.
+// Signals do not come fast enough to interrupt this many calls in a row.
 constexpr int kMostInterruptions = 1000;
 
 std::string kind_of(mode_t mode) {
@@ -44,7 +44,7 @@ FileDescriptor open_regular_file(const std::string& path, int flags, const std::
 }
 
 FileDescriptor open_regular_file(const std::string& path, int flags, const std::string& purpose, SystemCalls& calls) {
-  // O_NONBLOCK has no meaning for regular files. The open of a FIFO would wait for another process without it.
+  // O_NONBLOCK has no meaning for regular files. Without it, opening a FIFO would wait for another process.
   const int all_flags = flags | O_NONBLOCK | O_CLOEXEC;
   FileDescriptor file(calls.open(path.c_str(), all_flags, 0644));
   for (int attempt = 1; !file.is_open() && errno == EINTR && attempt < kMostInterruptions; ++attempt) {

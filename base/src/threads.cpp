@@ -18,7 +18,7 @@ void append_limit(std::string& limits, const std::string& name, __rlimit_resourc
   append_limit(limits, name, std::to_string(limit.rlim_cur / unit));
 }
 
-// Of the control group that this process is in, and of those around it, which hold for it too.
+// The limits of this process's control group, and of the groups around it, which hold for it too.
 void append_group_limits(std::string& limits) {
   std::string path;
   std::ifstream groups("/proc/self/cgroup");

@@ -68,7 +68,7 @@ class WatchedFile : public File {
   std::unique_ptr<File> target_;
   std::string path_;
   std::shared_ptr<const Watchers> watchers_;  // shared: a file may outlive its file system
-  FileHealth health_;                         // a failure that `before` made is none of the target's
+  FileHealth health_;                         // a failure that `before` made is not the target's
 };
 
 class WatchedFileSystem : public FileSystem {

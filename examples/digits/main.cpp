@@ -111,7 +111,7 @@ void train(holdfast::Replica& replica, const Arguments& arguments) {
   if (!arguments.report.empty()) write_report(arguments.report, replica, trainer, accuracy);
 }
 
-// A whole number. CLI11 alone takes -1 and what is too large for another number.
+// A whole number. CLI11 alone turns -1, and numbers that are too large, into other numbers.
 template <typename Number>
 CLI::Validator whole(Number lowest, Number highest) {
   const std::string range = std::to_string(lowest) + " to " + std::to_string(highest);
@@ -119,19 +119,20 @@ CLI::Validator whole(Number lowest, Number highest) {
             Number number = 0;
             const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
             const bool is_whole = error == std::errc() && end == text.data() + text.size();
-            return is_whole && number >= lowest && number <= highest ? "" : text + " is no whole number from " + range;
+            return is_whole && number >= lowest && number <= highest ? ""
+                                                                     : text + " is not a whole number from " + range;
           },
           ""};
 }
 
-// Of a time in seconds. CLI11's own range takes nan.
+// The objection to a time in seconds; empty for a valid one. CLI11's own range accepts nan.
 std::string objection_to_seconds(const std::string& text) {
   double seconds = 0;
   const bool is_number = CLI::detail::lexical_cast(text, seconds);
-  return is_number && seconds >= 0.001 && seconds <= 1e6 ? "" : text + " is no number from 0.001 to 1000000";
+  return is_number && seconds >= 0.001 && seconds <= 1e6 ? "" : text + " is not a number from 0.001 to 1000000";
 }
 
-// At the start: to learn after hours of training that the report has no place would be late.
+// Checked at the start: after hours of training it would be late to learn that the report cannot be written.
 std::string objection_to_report(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code error;
@@ -252,7 +253,7 @@ std::chrono::milliseconds to_milliseconds(double seconds) {
   return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
 }
 
-// Exit codes beside 0 are those of supervise(): 1 says that starting the program again changes nothing.
+// Exit codes other than 0 are those of supervise(): 1 says that starting the program again changes nothing.
 int parse(CLI::App& app, int argc, char** argv, bool& is_parsed) {
   try {
     app.parse(argc, argv);

@@ -19,7 +19,7 @@ constexpr int kFolds = 3;
 constexpr std::int64_t kSamples = 600;
 constexpr std::int64_t kFeatures = 8;
 
-// Those of the fold, or all others, of samples that are drawn the same each time: y = 0.5 x0 - 0.4 x1 + ... and noise.
+// The samples of the fold, or all others. They are drawn the same each time: y = 0.5 x0 - 0.4 x1 + ... and noise.
 Dataset make_samples(int fold, bool are_of_fold) {
   const std::int64_t count = are_of_fold ? kSamples / kFolds : kSamples - kSamples / kFolds;
   Tensor features{Shape{count, kFeatures}};
@@ -69,7 +69,7 @@ int main(int argc, char** argv) {
     options.seed = static_cast<std::uint64_t>(fold);
     const int code = supervise(argc, argv, options, [fold](Replica& replica) { train(replica, fold); });
     if (code != 0) return code;
-    if (is_replica_process()) continue;  // of a later fold: it needs no results
+    if (is_replica_process()) continue;  // a replica of a later fold needs no results
     const RunResults run = run_results(options.run_directory);
     const double loss = run.calls.back().results.at("loss");
     std::printf("fold %d  loss %.6f  weights %s\n", fold, loss, run.weights_digest.c_str());

@@ -39,8 +39,8 @@ class DatasetReader {
 
   // Reads no element. `label` names the dataset in errors.
   DatasetInfo describe(hid_t dataset, const std::string& label) const;
-  // Hands all elements to the sink, in pieces of a few MiB or one row of chunks. It is no text. Throws
-  // Error{out_of_memory} before the first where a piece is larger than allowed.
+  // Hands all elements of a dataset that is not a text to the sink, in pieces of a few MiB or one row of chunks. Throws
+  // Error{out_of_memory} before the first piece where a piece is larger than allowed.
   void read(hid_t dataset, const DatasetInfo& info, const std::string& label, format::TreeSink& sink) const;
   // It is a text.
   std::string read_text(hid_t dataset, const std::string& label) const;

@@ -13,12 +13,12 @@ namespace holdfast::hdf5_reader {
 // Sets HDF5 up for this process: what it does once, before the process is locked in. False when HDF5 refuses.
 bool prepare_hdf5();
 
-// `heads`: names, types, shapes, attributes and texts, and no dataset's elements.
+// `heads`: names, types, shapes, attributes and texts, without the elements of datasets.
 enum class TreePart { all, heads };
 
-// Throws Error{invalid_file} with the problem alone: the caller names the file; out_of_memory where the rows of chunks
-// of a dataset are larger than the limits allow. prepare_hdf5 was called. Takes memory for a few pieces, not for the
-// whole.
+// Throws Error{invalid_file} with the problem alone (the caller names the file), and out_of_memory where the rows of
+// chunks of a dataset are larger than the limits allow. Call prepare_hdf5 first. Takes memory for a few pieces, not for
+// the whole.
 //
 // What is refused here rather than before HDF5 sees the file: see foreign_check.h.
 void parse_hdf5_tree(std::span<const std::byte> file, const format::TreeLimits& limits, TreePart part,

@@ -44,7 +44,8 @@ void check_names(const std::string& path, std::span<const ArrayView> arrays) {
   std::set<std::string_view> names{kMetadataName};
   for (const ArrayView& array : arrays) {
     if (!names.insert(array.name).second) {
-      refuse(path, "the name " + shown(array.name) + " is taken; rename one of the arrays (\"metadata\" is no array)");
+      refuse(path,
+             "the name " + shown(array.name) + " is taken; rename one of the arrays (\"metadata\" is not an array)");
     }
   }
   for (const ArrayView& array : arrays) {

@@ -76,7 +76,7 @@ void measure_distances(std::span<const std::byte> bytes, ArrayStatistics& result
   for_each_finite<Element>(bytes, [&](double value) {
     distances += (value * scale - mean) * (value * scale - mean);
     const double place = width == 0 ? 0 : (value * scale - begin) / width * ArrayStatistics::kBins;
-    // Outside the range are only values of a file that somebody changed between two passes.
+    // A value lies outside the range only where somebody changed the file between two passes.
     constexpr double kLast = ArrayStatistics::kBins - 1;
     ++result.histogram[place > 0 ? static_cast<std::size_t>(std::min(place, kLast)) : 0];
   });

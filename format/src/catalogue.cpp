@@ -55,7 +55,7 @@ std::vector<SavepointEntry> list_savepoints(FileSystem& files, const std::string
       const std::uint64_t bytes = files.open_for_reading(in_folder(folder, name))->size_bytes();
       entries.push_back({.name = name, .step = *step, .file_bytes = bytes});
     } catch (const Error& failure) {
-      // Something else than a file is no savepoint, whatever its name; the next start of the run sets it aside.
+      // Only a regular file can be a savepoint, whatever its name; the next start of the run sets anything else aside.
       const bool is_none = failure.code() == ErrorCode::not_found || failure.code() == ErrorCode::invalid_file;
       if (!is_none) throw;
     }

@@ -38,8 +38,8 @@ bool is_of_nccl(const std::filesystem::path& thread) {
   return std::getline(file, name) && name.starts_with("NCCL ");
 }
 
-// What its living threads add to or take away from the time that all of them ran. /proc/PID/schedstat would be that of
-// the main thread alone.
+// What the living threads add to, or take away from, the time that all threads ran. /proc/PID/schedstat tells of the
+// main thread alone.
 std::chrono::nanoseconds correction_by_threads(int pid) {
   std::chrono::nanoseconds sum{};
   std::error_code error;

@@ -59,8 +59,8 @@ Registers registers_of(const void* context) {
 #endif
 }
 
-// After a call of an address where no code is, the unwinder knows no way back, but the address that the call returns to
-// is the newest on the stack.
+// After a call to an address without code the unwinder cannot go on, but the return address is the newest word on the
+// stack.
 std::uint64_t newest_on_the_stack(std::uint64_t stack) {
   std::uint64_t word = 0;
   iovec to{.iov_base = &word, .iov_len = sizeof word};
@@ -75,7 +75,7 @@ void write_addresses(CrashPage& page, const Registers& registers) {
   auto next = std::find(addresses, end, reinterpret_cast<void*>(registers.instruction));
   page.frames[0].address = registers.instruction;
   page.count = 1;
-  // The handler's own stand before it; where it is not there, all that are there are those of the handler.
+  // The handler's own frames stand before it; where it is missing, all frames are the handler's.
   if (next != end) ++next;
   for (; next != end && page.count < CrashPage::kMostFrames; ++next) {
     page.frames[page.count++].address = reinterpret_cast<std::uint64_t>(*next);
@@ -188,7 +188,8 @@ void on_crash(int signal, siginfo_t* info, void* context) {
   }
   const struct sigaction action = default_action();
   ::sigaction(signal, &action, nullptr);
-  // What the processor met it meets again, so that a core dump has its cause; what was sent would not come again.
+  // The processor meets a fault of its own again, so that a core dump has its cause. A signal that was sent would not
+  // come again.
   if (info->si_code <= 0 || signal == SIGABRT) ::raise(signal);
 }
 

@@ -1,8 +1,8 @@
 #pragma once
 
-// Memory behind a worker's life page, in which a worker that crashes leaves where it was: addresses, and for each the
-// file that was mapped there. The watchdog reads it after the worker's end, and believes nothing of it: the program
-// that crashed may have written anything there.
+// Memory that follows a worker's life page. A worker that crashes leaves there where it was: addresses, and for each
+// the file that was mapped there. The watchdog reads it after the worker's end and trusts none of it: the program that
+// crashed may have written anything there.
 
 #include <array>
 #include <atomic>
@@ -30,7 +30,7 @@ struct Crash {
 struct CrashPage {
   static constexpr std::size_t kBytes = 16384;
   static constexpr std::size_t kMostFrames = 48;
-  static constexpr std::size_t kPathBytes = 240;  // what is longer is cut at its beginning, which tells the least
+  static constexpr std::size_t kPathBytes = 240;  // a longer one loses its beginning, which tells the least
 
   enum class State : std::uint32_t { empty, begun, written };
 
@@ -40,7 +40,7 @@ struct CrashPage {
     std::array<char, kPathBytes> path;  // ends with 0
   };
 
-  // Both in memory that has it after a life page. The watchdog's is zero-filled.
+  // Both take memory that holds the crash page after a life page. The watchdog's is zero-filled.
   static CrashPage& find(SharedMemory& memory);
   static std::optional<Crash> read(const SharedMemory& memory, int pid);
 

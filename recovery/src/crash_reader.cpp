@@ -38,7 +38,7 @@ std::string own_program() {
 // As it was when the process mapped it.
 std::optional<ElfFile> open_mapped(const std::string& path, std::time_t started) {
   if (!path.starts_with('/')) return std::nullopt;
-  // That file is still there for a process that runs it, whatever became of its name.
+  // The file still exists for a process that runs it, whatever became of its name.
   if (path == own_program()) return ElfFile::open(kOwnProgram);
   if (path.ends_with(kDeleted)) return std::nullopt;
   std::optional<ElfFile> file = ElfFile::open(path);
@@ -72,7 +72,7 @@ std::vector<std::string> describe_frames(const Crash& crash, std::time_t started
     const std::optional<ElfFile> file = open_mapped(path, started);
     if (!file) continue;
     std::vector<std::uint64_t> offsets;
-    // A call may be the last thing that a function does; what it returns to is another function then.
+    // A call may be the last instruction of a function; its return address then belongs to another function.
     for (const std::size_t i : of_file) offsets.push_back(crash.frames[i].file_offset - (i == 0 ? 0 : 1));
     std::vector<Symbol> found = file->find(offsets, deadline);
     for (std::size_t k = 0; k < of_file.size(); ++k) symbols[of_file[k]] = std::move(found[k]);
@@ -123,7 +123,7 @@ void CrashReader::add(CrashStory story) {
     std::thread([shared = shared_] { Shared::read_all(shared); }).detach();
     shared_->has_thread = true;
   } catch (const std::system_error&) {
-    // No thread can be made: take_all() has what was left, without names.
+    // No thread could be started: take_all() returns what was left, without names.
   }
 }
 

@@ -31,7 +31,7 @@ std::vector<std::string> describe_frames(const Crash& crash, std::time_t started
 class CrashReader {
  public:
   CrashReader();
-  // A thread that hangs is left behind.
+  // Does not wait for a thread that hangs.
   ~CrashReader();
   CrashReader(const CrashReader&) = delete;
   CrashReader& operator=(const CrashReader&) = delete;
@@ -39,7 +39,7 @@ class CrashReader {
   void add(CrashStory story);
   // Those that are ready.
   std::vector<CrashStory> take();
-  // All, as soon as they are ready; without names those that are not at the deadline.
+  // All, as soon as they are ready. Those that are not ready at the deadline have no names.
   std::vector<CrashStory> take_all(Deadline deadline);
 
  private:

@@ -364,7 +364,7 @@ void Decider::begin_to_finish() {
 }
 
 void Decider::on_failure(const std::string& cause, bool is_explained) {
-  // What the program does after its end of the run, such as a second run for which nobody is there.
+  // The program goes on after the end of its run, perhaps with a second run that nobody watches.
   if (subject_->stage == Stage::finished && event_.is_unrecoverable && state_.phase != RunPhase::ending) {
     is_of_a_failure_ = true;
     const std::string sentence = name_of(*subject_) + ": " + cause;

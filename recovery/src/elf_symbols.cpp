@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t kMostSegments = 256;
 constexpr std::uint64_t kMostTableBytes = std::uint64_t{1} << 30;
 constexpr std::size_t kSymbolsAtOnce = 4096;
-// Names of templates may be far longer, and the demangler goes as deep as they are nested.
+// Names of templates may be far longer, and the demangler recurses as deeply as they are nested.
 constexpr std::size_t kMostNameBytes = 1024;
 constexpr std::size_t kMostShownBytes = 200;
 
@@ -37,7 +37,7 @@ std::string readable(const std::string& name) {
 }  // namespace
 
 std::optional<ElfFile> ElfFile::open(const std::string& path) {
-  // Not blocking: what is called like a library may be a pipe.
+  // Not blocking: a path with a library's name may be a pipe.
   FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   struct stat status {};
   if (!file.is_open() || ::fstat(file.value(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
@@ -61,7 +61,7 @@ bool ElfFile::read_headers() {
   for (const Elf64_Phdr& segment : segments) {
     if (segment.p_type == PT_LOAD) segments_.push_back({segment.p_offset, segment.p_filesz, segment.p_vaddr});
   }
-  // One that was stripped to the last has no sections.
+  // A completely stripped file has no sections.
   if (header.e_shentsize != sizeof(Elf64_Shdr)) return true;
   std::vector<Elf64_Shdr> sections(header.e_shnum);
   if (!read(header.e_shoff, sections.data(), sections.size() * sizeof(Elf64_Shdr))) return true;

@@ -1,7 +1,7 @@
 #pragma once
 
-// Names of functions in an executable or a library, by the table of symbols that it carries. Read with pread(2), piece
-// by piece, since the file may change meanwhile; nothing in it is believed.
+// Names of functions in an executable or a library, from its own symbol table. It is read with pread(2), piece by
+// piece, since the file may change meanwhile; nothing in it is trusted.
 
 #include <cstdint>
 #include <ctime>

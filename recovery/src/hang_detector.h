@@ -50,11 +50,11 @@ class HangDetector {
   // For a whole run.
   HangDetector(const HangLimits& limits, Questions questions);
 
-  // `pulses` are those of the members that should be making progress: whoever is not among them is forgotten.
+  // `pulses` are those of the members that should be making progress; a member that is not among them is forgotten.
   //
   // Names the member that made no progress for too long (hang_limits.h); not one that waits for its peers, unless it
-  // is stopped, or what it does in the background hangs. Where all wait for each other, the one that is furthest
-  // behind; at last any of them.
+  // is stopped, or what it does in the background hangs. Where all wait for each other, it names the one that
+  // has come least far, and in the end any of them.
   //
   // Time passes at most kLongestLook a call, so that a machine that was asleep, or too busy to call in time, does not
   // make its replicas look hung; and for a while after such a call the limits are longer by what was lost.

@@ -12,9 +12,9 @@
 namespace holdfast::recovery {
 namespace {
 
-// How the supervisor's sentences go on to the cause that they end with.
+// The words by which the supervisor's sentences lead to the cause at their end.
 constexpr std::array<std::string_view, 2> kBeforeACause{", the last time so: ", "; the last failure was "};
-// The sentence counts the starts that failed itself.
+// This sentence itself counts the starts that failed.
 constexpr std::string_view kNobodyGotReady = "gave up: no process has got ready";
 
 bool is_noticed_by(EventKind kind) {
@@ -47,7 +47,7 @@ std::string at_step(std::int64_t step) {
   return step < 0 ? "" : " in step " + std::to_string(step);
 }
 
-// "was killed by signal 9 (SIGKILL) in step 40": what somebody did whose failure was noticed by such an event.
+// "was killed by signal 9 (SIGKILL) in step 40": what a replica did, by the event that told of its failure.
 std::string what_happened(EventKind kind, const std::string& cause, bool are_several, std::int64_t step) {
   const std::string was = are_several ? "were " : "was ";
   if (cause.empty()) return "died" + at_step(step);
@@ -60,7 +60,7 @@ std::string what_happened(EventKind kind, const std::string& cause, bool are_sev
   return "failed" + at_step(step) + ": " + cause;
 }
 
-// What stands in it before the cause; empty where that says no more than the cause and its count do.
+// The part of the sentence before the cause; empty where that adds nothing to the cause and its count.
 std::string why_given_up(const std::string& sentence) {
   if (sentence.starts_with(kNobodyGotReady)) return "";
   for (const std::string_view joiner : kBeforeACause) {
@@ -223,7 +223,7 @@ std::string IncidentStory::last_sentence(int exit_code, const std::string& sente
   return "training ended: " + text + (remark.empty() ? "" : " (" + remark + ")");
 }
 
-// The newest with which it ends; none: it is of something else.
+// The newest cause that the sentence ends with; none: the sentence tells of something else.
 const IncidentStory::Loss* IncidentStory::loss_of(const std::string& sentence) const {
   for (auto incident = incidents_.rbegin(); incident != incidents_.rend(); ++incident) {
     for (const Loss& loss : incident->losses) {

@@ -37,7 +37,7 @@ class IncidentStory {
   std::vector<Line> take(const Event& event, int rank, const Decision& decision, Moment now);
   // Incidents that have waited for long.
   std::vector<Line> look(Moment now);
-  // What was not told yet when the run ends, but for that which `sentence` tells.
+  // What was not told yet when the run ends, except for what `sentence` tells.
   std::vector<Line> end(int exit_code, const std::string& sentence);
   // The run's last sentence for the user: the cause of its end comes first.
   std::string last_sentence(int exit_code, const std::string& sentence) const;

@@ -30,7 +30,7 @@ bool ends_in_the_middle_of_a_line(int file) {
 }
 
 constexpr std::size_t kLongestQuote = 40;  // of what a line says
-// Each generation has its line: nobody gets there, and the next one's number must not overflow.
+// The highest generation that counts: each has a line, so no run gets there. The next one's number must not overflow.
 constexpr std::int64_t kLastGeneration = 1'000'000'000;
 
 Error unexpected(const std::string& what) {
@@ -55,7 +55,8 @@ int generation_of(const nlohmann::json& line) {
 template <typename Take>
 void read_lines(const std::string& journal_path, const Take& take) {
   if (::access(journal_path.c_str(), F_OK) != 0 && errno == ENOENT) return;
-  // Looked at and let go: the stream opens the same file again, and would wait for ever for a FIFO's writer.
+  // Opened as a check only: the stream below opens the file again, and for a FIFO it would wait without end for a
+  // writer.
   open_regular_file(journal_path, O_RDONLY, "read the journal " + journal_path);
   std::ifstream file(journal_path);
   std::int64_t number = 0;

@@ -41,15 +41,15 @@ struct Past {
   int last_generation = -1;
   // Whether an epoch ended, or a savepoint was made while the run trained.
   bool has_results = false;
-  // Whether each watchdog so far ended the run since that failed by itself: nobody stopped or killed it.
+  // Whether every watchdog so far ended the run because it failed by itself: nobody stopped or killed it.
   bool has_failed_by_itself = false;
 };
 
 std::string journal_path(const std::string& run_directory);
 // Events that tell of a result, of all that workers report.
 bool tells_of_result(const nlohmann::json& event_name);
-// Both find nothing when there is no journal yet, and may be called while a watchdog writes to it. Lines that are not
-// as Holdfast writes them are skipped, with a warning where they are JSON objects. Throw Error for what is no file.
+// Both find nothing when there is no journal yet, and may be called while a watchdog writes to it. They skip lines that
+// Holdfast does not write, with a warning for JSON objects. They throw Error where the journal is not a file.
 Past read_past(const std::string& journal_path);
 std::vector<Restart> read_restarts(const std::string& journal_path);  // oldest first
 

@@ -95,7 +95,7 @@ void LifePage::enter_background(const BackgroundPulse& pulse, std::string_view w
   background_number.store(pulse.number, std::memory_order_release);
 }
 
-// Few bytes of the next must not shorten the time of one with many.
+// The few bytes of the next work must not shorten the time of a large one.
 BackgroundPulse LifePage::in_background() const {
   const BackgroundPulse pulse{.number = background_number.load(std::memory_order_acquire),
                               .bytes = background_bytes.load(std::memory_order_relaxed),

@@ -13,7 +13,8 @@
 namespace holdfast::recovery {
 namespace {
 
-// Where neither the kernel nor /proc helps, numbers up to here are tried: a limit of a billion would take minutes.
+// Where neither close_range(2) nor /proc is there, numbers up to this one are tried: a limit of a billion would take
+// minutes.
 constexpr rlim_t kMostTried = 65536;
 
 template <class Act>

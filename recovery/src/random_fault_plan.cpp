@@ -91,13 +91,13 @@ std::int64_t place_in_run(const Fault& fault) {
   return fault.step.value_or(-1);
 }
 
-// What may take its replica out of the run, for longer than one can tell. A pause may be taken for a hang.
+// A fault that may take its replica out of the run, for an unknown time. A pause may be taken for a hang.
 bool may_lose_replica(const Fault& fault) {
   return fault.kind != FaultKind::slow && row_of(fault.kind).means != FaultMeans::files;
 }
 
-// The faults of one run, each of which strikes whatever the others do. What it refuses might strike, too: only what is
-// sure is taken.
+// The faults of one run, each of which strikes whatever the others do. A fault that is refused might strike too: only
+// sure ones are taken.
 class OneRun {
  public:
   explicit OneRun(const RandomFaultPlan& plan) : plan_(&plan), savepoints_(plan.savepoint_steps) {
@@ -128,8 +128,8 @@ class OneRun {
       return false;
     }
     if (fault.kind != FaultKind::damage) return true;
-    // A savepoint is written beside the steps that follow it. It has its name for sure when it is renamed itself, and
-    // when the next one is written.
+    // A savepoint is written while the next steps run. It surely has its name once it is renamed, and once the next one
+    // is written.
     if (fault.phase == FaultPhase::after_rename) return true;
     return savepoints_.size() > 1 && place_in_run(fault) >= savepoints_[1] + (is_of_savepoint(fault.phase) ? 0 : 1);
   }
@@ -144,7 +144,7 @@ class OneRun {
     if (!is_of_savepoint(fault.phase)) return false;
     // Files that fail may fail for later savepoints, too.
     if (row_of(other.kind).means == FaultMeans::files) return *other.step <= *fault.step;
-    // While it is written, whoever loses the writer loses the savepoint, and training may go on without it.
+    // While it is written, losing the writer loses the savepoint, and training may go on without it.
     const auto next = std::upper_bound(savepoints_.begin(), savepoints_.end(), *fault.step);
     const std::int64_t end = next == savepoints_.end() ? std::numeric_limits<std::int64_t>::max() - 1 : *next - 1;
     return place_in_run(other) >= *fault.step - 1 && place_in_run(other) <= end;
@@ -169,7 +169,7 @@ class OneRun {
   std::vector<Fault> faults_;
 };
 
-// As many tries for each fault as let chance find the places that are left.
+// Enough tries for each fault, so that chance finds the places that are left.
 std::vector<Fault> draw_what_strikes(const RandomFaultPlan& plan, const std::vector<Choice>& choices, Draws seeds) {
   constexpr int kTries = 1000;
   std::vector<Fault> faults;

@@ -51,8 +51,8 @@ class ReplicaProcess : public std::enable_shared_from_this<ReplicaProcess> {
   static std::shared_ptr<ReplicaProcess> start(boost::asio::io_context& io, Sweeper& sweeper, const Program& program,
                                                Handlers handlers);
 
-  // Once the worker has said that it holds its life page. Where no thread can be started for that, with a warning: its
-  // death is seen when the kernel has ended the process.
+  // Call it once the worker has said that it holds its life page. Where no thread can be started for it, logs a
+  // warning: the death is then seen only when the kernel has ended the process.
   void watch_for_death();
   // Does not wait for the worker to read. Throws as Channel::send does.
   void send(const Message& message) const;

@@ -24,7 +24,7 @@ FileDescriptor open_lock_file(const std::string& directory) {
   std::filesystem::create_directories(directory, error);
   if (error) throw system_error(error.value(), "cannot create the run directory " + directory);
   const std::string path = directory + "/lock";
-  // It is cut and written to: through a link that would be somebody else's file.
+  // The file is cut and written to; through a link that would be another program's file.
   const FileDescriptor file = open_regular_file(path, O_RDWR | O_CREAT | O_NOFOLLOW, "take the lock " + path);
   return duplicate(file.value());
 }

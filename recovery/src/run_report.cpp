@@ -336,7 +336,7 @@ json list_of(const std::vector<Part>& parts) {
 }  // namespace
 
 RunReport read_run_report(const std::string& journal_path) {
-  // A FIFO would be waited for without end.
+  // The reader would wait for a FIFO's writer without end.
   open_regular_file(journal_path, O_RDONLY, "read the journal " + journal_path);
   std::ifstream file(journal_path);
   if (!file) throw system_error(errno, "cannot read the journal " + journal_path);

@@ -1,5 +1,5 @@
 // Why a fresh start is bound to an occasion: a scheduler that starts a preempted job again repeats its environment and
-// its arguments. Without a token each preemption would throw the training away that the job has done.
+// its arguments. Without a token each preemption would throw away the training that the job has done.
 // docs/recovery.md#starting-anew
 
 #include "holdfast/recovery/run_start.h"
@@ -38,7 +38,7 @@ std::string environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// "train-x7k2p" is a pod of job "train": what the controller adds is made of letters that spell no words.
+// "train-x7k2p" is a pod of job "train": the controller adds only letters and digits that spell no words.
 std::string without_pod_suffix(const std::string& pod) {
   const std::size_t dash = pod.rfind('-');
   if (dash == std::string::npos || dash == 0 || pod.size() - dash - 1 != kPodSuffixLetters) return pod;
@@ -82,7 +82,7 @@ bool holds_run(const std::string& directory) {
          holds_savepoints(directory);
 }
 
-// RUN_DIRECTORY/start.json, of a run that was begun anew; what a watchdog needs to know of that later.
+// RUN_DIRECTORY/start.json, in a run that was begun anew: what a later watchdog needs to know of that start.
 struct StartRecord {
   std::string token{};  // the occasion
   int copies_of = 0;    // number of the earlier run whose copies are still to be put aside; 0: none is
@@ -145,10 +145,10 @@ int first_free_number(const std::vector<fs::path>& folders) {
     });
     if (is_free) return number;
   }
-  throw cannot_put_aside(folders.front(), "there are too many earlier ones beside it");
+  throw cannot_put_aside(folders.front(), "there are too many earlier ones next to it");
 }
 
-// Never over what somebody else has put there meanwhile.
+// Never replaces what another process has put there meanwhile.
 void rename_folder(const fs::path& from, const fs::path& to) {
   if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return;
   if (errno == EINVAL) {  // a file system that knows no such flag
@@ -238,7 +238,7 @@ std::string OwnedRun::put_aside(const std::string& token) {
   for (const fs::path& folder : folders) require_not_in_use(folder);
   const int number = first_free_number(folders);
   rename_all(folders, number);
-  // Where a link leads to, which creates nothing.
+  // At the place that a link leads to: the link itself creates nothing.
   posix_file_system().create_folders(folders.front());
   // The earlier run's lock is held until this one is: nobody finds either without an owner.
   lock_ = lock_run_directory(directory_, Deadline::after(kLockTimeout));
@@ -247,7 +247,7 @@ std::string OwnedRun::put_aside(const std::string& token) {
   return numbered(folders.front(), number);
 }
 
-// A folder that its number is taken for gets the next one: nothing that is there may be lost.
+// Where a folder with this number exists, the next number is taken: nothing that is there may be lost.
 void put_copies_aside(const std::string& run_directory, const std::vector<std::string>& copies) {
   StartRecord record = read_record(run_directory);
   if (record.copies_of == 0) return;

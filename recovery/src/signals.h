@@ -6,10 +6,9 @@ namespace holdfast::recovery {
 
 bool is_ignored(int signal);
 
-// From here on a write that fails ends this process no longer, as SIGPIPE and SIGXFSZ do by default: neither that
-// nobody reads what is said of a run, nor a limit of file sizes (ulimit -f), must end it. By a handler that does
-// nothing, so that what this process starts has the default again. Where such a signal is ignored or has a handler
-// already, that stays.
+// From here on SIGPIPE and SIGXFSZ no longer end this process: a reader that closes the output of a run must not end
+// it, nor a limit of file sizes (ulimit -f). The handler does nothing, so that programs that this process starts have
+// the default again. A signal that is ignored, or has a handler already, is left alone.
 void outlive_failing_writes();
 
 // For a process that is about to execute a program that will call take_failing_writes_back(): what it does until then

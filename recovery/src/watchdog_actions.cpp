@@ -15,9 +15,9 @@
 namespace holdfast::recovery {
 namespace {
 
-// What the system refuses to one process it refuses to the next: a program that is not there, a system call that the
-// kernel lacks, a limit of this process. While the program has never run, nothing shows that this will pass, as it does
-// where the program's file is just being replaced.
+// What the system refuses to one process it refuses to the next: a program that does not exist, a system call that the
+// kernel lacks, a limit of this process. Once the program has run, such a failure may pass: its file may be in the
+// middle of a replacement.
 bool is_same_for_all(ErrorCode code) {
   return code == ErrorCode::refused || code == ErrorCode::not_found || code == ErrorCode::unavailable;
 }

@@ -195,7 +195,7 @@ void Watchdog::on_message(int id, Message& message) {
     event.generation = body.at("generation").get<int>();
     event.step = body.at("step").get<std::int64_t>();
   } else if (kind == kFinished) {
-    // Between two ticks it may have trained on to the end: what a failure cost would not be known.
+    // Between two ticks it may have trained on to the end; then nobody would know what a failure cost.
     look_for_progress();
     event.kind = EventKind::finished;
   } else if (kind == kFailure) {
@@ -235,7 +235,7 @@ void Watchdog::note(int id, const nlohmann::json& body) {
                    {"rank", rank_of(id)},
                    {"pid", pid_of(id)},
                    {"details", body.at("details")}});
-  // It would be among another run's, and end that one.
+  // The savepoint would be taken for another run's, and end that one.
   if (body.at("name") != "savepoint_started" || !is_directory_taken_over(run_.lock(), options_.run_directory)) return;
   feed({.kind = EventKind::directory_lost,
         .what = "the run directory " + options_.run_directory +

@@ -45,7 +45,7 @@ void check_count(const char* name, int count, int lowest, int highest) {
          std::to_string(highest));
 }
 
-// The watchdog's own: what would fail at the start of one process or another, and again at each further one.
+// Checks the watchdog's own options: a wrong one would fail at the start of some process, and at each later start.
 void check_open_files(const WatchdogOptions& options) {
   constexpr rlim_t kOfTheWatchdog = 24;
   constexpr rlim_t kOfAReplica = 6;

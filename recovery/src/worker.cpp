@@ -67,8 +67,8 @@ Inheritance parse_inheritance(std::string_view value) {
   return numbers;
 }
 
-// What the watchdog handed to this process, and to it alone. Taken out of the environment before main() begins, so that
-// a program that main() starts is no worker, and holds neither the run directory's lock nor the channel.
+// What the watchdog handed to this process, and to it alone. It is taken out of the environment before main() begins,
+// so that a program that main() starts is not a worker, and holds neither the run directory's lock nor the channel.
 std::optional<Inheritance> take_inheritance() {
   const char* value = std::getenv(kWorkerVariable);
   if (value == nullptr) return std::nullopt;
@@ -214,7 +214,7 @@ struct Worker::Connection {
     if (!is_silent()) page.enter(phase, step);
   }
 
-  // No sign of life of the thread that trains, so that no fault has an effect here.
+  // This is not a sign of life of the thread that trains, so faults have no effect here.
   void enter_background(const BackgroundWork& work) {
     const std::scoped_lock guard(background_mutex);
     page.enter_background({.number = ++background_works, .bytes = work.bytes, .is_callback = work.is_callback},

@@ -48,7 +48,7 @@ class Progress:
     def __init__(self, output, is_terminal, width, now=time.monotonic):
         self.output, self.is_terminal, self.width, self.now = output, is_terminal, width, now
         self.begun = now()
-        self.told = None  # when the newest line was written, where it is no terminal
+        self.told = None  # when the newest line was written, where it is not a terminal
         self.done = self.total = 0
         self.subject = ""
         self.has_line = False  # the terminal's cursor stands on a line of ours
@@ -131,7 +131,7 @@ def main():
     child = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, "NINJA_STATUS": STATUS}
     )
-    # A terminal's Ctrl-C reaches Ninja, too: it ends what it runs, and says so.
+    # A terminal's Ctrl-C reaches Ninja, too: Ninja ends its commands, and says so.
     signal.signal(signal.SIGINT, lambda number, frame: None)
     signal.signal(signal.SIGTERM, lambda number, frame: child.terminate())
     is_terminal = sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
@@ -142,7 +142,7 @@ def main():
         code = code if code >= 0 else 128 - code
         progress.finish(code)
     except BrokenPipeError:
-        # Nobody reads on. Without this Python would complain when it flushes once more at its end.
+        # The reader is gone. Without this Python would complain when it flushes once more at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         child.terminate()
         code = child.wait() or 1

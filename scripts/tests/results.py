@@ -1,4 +1,4 @@
-"""What XML files of GoogleTest, pytest and CTest say of the tests that were run: how many, and which were skipped, and why.
+"""What the XML files of GoogleTest, pytest and CTest say of the tests that ran: how many there were, which were skipped, and why.
 
 scripts/test prints it last: a test that could not run here must not look like one that passed.
 
@@ -32,7 +32,7 @@ def cases_in(file):
     except (OSError, Xml.ParseError):
         return
     for case in root.iter("testcase"):
-        # CTest says its tests' names twice.
+        # CTest gives its tests' names twice.
         name = ".".join(dict.fromkeys(part for part in (case.get("classname"), case.get("name")) if part))
         skip = case.find("skipped")
         has_failed = case.find("failure") is not None or case.find("error") is not None

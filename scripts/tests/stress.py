@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Repeats test programs beside as many busy loops as this machine has cores. A test whose outcome hangs on what was
-quicker fails here sooner or later; scripts/test --stress N calls this when all is built.
+"""Repeats test programs while as many busy loops run as this machine has cores. A test that depends on timing fails
+here sooner or later; scripts/test --stress N calls this when all is built.
 
     scripts/tests/stress.py N [--only REGEX] [--build FOLDER] [--loops N]
 
@@ -29,7 +29,7 @@ from pathlib import Path
 
 import results
 
-# Ends with this process, however that ends.
+# Ends when this process ends, for whatever reason.
 BUSY_LOOP = """
 import os, sys
 while os.getppid() == int(sys.argv[1]):
@@ -165,7 +165,7 @@ def main():
     out = build / "stress"
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir()
-    print(f"{len(programs)} programs beside {arguments.loops} busy loops; what fails leaves its output in {out}")
+    print(f"{len(programs)} programs next to {arguments.loops} busy loops; a run that fails leaves its output in {out}")
     try:
         with busy_loops(arguments.loops):
             for round_number in range(1, max(program.runs_wanted for program in programs) + 1):

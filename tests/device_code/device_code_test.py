@@ -12,7 +12,7 @@ from machine_code import Instruction, contractions, read_kernels
 
 LIBRARY = Path(os.environ["HOLDFAST_CUDA_LIBRARY_FILE"])
 
-# One word of each stripe of a block of a leaf, where arrays meet within the block: 16 of 8 bytes. A way that is seldom gone.
+# One word of each stripe of a block of a leaf, where arrays meet within the block: 16 of 8 bytes. This path is rarely taken.
 DIGEST = "digest_kernel"
 DIGEST_STACK_BYTES = 16 * 8
 
@@ -21,9 +21,9 @@ IN_VECTORS = re.compile(
     r"elements_kernel<4, .*|add_in_order_kernel<\d+, 4>|gather_through_link_kernel<4>|pool_\w+<4>|column_\w+<4>|"
     r"(round|widen|dropout)_kernel<true>"
 )
-# Of those, what reads each element by itself, since they are few: a number for each channel of a model.
+# Those among them that read each element by itself, since there are few: a number for each channel of a model.
 NOT_IN_VECTORS = {"elements_kernel<4, MovingPass>"}
-# And what writes at most one number.
+# Those that write at most one number.
 WRITES_A_FLAG = {"elements_kernel<4, NotFinitePass>"}
 
 
@@ -47,7 +47,7 @@ def test_only_the_digest_has_a_stack(kernels):
 
 
 def test_no_register_is_spilled(kernels):
-    """The digest's array is all of its stack (above), so its accesses are no spills."""
+    """The digest's array is all of its stack (above), so its accesses are not spills."""
     assert [k.name for k in kernels if k.name != DIGEST and (k.has("STL") or k.has("LDL"))] == []
 
 

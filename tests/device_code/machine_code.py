@@ -88,12 +88,12 @@ def has_constant(instruction):
 
 
 def contractions(instructions):
-    """The multiply-adds that are not of a division, a square root, an exponential, a logarithm or such a function.
+    """The multiply-adds that do not belong to a division, a square root, an exponential, a logarithm or such a function.
 
     All of those begin with an approximation (MUFU) that multiply-adds refine, or end with one that multiply-adds prepare, or are polynomials,
-    whose coefficients stand in the instructions. So a multiply-add is left alone that has a constant, that has what came of one of these
-    before, or whose result goes into one. What is found else is a product and a sum of the source that were made one, with other bits. Read
-    in the order in which they stand, whatever jumps there are.
+    whose coefficients stand in the instructions. So a multiply-add does not count if it has a constant, takes an earlier result of one of
+    these, or gives its result to one. Any other is a product and a sum of the source that were fused, with other bits. Instructions are read
+    in their order, whatever jumps there are.
     """
     is_explained = [i.is_multiply_add and has_constant(i) for i in instructions]
 

@@ -39,7 +39,7 @@ Value __ldcg(const Value* place) {
   return *place;
 }
 
-// Several threads may store the same at once.
+// Several threads may store the same value at once.
 inline void __stcg(unsigned* place, unsigned value) {
   __atomic_store_n(place, value, __ATOMIC_RELAXED);
 }

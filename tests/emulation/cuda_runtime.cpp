@@ -49,7 +49,7 @@ cudaError_t cudaGetDeviceCount(int* count) {
   return cudaSuccess;
 }
 
-// Another one may be the current one, though nothing else can be done with it.
+// Another device may be made current, but nothing else can be done with it.
 cudaError_t cudaSetDevice(int device) {
   current_device = device;
   return cudaSuccess;
@@ -75,7 +75,7 @@ cudaError_t cudaDeviceGetPCIBusId(char* place, int bytes, int) {
   return cudaSuccess;
 }
 
-// All of them are one: what is queued has happened.
+// All streams are one: queued work has already happened.
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned, int) {
   *stream = reinterpret_cast<cudaStream_t>(&the_stream);
   return on_the_device();

@@ -1,9 +1,9 @@
 #pragma once
 
 // A grid of a kernel's threads on the host, one block after the other, its threads in turns: each runs until it waits
-// for others. What a device does at once happens in one order here, so that a race between threads goes unseen (it does
-// not where races/fiber_grid.cpp is linked instead); but what a kernel computes, which threads wait for which, and what
-// it reads and writes are as there.
+// for others. What a device does at once happens in one order here, so that a race between threads is not seen (unless
+// races/fiber_grid.cpp is linked instead). But what a kernel computes, which threads wait for which, and what it reads
+// and writes are as on a device.
 
 #include <cstdint>
 #include <cstring>
@@ -32,8 +32,8 @@ void run_grid(unsigned blocks, unsigned threads, std::function<void()> kernel);
 // Until all threads of the block are here.
 void wait_for_block();
 
-// What else orders memory for a device: __threadfence(), and an atomic operation at `place` after one. They matter
-// where races are looked for alone (races/fiber_grid.cpp).
+// What else orders memory for a device: __threadfence(), and an atomic operation at `place` after one. They matter only
+// where races are looked for (races/fiber_grid.cpp).
 void fence();
 void order_atomic(const void* place);
 

@@ -12,7 +12,7 @@ namespace holdfast::host_cublas {
 
 struct Library {
   bool refuses_bias = false;
-  int refused_algorithms = 0;          // of those that the heuristic names, the first: they fail where they are run
+  int refused_algorithms = 0;          // so many of the first that the heuristic names fail when they run
   std::size_t workspace_bytes = 1000;  // that each algorithm asks for, and fills
   bool was_misled = false;             // by an alignment that an array does not have
   cudaDataType_t factor_type = CUDA_R_32F;

@@ -75,8 +75,8 @@ void leave_unfinished(const TemporaryFolder& folder) {
 
 }  // namespace
 
-// Of --seed -1 became 18446744073709551615, of nan -9223372036854775808 ms, and the others ended with the exit codes of
-// the library that reads options, or with three starts.
+// --seed -1 became 18446744073709551615 and nan became -9223372036854775808 ms. The others ended with the exit codes of
+// the library that reads options, or after three starts.
 TEST(BadInput, NumbersOutOfRangeAreRefusedByName) {
   const TemporaryFolder folder;
   const std::vector<std::pair<std::string, std::string>> wrong = {
@@ -93,7 +93,7 @@ TEST(BadInput, NumbersOutOfRangeAreRefusedByName) {
   }
 }
 
-// It was noticed when the training was over.
+// The missing folder was noticed only when the training was over.
 TEST(BadInput, AReportWithoutAPlaceIsRefusedBeforeTheFirstStep) {
   const TemporaryFolder folder;
 

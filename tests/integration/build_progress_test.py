@@ -139,7 +139,7 @@ class RealBuilds(unittest.TestCase):
             try:
                 while data := os.read(ours, 4096):
                     seen += data
-            except OSError:  # so a terminal ends that nobody writes to any more
+            except OSError:  # a terminal ends so when nobody writes to it any more
                 pass
             process.wait(60)
         os.close(ours)

@@ -49,7 +49,7 @@ class BlockingCallback : public ::testing::Test {
   const TemporaryFolder folder_;
 };
 
-// The peers waited for four times the longest limit there was, which callbacks were no part of.
+// The peers waited four times the longest limit, which did not include that of callbacks.
 TEST_F(BlockingCallback, IsNoHangAndItsPeersWaitForIt) {
   constexpr std::chrono::seconds kLongerThanPeersWaited(5);
   RunningProgram program(built_program("blocking_program"), arguments(1000, 60'000));

@@ -2,7 +2,7 @@
 //
 //   calls_program WAY DIRECTORY
 //
-//   once             prints what it takes itself for before, within and behind its only run
+//   once             prints what kind of process it is before, within and after its only run
 //   asks             prints whether it is a replica, and ends
 //   starts           its replica 0 executes `calls_program once DIRECTORY/inner`
 //   twice            two runs
@@ -73,7 +73,7 @@ int main(int argc, char** argv) {
       say("trained:");
       std::printf("not flushed by rank %d;", replica.rank());
     });
-    say("behind:");
+    say("after:");
     return code;
   }
   if (way == "starts") {

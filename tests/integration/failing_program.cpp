@@ -12,7 +12,7 @@
 
 #include "holdfast/holdfast.h"
 
-// Their names are looked for in what the watchdog says of them.
+// Tests look for these names in what the watchdog says.
 [[gnu::noipa]] void crash_at_a_wrong_address(volatile int* address) {
   *address = 1;
 }

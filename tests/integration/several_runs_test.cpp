@@ -1,4 +1,4 @@
-// Programs with several supervise() calls, and what processes take themselves for.
+// Programs with several supervise() calls, and whether their processes know what they are.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -46,7 +46,7 @@ std::vector<std::string> fold_results_in(const std::string& output) {
 
 }  // namespace
 
-// Fold 0's training lay in all three directories, with exit code 0.
+// All three directories had fold 0's training, and the exit code was 0.
 TEST(SeveralRuns, TrainEachFoldAsItIsTrainedAlone) {
   const TemporaryFolder folder;
   const ProgramResult all = run_folds({folder / "all"});
@@ -80,7 +80,7 @@ TEST(SeveralRuns, GoOnWhereTheWholeProgramWasKilled) {
   const std::vector<std::string> expected = fold_results_in(run_folds({folder / "undisturbed"}).output);
   const std::string faults = "rank=0,step=40,fault=kill-watchdog";
 
-  // In each fold once: the fold before has finished by then.
+  // Once in each fold; the fold before has finished by then.
   for (int fold = 0; fold < 3; ++fold) EXPECT_EQ(run_folds({folder / "killed"}, faults).exit_code, 128 + 9);
   const ProgramResult result = run_folds({folder / "killed"}, faults);
 
@@ -147,7 +147,7 @@ TEST(SeveralRuns, DoNotStartAfterAStop) {
   EXPECT_FALSE(std::filesystem::exists(folder / "run/b"));
 }
 
-// is_replica_process() was false from the start of training on, and what followed supervise() ran three times.
+// is_replica_process() was false from the start of training on, and the code after supervise() ran three times.
 TEST(SeveralRuns, AProcessKnowsWhatItIsAndOnlyTheFirstGoesOn) {
   const TemporaryFolder folder;
   const ProgramResult result = run_calls("once", folder);
@@ -157,10 +157,10 @@ TEST(SeveralRuns, AProcessKnowsWhatItIsAndOnlyTheFirstGoesOn) {
   EXPECT_EQ(times_of("before: replica", result.output), 2U);
   EXPECT_EQ(times_of("within: replica", result.output), 2U);
   EXPECT_EQ(times_of("trained: replica", result.output), 2U);
-  EXPECT_EQ(times_of("behind: first", result.output), 1U);
-  EXPECT_EQ(times_of("behind: replica", result.output), 0U);
+  EXPECT_EQ(times_of("after: first", result.output), 1U);
+  EXPECT_EQ(times_of("after: replica", result.output), 0U);
   EXPECT_EQ(times_of("not flushed by rank", result.output), 2U);
-  // What a replica starts before its run is no replica.
+  // A program that a replica starts before its run is not a replica.
   EXPECT_EQ(times_of("asked: first", result.output), 2U);
   EXPECT_EQ(times_of("asked: replica", result.output), 0U);
 }
@@ -171,7 +171,7 @@ TEST(SeveralRuns, AReplicaMayStartAProgramWithARunOfItsOwn) {
 
   EXPECT_EQ(result.exit_code, 0) << result.output;
   EXPECT_THAT(result.output, HasSubstr("inner program ended with 0"));
-  EXPECT_EQ(times_of("behind: first", result.output), 1U) << result.output;
+  EXPECT_EQ(times_of("after: first", result.output), 1U) << result.output;
 }
 
 TEST(SeveralRuns, AHostWatchesReplicasOfAnotherExecutable) {

@@ -91,7 +91,7 @@ TEST(Supervise, NamesTheExitCodeThatEndedARun) {
               ContainsRegex("error training ended: both replicas exited with code 3 \\([a-z0-9]+ times\\)\n$"));
 }
 
-// Three times it stood there, among 10 to 17 lines of what the watchdog decided.
+// The cause stood there three times, among 10 to 17 lines of the watchdog's decisions.
 TEST(Supervise, SaysWhatEndsARunOnceAndNothingElse) {
   for (const auto& [way, sentence] : {std::pair{"returns", "returned without fit()"},
                                       {"throws", "cannot open my own data.bin"},
@@ -118,7 +118,7 @@ TEST(Supervise, SaysTheDeathOfAReplicaInOneLine) {
       run_program(built_program("digits"), digits_arguments({.replicas = 3, .faults = {kill_of(1, 12)}}, folder));
 
   ASSERT_EQ(result.exit_code, 0) << result.output;
-  // Whoever looks ten times a second may see the end of so short a run before it sees the next step.
+  // A watchdog that looks ten times a second may see the end of so short a run before it sees the next step.
   EXPECT_THAT(result.output,
               ContainsRegex("warning replica 1 was killed by signal 9 \\(SIGKILL\\) in step 12; "
                             "(training went on with the other 2 replicas at step|the run has finished)"));
@@ -126,7 +126,7 @@ TEST(Supervise, SaysTheDeathOfAReplicaInOneLine) {
   EXPECT_EQ(count_of("watchdog: ", result.output), 0U) << result.output;
 }
 
-// A debugger of the program sees the watchdog alone, and three restarts without a word say nothing.
+// A debugger of the program sees only the watchdog, and three silent restarts explain nothing.
 TEST(Supervise, SaysWhereAReplicaCrashed) {
   const std::map<std::string, std::pair<int, std::string>> crashes{{"writes", {11, "crash_at_a_wrong_address("}},
                                                                    {"recurses", {11, "crash_by_recursion("}},
@@ -156,7 +156,7 @@ TEST(Supervise, SaysWhereAReplicaCrashed) {
   }
 }
 
-// One of twenty restarts each would have come to the same end.
+// Each of twenty restarts would have failed in the same way.
 TEST(Supervise, PassesOverAFolderInThePlaceOfTheNewestSavepoint) {
   const TemporaryFolder folder;
   ASSERT_EQ(run_program(built_program("digits"), digits_arguments({}, folder)).exit_code, 0);

@@ -256,8 +256,8 @@ TEST(Watchdog, TakesReportsThatAreNotUtf8) {
   EXPECT_THAT(directory.causes(), ElementsAre(HasSubstr("not UTF-8: ")));
 }
 
-// By the limit that follows the step times: a process that waits for a processor gets ten times as long then, and
-// `hang_after`, were it short, would end it.
+// Uses the limit that follows the step times: there a process that waits for a processor gets ten times as long. A
+// short `hang_after` would end it.
 TEST(Watchdog, NamesTheReplicaThatHangsAndNotItsPeersThatWait) {
   const RunDirectory directory;
 

@@ -195,7 +195,7 @@ void ignore_stop(Worker& worker) {
   }
 }
 
-// It trains on as if nothing were.
+// It trains on as if nothing had happened.
 void hang_in_the_background(Worker& worker) {
   worker.enter_background({.what = "fsync of a disk that is gone", .bytes = 1 << 20});
   for (std::int64_t step = 0;; ++step) {

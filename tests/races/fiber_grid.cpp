@@ -1,4 +1,4 @@
-// Compiled without the sanitizer, which sees kernels alone, and what is said to it here.
+// Compiled without the sanitizer, which sees only kernels and what this file tells it.
 
 #include "races/fiber_grid.h"
 
@@ -26,8 +26,8 @@ void __tsan_release(void* place);
 
 static std::atomic<int> report_count = 0;
 
-// Called by the sanitizer for each race that it reports. Each costs milliseconds: where races are made, some are
-// enough.
+// Called by the sanitizer for each race that it reports. Each costs milliseconds, so tests that make races stop after
+// some.
 extern "C" void __tsan_on_report(void*) {
   constexpr int kEnough = 10;
   if (++report_count % kEnough != 0) return;
@@ -37,7 +37,7 @@ extern "C" void __tsan_on_report(void*) {
 
 namespace holdfast::emulation {
 
-// Of the only thread of the grid that runs.
+// The indexes of the grid's only running thread.
 Index thread_index;
 Index block_index;
 Index block_size;
@@ -69,7 +69,8 @@ struct Block {
   void* own_fiber = nullptr;
   std::vector<std::unique_ptr<Thread>> threads;
   std::map<std::uint64_t, Barrier> barriers;  // by warp and mask; 0 is the block's
-  // What a barrier orders. Two in turns: who arrives at the next one has passed the one before the last.
+  // What a barrier orders. Two take turns: a thread that arrives at the next barrier has passed the one before the
+  // last.
   char barrier_orders[2]{};
   char end_orders = 0;
 };
@@ -190,7 +191,7 @@ void fence() {
   current().has_fenced = true;
 }
 
-// What a thread stored before its fence is there for whoever sees its atomic operation after it.
+// A thread that sees an atomic operation also sees what was stored before the fence that precedes it.
 void order_atomic(const void* place) {
   if (!race_settings().are_fences_ordered) return;
   __tsan_acquire(const_cast<void*>(place));

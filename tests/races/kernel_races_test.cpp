@@ -35,7 +35,7 @@ namespace {
 using emulation::Granularity;
 using emulation::race_settings;
 
-// Rows, columns and elements, so that a grid has two or three blocks, or some dozens of them.
+// Rows, columns and elements that give a grid two or three blocks, or some dozens.
 struct Sizes {
   std::int64_t few;   // rows of a warp each
   std::int64_t rows;  // of a block each
@@ -76,7 +76,7 @@ struct Kernels {
   void (*run)(const Sizes& sizes, Arrays& arrays);
 };
 
-// One for all: a kernel finds what the one before it left.
+// One workspace for all: a kernel finds what the one before it left.
 SumWorkspace& sum_workspace() {
   static SumWorkspace workspace{};
   return workspace;
@@ -88,7 +88,7 @@ void run_losses(const Sizes& sizes, Arrays& arrays) {
     const std::int64_t rows = outputs == kShortRow ? sizes.few : sizes.rows;
     for (const LossKind kind : {LossKind::sparse_categorical_crossentropy, LossKind::categorical_crossentropy}) {
       float* const labels = arrays.make_labels(rows, outputs);
-      // Two rows tell of what is wrong with them.
+      // Two rows report a bad label.
       if (kind == LossKind::sparse_categorical_crossentropy) labels[0] = labels[rows - 1] = -1;
       float* const targets = kind == LossKind::categorical_crossentropy ? arrays.make(rows * outputs) : labels;
       queue_loss({kind, true, rows, outputs},
@@ -148,7 +148,7 @@ void run_softmax(const Sizes& sizes, Arrays& arrays) {
     float* const output = arrays.make(rows * outputs);
     softmax->forward(arrays.make(rows * outputs), output);
     softmax->backward(output, arrays.make(rows * outputs), arrays.make(rows * outputs));
-    // In its place.
+    // In place.
     softmax->forward(output, output);
   }
 }
@@ -193,7 +193,7 @@ void run_collective(const Sizes& sizes, Arrays& arrays) {
     std::vector<const float*> leaves;
     for (int leaf = 0; leaf < leaf_count; ++leaf) leaves.push_back(arrays.make(sizes.elements, HUGE_VALF));
     stream.begin_sums();
-    // Some are added in fours, and a rest one by one; all of them find something that is not finite.
+    // Some are added in fours, and the rest one by one; all of them find a value that is not finite.
     stream.add_in_order({.program = program,
                          .leaves = leaves,
                          .floats = static_cast<std::size_t>(sizes.elements) - 1,
@@ -240,7 +240,7 @@ TEST_P(KernelRaces, AreNotBetweenBlocksOfALargerGrid) {
 INSTANTIATE_TEST_SUITE_P(All, KernelRaces, testing::ValuesIn(kKernels),
                          [](const auto& info) { return std::string(info.param.name); });
 
-// That the tests above see something.
+// Proves that the tests above see races.
 using WithoutBarriers = KernelRaces;
 
 TEST_P(WithoutBarriers, ThreadsRaceForSharedMemory) {

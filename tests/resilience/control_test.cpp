@@ -35,8 +35,8 @@ ProgramResult holdfast(const std::vector<std::string>& arguments) {
 
 class SteeredRun : public testing::Test {
  protected:
-  // Calls steer(), which says whether the run lived that long, beside longer and longer runs until one does. How many
-  // epochs a busy machine trains meanwhile is chance.
+  // Calls steer() during longer and longer runs, until steer() says that a run lived long enough. How many epochs a
+  // busy machine trains meanwhile is chance.
   void beside_a_run(int replicas, const std::function<bool()>& steer) {
     for (epochs_ = 60;; epochs_ *= 4) {
       std::filesystem::remove_all(run_);
@@ -74,7 +74,7 @@ TEST_F(SteeredRun, MakesASavepointOnRequestAndEndsAsItWouldHave) {
   const TemporaryFolder other;
   beside_a_run(2, [&] {
     std::filesystem::create_directory(other / "run");
-    // Three savepoints later the run deletes it, as it does with any: on a busy machine before it can be copied.
+    // Three savepoints later the run deletes this one as usual: on a busy machine before it can be copied.
     while (true) {
       const ProgramResult asked = holdfast({"snapshot", run_});
       if (asked.exit_code != 0) {
@@ -119,7 +119,7 @@ TEST_F(SteeredRun, EndsAsItWouldHaveWhenItIsScaled) {
   expect_the_undisturbed_end();
 }
 
-// The one that is killed hangs in a step, so that the run cannot end before that.
+// The replica that is killed hangs in a step, so that the run cannot end before.
 TEST_F(SteeredRun, IsShownWhileItLivesAndToldOfAfterwards) {
   HeldRun run({.replicas = 2}, {1}, 13, folder_);
   run.wait_until_held();

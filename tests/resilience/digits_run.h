@@ -63,14 +63,14 @@ inline std::vector<nlohmann::json> journal_of(const TemporaryFolder& folder) {
   return lines;
 }
 
-// Of "open_generation 1 with 0 2", by rank.
+// The members of "open_generation 1 with 0 2", by rank.
 inline std::vector<int> members_of(const std::string& generation) {
   std::istringstream words(generation.substr(generation.find("with ") + 5));
   return {std::istream_iterator<int>(words), std::istream_iterator<int>()};
 }
 
-// The report of a run that has succeeded, with all restarts that the journal tells of: who dies in the last step may
-// not be gone yet when the program writes its own list.
+// The report of a run that has succeeded, with all restarts that the journal tells of: a replica that dies in the last
+// step may not be gone yet when the program writes its own list.
 inline nlohmann::json report_with_restarts(const TemporaryFolder& folder) {
   nlohmann::json report = report_of(folder);
   report["restarts"] = nlohmann::json::array();
@@ -90,9 +90,8 @@ inline nlohmann::json completed(const DigitsRun& run) {
   return report_with_restarts(folder);
 }
 
-// A run whose ranks of `hung` all hang in the middle of a step, and nobody but the test ends them. So its processes are
-// all there when they are killed, and none of those to be killed has come further than another: where faults kill them,
-// both are chance.
+// A run whose ranks in `hung` all hang in the middle of a step, until the test ends them. So all processes exist when
+// some are killed, and those to be killed are at the same step. Where faults kill them, both are chance.
 class HeldRun {
  public:
   HeldRun(DigitsRun run, std::vector<int> hung, int step, const TemporaryFolder& folder)

@@ -106,7 +106,7 @@ FaultCase kind(const std::string& name, const std::string& more = "") {
   return {.name = name, .faults = {"rank=1,step=10,fault=" + name + more}};
 }
 
-// Noticed after 5 s: a limit for all that replicas do, and so one that none may need on a busy machine.
+// Noticed after 5 s. The limit holds for all that replicas do, so on a busy machine none of them may need longer.
 FaultCase hanging_kind(const std::string& name) {
   FaultCase fault = kind(name);
   fault.options = {{"--hang-after", "5"}};

@@ -126,7 +126,7 @@ TEST(Stop, LeavesASavepointThoughNobodyReadsItsOutputAnyMore) {
   EXPECT_TRUE(is_saved_behind_the_stop(folder));
 }
 
-// timeout(1) signals its child, and the group that the child is in: taken for two wishes, nobody saved.
+// timeout(1) signals its child, and the group that the child is in. Taken for two requests, it ended runs unsaved.
 TEST(Stop, LeavesASavepointThoughTheSignalCameTwice) {
   const TemporaryFolder folder;
   RunningProgram program(built_program("digits"), long_run(folder));

@@ -22,7 +22,7 @@ class Survivors : public testing::Test {
     look_at(run_program(built_program("digits"), digits_arguments(digits, folder)), folder);
   }
 
-  // The same, in which these ranks are killed in that step.
+  // The same run, in which these ranks are killed in that step.
   void run_and_kill(const std::vector<int>& ranks, int step, const DigitsRun& digits) {
     look_at(HeldRun(digits, ranks, step, folder_).kill_and_wait(), folder_);
   }

@@ -12,7 +12,7 @@
 namespace holdfast {
 namespace {
 
-// Nothing else writes it.
+// Nothing else writes to it.
 constexpr std::string_view kEndOfWhatWasWritten = "\x1b[99m";
 
 winsize size_of(int columns) {

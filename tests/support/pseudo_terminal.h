@@ -9,8 +9,8 @@
 
 namespace holdfast {
 
-// As far as our lines need it: it wraps lines that are too long, and when it becomes narrower or wider it wraps those
-// that are there anew, as most terminals do.
+// Models what our lines need: it wraps lines that are too long, and wraps all lines anew when its width changes, as
+// most terminals do.
 class TerminalScreen {
  public:
   explicit TerminalScreen(int columns) : columns_(columns) {}

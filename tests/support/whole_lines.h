@@ -6,7 +6,7 @@
 
 namespace holdfast {
 
-// Of a file that may be written meanwhile: what stands after the last end of a line is not there yet.
+// The whole lines of a file that may still grow: text after the last end of a line does not count yet.
 inline std::vector<std::string> whole_lines(const std::string& path) {
   std::vector<std::string> lines;
   std::ifstream file(path);

@@ -123,8 +123,8 @@ class NpzContent : public AnyFile::Content {
   std::vector<ArrayInfo> infos_;
 };
 
-// What is behind the arrays of an HDF5 file or a Keras archive: the datasets of a tree in their order, then the members
-// of the archive.
+// Where the arrays of an HDF5 file or a Keras archive come from: the datasets of a tree in their order, then the
+// members of the archive.
 class TreeSource {
  public:
   virtual ~TreeSource() = default;
@@ -183,8 +183,8 @@ class TreeContent : public AnyFile::Content {
       : path_(std::move(path)), source_(std::move(source)) {
     Hdf5Tree tree = source_->file().read_heads();
     kind = source_->kind(tree);
-    // Naming moves arrays about and may leave some out, but looks at no element: in their place stands the number by
-    // which an array is found again.
+    // Naming reorders arrays and may leave some out, but does not look at elements. So each array holds a number
+    // instead, by which it is found again.
     const std::size_t datasets = tree.datasets.size();
     for (std::size_t i = 0; i < datasets; ++i) tree.datasets[i].array.bytes = number_as_bytes(i);
     const ArraySet set =

@@ -19,7 +19,7 @@ void refuse_memory(const std::string& path, std::uint64_t bytes, std::uint64_t m
 
 namespace {
 
-// Of the character that `text` begins with; 0 where it is not UTF-8. U+0000 counts as a byte that is none.
+// The length of the character that `text` begins with; 0 where that is not UTF-8. U+0000 counts as not UTF-8.
 std::size_t bytes_of_character(std::string_view text) {
   for (std::size_t bytes = 1; bytes <= std::min<std::size_t>(4, text.size()); ++bytes) {
     if (is_utf8(text.substr(0, bytes))) return bytes;

@@ -20,8 +20,8 @@ namespace holdfast::format {
 // Throws Error{invalid_file, "PATH PROBLEM"}.
 [[noreturn]] void refuse_file(const std::string& path, const std::string& problem);
 
-// `text` of a stranger, for an error that users see: in quotation marks, of bounded length,
-// control characters and what is not UTF-8 as \x1b.
+// `text` of an unknown file, for an error that users see: in quotation marks, of bounded length, control characters and
+// what is not UTF-8 as \x1b.
 std::string shown(std::string_view text);
 
 // What to do where a file needs more memory than a caller allows.

@@ -32,7 +32,7 @@ Inflater::Inflater(std::uint64_t bytes, std::size_t piece_bytes, std::function<b
 }
 
 bool Inflater::feed(std::span<const std::byte> bytes) {
-  // What zlib holds back for want of room comes in the next round, also where no byte is left to be fed.
+  // What zlib holds back because its output is full comes in the next round, even when no input is left.
   for (bool is_piece_full = false; !bytes.empty() || is_piece_full;) {
     if (is_at_end_) return bytes.empty();
     // zlib wants a place to write to even where nothing is left to be written.

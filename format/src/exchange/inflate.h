@@ -19,8 +19,8 @@ class Inflater {
   // wants more.
   Inflater(std::uint64_t bytes, std::size_t piece_bytes, std::function<bool(std::span<const std::byte>)> take);
 
-  // The next bytes of the stream. False when they are no deflate stream, more follows its end, it holds more than was
-  // said, or nobody wants more of it.
+  // The next bytes of the stream. False when they are not a deflate stream, when bytes follow its end, when it holds
+  // more than `bytes`, or when `take` wants no more.
   [[nodiscard]] bool feed(std::span<const std::byte> bytes);
   // Whether the stream came to its end and had all its bytes.
   bool is_complete() const { return is_at_end_ && left_ == 0; }

@@ -15,8 +15,8 @@ constexpr const char* kMetadataMember = "metadata.json";
 constexpr const char* kWeightsMember = "model.weights.h5";
 constexpr const char* kAssetPrefix = "assets/";
 
-// Keras stores its members as they are. Where another program compressed them, no more than this is taken into memory
-// for a member that is so many times smaller in the archive: neither weights nor a configuration are.
+// Keras stores its members uncompressed. A member that another program compressed beyond these ratios may have only so
+// many bytes: neither weights nor a configuration compress so well.
 constexpr std::uint64_t kMaxFreeWeightsBytes = std::uint64_t{64} << 20;
 constexpr std::uint64_t kMaxWeightsRatio = 100;
 constexpr std::uint64_t kMaxFreeTextBytes = std::uint64_t{4} << 20;

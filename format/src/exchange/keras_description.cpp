@@ -97,7 +97,7 @@ KerasDescription keras_description(const Json& metadata) {
     throw Error(ErrorCode::invalid_argument, std::string("the metadata's \"keras\" is not what read_keras makes: ") +
                                                  error.what() + "; read the Keras file again");
   } catch (const std::exception&) {
-    // Of the JSON library, or of a number that is written wrongly: what they say is about code.
+    // The exceptions come from the JSON library or from a malformed number, and their texts speak of code.
     throw Error(ErrorCode::invalid_argument,
                 "the metadata's \"keras\" is not what read_keras makes: it lacks form, paths, optimizer or groups, or "
                 "one of them is of another kind; read the Keras file again");

@@ -11,7 +11,7 @@ namespace holdfast::format {
 
 using Json = nlohmann::json;
 
-// Of a text; parsed, it takes some 30 times its length in memory at worst.
+// The longest text; parsed, a text takes up to about 30 times its length in memory.
 inline constexpr std::size_t kMaxKerasJsonBytes = std::size_t{64} << 20;
 
 // `label` names the text in errors: "the model's configuration in model.keras". The numbers that Python writes and JSON

@@ -22,7 +22,7 @@ struct NpyHeader {
   std::size_t data_offset = 0;
 };
 
-// What parse_npy_header needs at most: where its text is longer it is refused, since no plain array's is.
+// The most that parse_npy_header needs. A longer header is refused, since no plain array has one.
 inline constexpr std::size_t kMaxNpyHeadBytes = 12 + 0xFFFF;
 
 // `path` and `array` are named in errors. Throws as read_npz does. What follows the header is not looked at.
@@ -35,8 +35,8 @@ std::uint64_t check_npy_size(const std::string& path, const std::string& array, 
 // The array, little-endian and row-major, of all bytes of a .npy file.
 NamedArray parse_npy(const std::string& path, const std::string& name, std::vector<std::byte> bytes);
 
-// What is left to do with elements that were not read through parse_npy: swaps their bytes where the header says so,
-// and refuses truth values that are none. Of whole elements.
+// For elements that were not read through parse_npy: swaps their bytes where the header says so, and refuses truth
+// values other than 0 and 1. `elements` are whole.
 void check_and_swap(const std::string& path, const std::string& array, const NpyHeader& header,
                     std::span<std::byte> elements);
 

@@ -8,7 +8,7 @@
 namespace holdfast::format {
 namespace {
 
-// Of metadata: a text that is larger was not written by Holdfast, and would be parsed whole.
+// The most that metadata may have. Holdfast does not write larger ones, and a text is parsed whole.
 constexpr std::uint64_t kMaxMetadataBytes = std::uint64_t{64} << 20;
 
 std::string read_metadata(const std::string& path, const ZipReader& archive, const ZipEntry& entry) {
@@ -41,7 +41,7 @@ NpzFile::NpzFile(ByteSource& source) : source_(source), archive_(source) {
       entries_.push_back(read_head(source.path(), archive_, member));
     } else {
       refuse_file(source.path(),
-                  "has a member " + shown(member.name) + ", which is no array; remove it from the archive");
+                  "has a member " + shown(member.name) + ", which is not an array; remove it from the archive");
     }
   }
   std::sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) { return a.name < b.name; });
@@ -52,7 +52,7 @@ NamedArray NpzFile::read(const Entry& entry) const {
 }
 
 void NpzFile::read_pieces(const Entry& entry, const std::function<void(std::span<const std::byte>)>& take) const {
-  // The header's length is no multiple of an element's, nor are the pieces that come.
+  // The lengths of the header and of the pieces are not multiples of an element's length.
   const std::size_t element_bytes = size_bytes(entry.header.dtype);
   std::size_t to_skip = entry.header.data_offset;
   std::vector<std::byte> waiting;

@@ -57,9 +57,9 @@ class ZipReader {
   std::vector<std::byte> read(const ZipEntry& entry) const;
   // The same into memory of exactly the member's size.
   void read_into(const ZipEntry& entry, std::span<std::byte> out) const;
-  // In pieces of at most 1 MiB, in order. Damage may be found only after the last one: then this throws.
+  // In pieces of at most 1 MiB, in order. Throws for damage, which may be found only after the last piece.
   void read_pieces(const ZipEntry& entry, const std::function<void(std::span<const std::byte>)>& take) const;
-  // Its first bytes, at most `most`; their CRC-32 is not known.
+  // The first bytes of a member, at most `most`; their CRC-32 is not checked.
   std::vector<std::byte> read_start(const ZipEntry& entry, std::size_t most) const;
 
  private:

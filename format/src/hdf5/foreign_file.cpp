@@ -56,7 +56,7 @@ SharedMemory allocate(std::uint64_t bytes, const std::string& label, const TreeL
   constexpr std::uint64_t kSmallest = 48;  // a superblock
   if (bytes < kSmallest) {
     throw Error(ErrorCode::invalid_file,
-                label + " is no HDF5 file: it has " + std::to_string(bytes) + " bytes; check the path");
+                label + " is not an HDF5 file: it has " + std::to_string(bytes) + " bytes; check the path");
   }
   if (bytes > limits.max_memory_bytes) refuse_memory(label, bytes, limits.max_memory_bytes);
   return SharedMemory::create("holdfast-hdf5", bytes);

@@ -1,8 +1,8 @@
 #pragma once
 
-// A stranger's HDF5 file in memory, to be parsed as often as needed by the locked-in helper (tree.h): once for names
-// and shapes, and again for elements, which need not all be held at once. What is parsed is this copy, whatever happens
-// to the file meanwhile.
+// Another program's HDF5 file in memory. The helper process (tree.h) parses it as often as needed: once for names and
+// shapes, and again for elements, which need not all be held at once. It parses this copy, whatever happens to the file
+// meanwhile.
 
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +21,7 @@ class ForeignHdf5 {
   // Reads the whole file and looks at its structure. Throws as read_hdf5_tree does, and Error{out_of_memory} where the
   // file is larger than the limits allow, before memory is taken for it.
   ForeignHdf5(FileSystem& files, const std::string& path, const TreeLimits& limits = {});
-  // Of a file of `bytes` that `fill` writes, such as a member of an archive. `label` stands for the path in errors.
+  // Takes a file of `bytes` that `fill` writes, such as a member of an archive. `label` stands for the path in errors.
   ForeignHdf5(std::uint64_t bytes, const std::string& label, const TreeLimits& limits,
               const std::function<void(std::span<std::byte>)>& fill);
 

@@ -66,7 +66,7 @@ inline constexpr std::size_t kMaxTreePathParts = 128;
 struct TreeLimits {
   std::uint64_t max_array_bytes = std::uint64_t{64} << 30;  // of all datasets together
   std::uint64_t max_objects = 1'000'000;
-  // The file itself, and besides it what of one dataset has to be in memory at once: a row of its chunks.
+  // For the file itself, and for the part of one dataset that must be in memory at once: a row of its chunks.
   std::uint64_t max_memory_bytes = std::numeric_limits<std::uint64_t>::max();
   std::chrono::seconds time = std::chrono::seconds(600);  // without progress, not of the whole
 };

@@ -42,7 +42,7 @@ void Dataset::check_is_open(const std::string& stage) const {
   if (batch_size_ == 0 && !is_prefetched_ && !is_kept_on_device_) return;
   const std::string before = batch_size_ != 0 ? "batch()" : is_prefetched_ ? "prefetch()" : "keep_on_device()";
   throw Error(ErrorCode::invalid_argument,
-              stage + "() stands behind " + before +
+              stage + "() stands after " + before +
                   "; stages work on single samples, so batch(), prefetch() and keep_on_device() come last");
 }
 
@@ -136,7 +136,7 @@ Dataset Dataset::keep_on_device() const {
   if (stage_->source() == nullptr) {
     throw Error(
         ErrorCode::invalid_argument,
-        "keep_on_device() stands behind map(), which makes other samples in each epoch; leave one of the two out");
+        "keep_on_device() stands after map(), which makes other samples in each epoch; leave one of the two out");
   }
   Dataset result = *this;
   result.is_kept_on_device_ = true;

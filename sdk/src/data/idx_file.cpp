@@ -27,7 +27,7 @@ constexpr std::uint8_t kUnsignedByte = 0x08;
 class GzipReader {
  public:
   explicit GzipReader(const std::string& path) : path_(path) {
-    // A FIFO would keep each replica waiting, and give its bytes to one of them.
+    // A FIFO would keep each replica waiting, and give its bytes to only one of them.
     FileDescriptor file = open_regular_file(path, O_RDONLY, "open \"" + path + "\"");
     errno = 0;
     file_ = gzdopen(file.value(), "rb");

@@ -28,7 +28,7 @@ PositionSet PositionSet::intersection(const PositionSet& other) const {
   auto b = other.ranges_.begin();
   while (a != ranges_.end() && b != other.ranges_.end()) {
     common.push_back({std::max(a->begin, b->begin), std::min(a->end, b->end)});
-    // What follows the one that ends first may overlap with the other one still.
+    // The range after the one that ends first may still overlap with the other one.
     if (a->end < b->end) {
       ++a;
     } else {

@@ -1,6 +1,6 @@
 #pragma once
 
-// A set of positions in an epoch, as ranges: what a whole data set of any size takes is one of them.
+// A set of positions in an epoch, as ranges: a whole data set of any size takes one range.
 
 #include <cstdint>
 #include <span>
@@ -17,7 +17,7 @@ class PositionSet {
     friend bool operator==(const Range&, const Range&) = default;
   };
 
-  // Of ranges in any order, which may overlap or be empty.
+  // Takes ranges in any order, which may overlap or be empty.
   explicit PositionSet(std::vector<Range> ranges);
   // 0 up to `size`.
   static PositionSet below(std::int64_t size) { return PositionSet({{0, size}}); }

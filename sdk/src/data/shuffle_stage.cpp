@@ -58,7 +58,7 @@ PositionSet ShuffleStage::reach(const PositionSet& positions) const {
   std::vector<PositionSet::Range> windows;
   for (const PositionSet::Range& range : positions.ranges()) {
     const std::int64_t last_window = (range.end - 1) / window_;
-    // By what is left, since the end of the last window may lie beyond 63 bits.
+    // Computed from what is left, since the end of the last window may not fit into 63 bits.
     const std::int64_t left = size() - last_window * window_;
     windows.push_back({range.begin / window_ * window_, last_window * window_ + std::min(window_, left)});
   }

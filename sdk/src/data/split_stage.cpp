@@ -86,7 +86,7 @@ std::vector<std::int64_t> allot(const std::vector<SampleClass>& classes, std::in
   __extension__ using Wide = __int128;
   const auto size_of = [&](std::size_t i) { return static_cast<std::int64_t>(classes[i].samples.size()); };
   std::vector<std::int64_t> counts(classes.size());
-  // By how much, in 1 / samples, a class has less than its share.
+  // How much less than its share a class has, in units of 1 / samples.
   const auto lack = [&](std::size_t i) {
     return Wide{validation_samples} * size_of(i) - Wide{counts[i]} * Wide{samples};
   };
@@ -96,7 +96,7 @@ std::vector<std::int64_t> allot(const std::vector<SampleClass>& classes, std::in
   }
   std::int64_t left = validation_samples - std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
   const std::int64_t change = left > 0 ? 1 : -1;
-  // Of equals, the first class.
+  // Among equals, the first class wins.
   using Candidate = std::pair<Wide, std::size_t>;
   const auto is_later = [](const Candidate& a, const Candidate& b) {
     return a.first != b.first ? a.first < b.first : a.second > b.second;
@@ -145,12 +145,12 @@ struct SplitPositions {
 void check_split(const Stage& before, std::int64_t validation_samples) {
   if (has_stage(before, StageKind::shuffle)) {
     throw refused_split(
-        "split() stands behind shuffle(), which gives another order in each epoch, so that samples would change sides; "
+        "split() stands after shuffle(), which gives another order in each epoch, so that samples would change sides; "
         "split first, then shuffle the parts: data.split(...).training.shuffle()");
   }
   if (has_stage(before, StageKind::repeat)) {
     throw refused_split(
-        "split() stands behind repeat(), so that one sample would come into both parts; split first, then repeat the "
+        "split() stands after repeat(), so that one sample would come into both parts; split first, then repeat the "
         "parts");
   }
   if (validation_samples < 1 || validation_samples >= before.size()) {
@@ -214,7 +214,7 @@ DatasetSplit split(const std::shared_ptr<const Stage>& before, std::int64_t vali
   check_split(*before, validation_samples);
   SplitDraw draw{.seed = options.seed, .validation_samples = validation_samples};
   SplitPositions parts;
-  // Numbered as the parts' stages are: a part that is split again by the same seed is drawn otherwise.
+  // Has the same number as the parts' stages, so that a part that is split again by the same seed gets other draws.
   const std::uint64_t major = static_cast<std::uint64_t>(before->number() + 1) << 48;
   const auto draws = [&](std::size_t minor) { return Random(options.seed, Purpose::split, major, minor); };
   if (options.by_label) {

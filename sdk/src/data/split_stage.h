@@ -20,7 +20,7 @@ struct SplitDraw {
 
 class SplitStage : public ChainedStage {
  public:
-  // `positions` in rising order. `part` is the name of it.
+  // `positions` in rising order. `part` is the name of this part.
   SplitStage(std::shared_ptr<const Stage> before, SplitDraw draw, std::string part,
              std::vector<std::uint32_t> positions);
 
@@ -39,7 +39,7 @@ class SplitStage : public ChainedStage {
   std::vector<std::uint32_t> positions_;  // in the stage before
 };
 
-// Both parts of what stands before. Errors as of Dataset::split().
+// Splits the stage before into both parts. Throws as Dataset::split() does.
 DatasetSplit split(const std::shared_ptr<const Stage>& before, std::int64_t validation_samples,
                    const SplitOptions& options);
 

@@ -41,7 +41,7 @@ class Stage {
   virtual const Stage* source() const = 0;
   // Which sample of the first stage load() hands on, or makes another one of.
   virtual std::int64_t source_position(std::uint64_t seed, std::int64_t epoch, std::int64_t position) const = 0;
-  // Where samples at these positions of any epoch may stand in the stage before; for a source, as they are given.
+  // Where samples at these positions, in any epoch, may stand in the stage before; a source returns them unchanged.
   virtual PositionSet reach(const PositionSet& positions) const { return positions; }
   // The targets that load() gives.
   virtual void load_targets(std::uint64_t seed, std::int64_t epoch, std::int64_t position,
@@ -50,7 +50,7 @@ class Stage {
   virtual StageKind kind() const = 0;
   // Null for a source.
   virtual const Stage* previous() const { return nullptr; }
-  // Of a source: the same text for the same samples, wherever they were read from.
+  // For a source: the same text for the same samples, wherever they were read from.
   virtual std::string content() const { return {}; }
   // Of a source. They stay where they are.
   virtual SourceArrays arrays() const { return {}; }
@@ -90,7 +90,7 @@ class ChainedStage : public Stage {
   std::shared_ptr<const Stage> before_;
 };
 
-// The first stage, also behind a map().
+// The first stage, also where a map() follows it.
 const Stage& origin_of(const Stage& last);
 // Whether a stage of this kind is among them.
 bool has_stage(const Stage& last, StageKind kind);

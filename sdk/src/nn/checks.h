@@ -18,7 +18,7 @@ void check_image(const Shape& input);
 // Throws Error{invalid_argument} saying that a window of `size` fits on no place of `input`.
 [[noreturn]] void reject_window(const Shape& input, Extent2D size);
 
-// Of predict(): throws Error{invalid_argument} unless `features` is [samples, input...] and the batch has a sample.
+// For predict(): throws Error{invalid_argument} unless `features` is [samples, input...] and the batch has a sample.
 void check_prediction(const Shape& input, const Shape& features, std::int64_t batch_size);
 
 }  // namespace holdfast

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the cross-entropies say to a model's last layer.
+// Which last layers of a model the cross-entropies accept.
 
 #include <optional>
 #include <string>

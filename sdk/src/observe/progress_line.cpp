@@ -28,7 +28,7 @@ std::string duration(double seconds) {
   return std::to_string(whole / 3600) + " h " + std::to_string(whole / 60 % 60) + " min";
 }
 
-// What is left out first where there is too little room for all.
+// The parts in the order in which they are left out of a narrow line.
 enum class Part { step, samples, batch, time_left, epoch, value };
 constexpr std::array kLeftOutFirst{Part::step, Part::samples, Part::batch, Part::time_left};
 
@@ -78,7 +78,7 @@ void ProgressLine::on_step_end(TrainingContext& context, const Logs& logs) {
   if (is_due(now)) show(context, logs, false);
 }
 
-// A terminal that became narrower or wider is written to at once: what stands there may take two rows.
+// After a change of width the line is drawn at once: what stands there may take two rows.
 bool ProgressLine::is_due(Clock::time_point now) {
   if (!is_terminal_) return now - std::max(start_, last_shown_) >= kPlainPeriod;
   return now - last_shown_ >= kTerminalPeriod || terminal_columns(::fileno(stream_)) != columns_;
@@ -101,7 +101,7 @@ ProgressSpeed ProgressLine::speed(const TrainingContext& context) const {
 }
 
 // The last column stays free, since some terminals begin a new row as soon as it is filled. The cursor goes back to the
-// first column, so that nothing is glued to the line's end.
+// first column, so that no output is appended to the line.
 void ProgressLine::show(const TrainingContext& context, const Logs& logs, bool is_epoch_end) {
   last_shown_ = Clock::now();
   std::string line;

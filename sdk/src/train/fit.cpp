@@ -53,7 +53,7 @@ void require_distinct_names(const std::vector<CallbackHandle>& callbacks) {
   }
 }
 
-// What a callback asks its state for may be gone since the program was edited.
+// The state may lack what a callback asks it for, since the program may have been edited.
 void restore_callback(Callback& callback, const CallbackState& state) {
   const auto refuse = [&] {
     std::string keys;
@@ -288,7 +288,7 @@ Logs Trainer::Session::train_step(CallRecord& record, const Batch& batch, const 
   return means_so_far(record);
 }
 
-// Of the steps that were not skipped; NaN where all were.
+// The means over the steps that were not skipped; NaN where all were.
 Logs Trainer::Session::means_so_far(const CallRecord& record) const {
   return means(trainable_.sum_names(), record.epoch_sums, record.epoch_samples - record.epoch_skipped_samples);
 }

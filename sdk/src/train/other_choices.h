@@ -1,6 +1,6 @@
 #pragma once
 
-// What a start is refused for that asks for other bits than the run in its directory has, and the way out.
+// The refusal of a start that would compute other bits than the run in its directory, and the way out.
 
 #include <string>
 

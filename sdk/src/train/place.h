@@ -63,7 +63,7 @@ struct OutlivingMemory {
   std::function<bool(const std::function<bool(std::span<const std::byte>)>& accepts)> keep;
 };
 
-// What the thread that writes savepoints is at.
+// What the thread that writes savepoints is doing.
 struct BackgroundWork {
   std::string what{};        // "fsync of run/savepoint-0000000120.h5"
   std::uint64_t bytes = 0;   // that this has to get to the storage or from there
@@ -78,8 +78,8 @@ class Supervision {
   virtual void enter(TrainingPhase phase, std::int64_t step) = 0;
   // The same for the way out of a generation and into the next, which takes a device longer than a step may.
   virtual void regroup() = 0;
-  // Each call tells that the thread that writes savepoints has come further. Whoever supervises may end this process
-  // when none comes for too long. One work at a time.
+  // Each call tells that the thread that writes savepoints has come further. The watchdog may end this process when no
+  // call comes for too long. One work at a time.
   virtual void enter_background(const BackgroundWork& work) = 0;
   virtual void leave_background() = 0;
   // Where an injected fault strikes; `step` is -1 where there is none.

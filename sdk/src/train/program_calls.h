@@ -23,7 +23,7 @@ struct AssignedCalls {
 
 // As JSON.
 std::string to_text(const AssignedCalls& calls);
-// Of a text that to_text() has written.
+// Reads a text that to_text() has written.
 AssignedCalls assigned_calls_from(const std::string& text);
 
 }  // namespace holdfast

@@ -21,9 +21,9 @@ std::string savepoint_name(std::int64_t step);
 // By the names of the folder's files; none where there are none.
 std::optional<std::int64_t> newest_savepoint_step(FileSystem& files, const std::string& folder);
 
-// Of the folder's savepoints, oldest first.
+// The paths of the folder's savepoints, oldest first.
 std::vector<std::string> list_savepoint_paths(FileSystem& files, const std::string& folder);
-// What the file says beside its arrays, which are not read.
+// The file's metadata, without its arrays, which are not read.
 std::string savepoint_metadata(FileSystem& files, const std::string& path);
 // Takes the file from among the savepoints, durably: it is called "<path>.replaced" from then on.
 void replace_savepoint(FileSystem& files, const std::string& path);

@@ -17,7 +17,7 @@ struct RunChoices {
   int threads_per_shard = 1;
   Reduction reduction = Reduction::shard_order;
   int first_replicas = 1;         // what Reduction::fastest's bits depend on; others' do not
-  bool shards_are_chosen = true;  // not taken from the number of replicas, by this first start
+  bool shards_are_chosen = true;  // false: this first start took the number of replicas
 };
 
 // Those of the first start where there was one. Throws OtherChoices for options that contradict them,
@@ -31,7 +31,7 @@ void record_choices(const SuperviseOptions& options, const RunChoices& choices, 
 // Throws OtherChoices where the directory's choices are not these.
 void require_recorded(const SuperviseOptions& options, const RunChoices& choices);
 
-// Throws Error{invalid_argument} for numbers that cannot be.
+// Throws Error{invalid_argument} for impossible numbers.
 void check_numbers(const RunChoices& choices, int replicas, int most_replicas);
 
 // A start by the user. What becomes of the number of replicas afterwards is told in each generation.

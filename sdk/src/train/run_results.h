@@ -13,8 +13,9 @@ namespace holdfast {
 // The file's text.
 std::string results_text(const TrainState& state, const Digest& weights);
 
-// Writes what the Trainer has left in `place`, durably, unless it stands there already. Every rank may, since all have
-// the same: whichever is the last to live has written it. A storage that fails costs the file, with a warning.
+// Writes what the Trainer has left in `place`, durably, unless it stands there already. Every rank may call it, since
+// all have the same results; so the file is written whichever rank lives longest. A storage that fails costs the file,
+// with a warning.
 void keep_results(const Replica::Place& place);
 
 }  // namespace holdfast

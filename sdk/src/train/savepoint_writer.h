@@ -37,7 +37,7 @@ class SavepointWriter {
   // Called again and again while a function below blocks: a sign of life for whoever watches.
   using StillWaiting = std::function<void()>;
 
-  // `watch` learns what the writer is at.
+  // `watch` learns what the writer is doing.
   explicit SavepointWriter(FileSystem& files, Tell tell = {}, std::shared_ptr<SavingWatch> watch = {});
   // Ends after the write that is under way; what waits behind it is skipped.
   ~SavepointWriter();

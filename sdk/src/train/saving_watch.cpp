@@ -1,4 +1,4 @@
-// Each operation is known by its thread: none begins another before it has ended. Why the oldest is shown:
+// Each operation is known by its thread: a thread has one operation at a time. Why the oldest is shown:
 // docs/decisions.md, "A writer that hangs is seen by the watchdog, and costs its process".
 
 #include "train/saving_watch.h"

@@ -1,8 +1,7 @@
 #pragma once
 
-// What the thread that writes savepoints is at, for whoever supervises this replica: of several file operations, as the
-// threads that compress make them, the oldest one that has not ended, so that one that hangs shows although others go
-// on.
+// Tells the watchdog what the thread that writes savepoints is doing. Threads that compress make several file
+// operations at once. It shows the oldest one that has not ended, so that one that hangs is seen although others go on.
 
 #include <cstdint>
 #include <functional>
@@ -23,8 +22,8 @@ class SavingWatch : public std::enable_shared_from_this<SavingWatch> {
  public:
   explicit SavingWatch(std::shared_ptr<Supervision> supervision) : supervision_(std::move(supervision)) {}
 
-  // Of one thread at a time, which works on savepoints until leave(); a further call says that it has come to something
-  // else.
+  // Called by one thread at a time, which works on savepoints until leave(). A further call says that it has come to
+  // another work.
   void enter(BackgroundWork work);
   void leave();
 

@@ -19,13 +19,13 @@ Replica::Place& claim(Replica::Place& place) {
   if (place.has_trainer) {
     throw Error(ErrorCode::invalid_argument,
                 "a run has one Trainer, which holds its whole state, and this program makes a second one: train and "
-                "evaluate with the first, or give the second, which is no part of the run, a Replica::alone()");
+                "evaluate with the first, or give the second, which is not part of the run, a Replica::alone()");
   }
   place.has_trainer = true;
   return place;
 }
 
-// Means are kept by name: of two with one name, one would be lost.
+// Means are kept by name, so two metrics with one name would lose one mean.
 void require_distinct_sums(const std::vector<std::string>& names) {
   std::set<std::string> logged;
   for (const std::string& name : names) {

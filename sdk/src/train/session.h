@@ -141,7 +141,8 @@ class Trainer::Session {
   void lend_state_to_writer(const std::function<void()>& when_kept = {},
                             std::function<void(const std::string& why)> when_failed = {});
   void save_before_stop();
-  // By rank 0, whose savepoints are durable: that the run directory has one of the state that fit() ended with.
+  // Called by rank 0 once its savepoints are durable: writes fit()'s final state into the run directory, unless it is
+  // there.
   void keep_final_state();
   void remove_final_savepoint(const std::string& name);
   // Who goes on although a stop's savepoint was not durable in time must not change what is still being written.
@@ -191,7 +192,7 @@ class Trainer::Session {
   bool has_state_ = false;                 // false also while another rank's is being taken
   bool has_taken_state_ = false;           // since the callbacks were given theirs
   bool is_epoch_begun_ = false;            // on_epoch_begin() was called for the epoch that is under way
-  bool is_end_asked_ = false;              // a callback has asked for the end of fit() behind this state
+  bool is_end_asked_ = false;              // a callback has asked for the end of fit() after this state
   bool is_extended_ = false;               // fit() had ended, and goes on for more epochs: callbacks do not know yet
   std::optional<std::size_t> wanted_end_;  // the state to be found is of this fit(), and of no later one
   bool is_closing_ = false;                // fit() has finished, and nobody knows yet that its savepoints are durable

@@ -1,4 +1,4 @@
-// More epochs than the run had: it goes on as one that had them from the start. docs/decisions.md
+// A run that gets more epochs goes on as one that had them from the start. docs/decisions.md
 
 #include <algorithm>
 
@@ -21,7 +21,7 @@ void Trainer::Session::give_more_epochs(std::size_t call, std::int64_t epochs) {
   }
   CallRecord& record = record_of(call);
   if (ended_by_its_epochs(record)) {
-    // What later calls have evaluated is of weights that are trained on.
+    // Later calls have evaluated weights that are now trained further.
     state_.calls.resize(call + 1);
     CallRecord& reopened = record_of(call);
     reopened.is_finished = false;

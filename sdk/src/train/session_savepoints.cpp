@@ -90,8 +90,8 @@ void Trainer::Session::save_before_stop() {
   lend_state_to_writer();
 }
 
-// Nobody asked for it: where it cannot be written, results and weights are there all the same, and the program may
-// still save them elsewhere.
+// Nobody asked for this savepoint. Where it cannot be written, results and weights are still there, and the program may
+// save them elsewhere.
 void Trainer::Session::keep_final_state() {
   const auto warn = [step = state_.step](const std::string& why) {
     log(LogLevel::error, "the state that fit() ended with at step " + std::to_string(step) +
@@ -109,7 +109,7 @@ void Trainer::Session::keep_final_state() {
   lend_state_to_writer([this, name] { remove_final_savepoint(std::exchange(final_savepoint_, name)); }, warn);
 }
 
-// That of an earlier fit() of this program, which else would leave one for each.
+// The final savepoint of an earlier fit() of this program; otherwise each fit() would leave one.
 void Trainer::Session::remove_final_savepoint(const std::string& name) {
   if (name.empty()) return;
   std::vector<std::string> folders = place_->savepoint_copies;

@@ -27,8 +27,8 @@ class StateFinder {
 
   // Returns the state's JSON, its arrays being in the Trainable; nothing when the run begins at step 0.
   std::string find();
-  // The same of the newest savepoint in which no fit() after that call has begun. Savepoints after it are of training
-  // that is done anew, and get the ending ".replaced". Throws OtherChoices where there is none.
+  // The same of the newest savepoint in which no fit() after that call has begun. Later savepoints belong to training
+  // that is done anew, and get the ending ".replaced". Throws OtherChoices where no such savepoint is left.
   std::string find_before_later_fit(std::size_t call);
 
  private:
@@ -36,7 +36,7 @@ class StateFinder {
   std::optional<std::string> find_in_memory();
   std::optional<std::int64_t> newest_savepoint_step() const;
   std::vector<std::string> savepoint_folders() const;
-  // Of savepoints without their arrays, newest first; those that cannot be read are left out.
+  // The states of savepoints, read without their arrays, newest first; unreadable ones are left out.
   std::vector<std::pair<std::string, TrainState>> list_states() const;
   void begin_to_restore(const TrainState& state, const std::string& origin);
   void tell_of(const TrainState& state, const std::string& origin);

@@ -92,11 +92,11 @@ struct RunPlan {
 };
 
 std::vector<std::string> variables_of(const RunPlan& plan, const recovery::NewProcess& process) {
-  // Not RANK, which a launcher of this program may have set for all that it starts.
+  // Not RANK, which a launcher of this program may have set for every process.
   const std::string device = plan.devices.names.empty()
                                  ? "cpu:" + std::to_string(process.place)
                                  : plan.devices.names.at(static_cast<std::size_t>(process.place));
-  // What a replica starts is asked for nothing: HOLDFAST_START was for this run, and is empty for others.
+  // Programs that a replica starts must not start anew: HOLDFAST_START was for this run, and is empty for others.
   return {"HOLDFAST_RANK=" + std::to_string(process.rank), device_variable(device),
           std::string(recovery::kStartVariable) + "="};
 }
@@ -221,7 +221,7 @@ int train_as_worker(recovery::Worker& worker, const SuperviseOptions& options,
   } catch (const Error& failure) {
     worker.report_failure(failure.what(), is_unrecoverable(failure.code()));
   } catch (const std::system_error& failure) {
-    // Of a thread that was not started by start_thread().
+    // Comes from a thread that was not started by start_thread().
     const bool is_of_a_limit = failure.code() == std::errc::resource_unavailable_try_again;
     worker.report_failure(
         is_of_a_limit ? start_error(EAGAIN, "a thread that the training needs").what() : failure.what(), false);
@@ -233,7 +233,7 @@ int train_as_worker(recovery::Worker& worker, const SuperviseOptions& options,
   return kExitFailed;
 }
 
-// The processes of one program call by call; see program_calls.h.
+// Takes each process of a program through its calls, one by one; see program_calls.h.
 class Program {
  public:
   static Program& own() {
@@ -271,7 +271,7 @@ class Program {
   std::atomic<bool> is_in_call_ = false;
   bool is_stopped_ = false;
   std::vector<ProgramCall> calls_;  // that have returned, or are being made in a replica
-  // Of a replica, until its process ends.
+  // Only in a replica, until its process ends.
   std::unique_ptr<recovery::Worker> worker_;
 };
 

@@ -28,7 +28,8 @@ std::unique_ptr<Communicator> connect_to_nobody(const MemoryCommunicatorShape& s
                                         {blocks}});
 }
 
-// As many replicas as the run would have, for what follows from their number; then this one computes all shards.
+// Choices that follow from the number of replicas are made for as many as the run would have; then this one computes
+// all shards.
 std::shared_ptr<Replica::Place> place_alone(const SuperviseOptions& options) {
   const ReplicaDevices devices = devices_of(options);
   const int replicas = devices.replicas == 0 ? recovery::core_count() : devices.replicas;
@@ -66,7 +67,7 @@ bool is_alone_asked_for(const std::optional<bool>& option) {
 }
 
 int train_alone(const SuperviseOptions& options, const std::function<void(Replica&)>& train) {
-  // A directory that is not there has nobody to keep out, and none is made.
+  // A directory that does not exist needs no lock, and is not created.
   std::optional<FileDescriptor> lock;
   if (std::filesystem::exists(options.run_directory)) {
     lock = recovery::lock_run_directory(options.run_directory, Deadline::after(kAloneLockTimeout));

@@ -9,8 +9,8 @@
 
 namespace holdfast {
 
-// What the option says or, where it is empty, HOLDFAST_ALONE. Throws Error{invalid_argument} for another value of that
-// than 0 and 1.
+// The value of the option or, where it is empty, of HOLDFAST_ALONE. Throws Error{invalid_argument} where the variable
+// is neither 0 nor 1.
 bool is_alone_asked_for(const std::optional<bool>& option);
 
 // Returns 0. Throws what the training function throws, and Error for a run that cannot go on here.

@@ -23,8 +23,8 @@ using nlohmann::json;
 constexpr std::chrono::seconds kMemoryTimeout(30);
 constexpr std::size_t kSpareSnapshotBytes = std::size_t{256} * 1024;
 
-// Longer than the watchdog needs to find who hangs: a collective's own deadline is the last resort, and names a victim
-// only.
+// Longer than the watchdog needs to find the replica that hangs: a collective's own deadline is the last resort, and
+// names only a victim.
 std::chrono::milliseconds collective_timeout(std::chrono::milliseconds patience) {
   return 4 * patience;
 }
@@ -147,7 +147,7 @@ void WorkerSupervision::corrupt(FaultPoint point, std::int64_t step, const Float
   }
 }
 
-// The header grows with the history: not each snapshot should need new memory.
+// The header grows with the history, so it gets room: otherwise each snapshot would need new memory.
 recovery::MemorySnapshots& WorkerSupervision::snapshots_for(std::size_t bytes) {
   if (!snapshots_ || snapshots_->capacity_bytes() < bytes) {
     snapshots_ = std::make_shared<recovery::MemorySnapshots>(
@@ -166,7 +166,7 @@ void WorkerSupervision::keep_in_memory(std::int64_t step, std::size_t bytes, con
 
 std::optional<OutlivingMemory> WorkerSupervision::begin_in_memory(std::int64_t step, std::size_t bytes) {
   recovery::MemorySnapshots& snapshots = snapshots_for(bytes);
-  // Of the generation that the state is of: another one may have begun when it is there.
+  // The generation of this state: another one may have begun by the time the state is written.
   const auto keep = [memory = snapshots_, step, generation = worker_.generation()](const Accepts& accepts) {
     return memory->finish(generation, step, accepts);
   };
@@ -196,7 +196,7 @@ std::vector<RestartRecord> restart_records(const recovery::Worker& worker) {
 void require_asked_kind(DeviceKind kind) {
   if (kind == DeviceKind::cpu || own_device() != "cpu") return;
   throw Error(ErrorCode::invalid_argument,
-              "CUDA devices were asked for, and whoever started this process gave it none; name them, such as "
+              "CUDA devices were asked for, and the program that started this process gave it none; name them, such as "
               "`holdfast run --devices cuda:0,cuda:1 -- PROGRAM`");
 }
 
@@ -225,7 +225,8 @@ class OwnChoices {
   RunChoices choices_;
 };
 
-// The watchdog deals what the members of a generation have told it; those of the next may have been started otherwise.
+// The watchdog deals out what the members of a generation have told it; the next generation's members may have been
+// started with other options.
 void require_same_shards(const Replica::Place& place) {
   if (place.dealt.empty()) return;
   const int dealt = std::accumulate(place.dealt.begin(), place.dealt.end(), 0);

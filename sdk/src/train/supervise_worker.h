@@ -1,7 +1,7 @@
 #pragma once
 
-// A replica's process as its watchdog's worker: the only bridge between training and recovery. What training tells and
-// asks of (place.h) becomes messages to the watchdog, and the run's choices come from it.
+// A replica's process as its watchdog's worker: the only bridge between training and recovery. It turns what training
+// tells and asks (place.h) into messages to the watchdog, from which the run's choices come.
 
 #include <memory>
 #include <optional>
@@ -16,7 +16,7 @@ namespace holdfast {
 
 // What the watchdog hands to each of its workers (Worker::config).
 std::string worker_config(const SuperviseOptions& options, const RunChoices& choices, const AssignedCalls& calls);
-// What it says of the program's calls; none where the watchdog is another program's.
+// The program's calls, as the configuration has them; empty where the watchdog is another program's.
 std::optional<AssignedCalls> calls_of(const recovery::Worker& worker);
 
 // The place of this process in the run; the worker outlives it. A worker without a configuration, as `holdfast run`

@@ -205,7 +205,7 @@ void describe_differences(const std::string& path, const json& saved, const json
   sentences.push_back(path + " was " + saved.dump() + " and is " + now.dump());
 }
 
-// Which part of a state no JSON text can hold.
+// The part of a state that JSON text cannot hold.
 std::string text_that_is_not_utf8(const json& state) {
   const auto is_text = [](const json& part) {
     try {

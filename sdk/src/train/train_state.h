@@ -28,7 +28,7 @@ struct CallRecord {
   // Of the epoch that is under way: sums over its samples so far, in the order of Trainable::sum_names().
   std::vector<double> epoch_sums;
   std::int64_t epoch_samples = 0;
-  std::int64_t epoch_skipped_samples = 0;  // among these, of steps that were skipped: no part of the sums
+  std::int64_t epoch_skipped_samples = 0;  // among these, samples of skipped steps, which are not in the sums
 };
 
 struct TrainState {
@@ -50,8 +50,8 @@ struct TrainState {
 // Deterministic JSON; docs/format.md says what it holds. Doubles keep their bits. Throws Error{invalid_argument} for a
 // name or a callback's text that is not UTF-8.
 std::string to_json(const TrainState& state);
-// Throws Error{invalid_file} for text that to_json() does not write; `origin` names it in the sentence, which says what
-// is wrong with it.
+// Throws Error{invalid_file} for text that to_json() does not write. The sentence names it as `origin` and says what is
+// wrong.
 TrainState train_state_from_json(const std::string& text, const std::string& origin);
 
 // Throws Error{incompatible} naming every choice in which the run `now` differs from the `saved` one, with both values.

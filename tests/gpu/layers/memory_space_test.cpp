@@ -22,8 +22,8 @@ const std::vector<std::int64_t> kArraySizes = {1, 1000, 1 << 20, (1 << 20) + 1, 
 
 class DeviceMemory : public LayerTest {
  protected:
-  // The log's words where a sandbox (gVisor) lets no memory be registered with a device: training copies it through
-  // other memory then, and what is tested of registered memory cannot be seen there.
+  // The log's words where a sandbox (gVisor) refuses to register memory with a device. Training then copies through
+  // other memory, and tests of registered memory cannot see anything there.
   std::string pin(Floats& values) {
     std::string obstacle;
     set_log_sink([&](LogLevel, std::string_view line) { obstacle += line; });

@@ -89,7 +89,7 @@ TEST_F(CommandProgram, SaysInASentenceWhatIsWrong) {
   EXPECT_THAT(result.output, HasSubstr(path("missing.h5")));
 }
 
-// Of a FIFO it waited for a writer that never came.
+// Given a FIFO, the command waited for a writer that never came.
 TEST_F(CommandProgram, WaitsForNothingThatIsNoRegularFile) {
   ASSERT_EQ(::mkfifo(path("fifo.h5").c_str(), 0600), 0);
   std::filesystem::create_directory(path("folder.h5"));

@@ -283,8 +283,8 @@ class RunInC : public Run {
                             arguments(options, {built_program("c_worker"), std::to_string(steps_)}));
   }
 
-  // Calls disturb() when the first thousand steps are done, and returns what becomes of the run: of one that is so long
-  // that disturb() came before its end, which came_in_time() tells. How many steps a busy machine takes meanwhile is
+  // Calls disturb() when the first thousand steps are done, and returns the run's result. Repeats with longer runs
+  // until disturb() came before the end, as came_in_time() tells: how many steps a busy machine takes meanwhile is
   // chance.
   ProgramResult run_disturbed(const std::vector<std::string>& options, const std::function<void()>& disturb,
                               const std::function<bool(const ProgramResult&)>& came_in_time) {
@@ -347,7 +347,7 @@ TEST_P(RunInCThatLosesAProcess, GoesOnWithTheSameBits) {
 // driver's word.
 class RunInCOnGpus : public RunInC {
  protected:
-  // Something happens to one of `count` devices once the driver's events would be heard.
+  // Calls `happen`, which harms one of `count` devices, once the watchdog listens to the driver's events.
   ProgramResult run_on(int count, const std::vector<std::string>& options, const std::function<void()>& happen,
                        const std::function<bool(const ProgramResult&)>& came_in_time) {
     fake_.emplace(gpus(count));
@@ -438,7 +438,7 @@ TEST_F(RunInCOnGpus, ReplacesNobodyForAnErrorOfAProcess) {
 TEST_F(RunInCOnGpus, TrainsWithoutADriverAndSaysSo) {
   const Variable nvml("HOLDFAST_NVML", "/nowhere/libnvidia-ml.so.1");
 
-  // What the survey's process says may come when a short run is over.
+  // A short run may end before the survey's process has spoken.
   const ProgramResult result = run_disturbed(
       {"--devices", "cuda:0,cuda:1"}, [] {},
       [&](const ProgramResult&) { return !events("devices_unwatched").empty(); });

@@ -88,7 +88,7 @@ TEST(Killing, LosesNothingThatWasReportedDurable) {
     std::int64_t step = -1;
     ASSERT_TRUE(saver.read_report(step, Clock::now() + std::chrono::seconds(60))) << "kill " << i;
     ASSERT_GE(step, durable) << "found at start " << i;
-    // Some savepoints on, however long they take here, and at any moment of those behind them.
+    // Kills some savepoints later, however long they take here, and at a random moment after them.
     for (auto more = random() % 3; more > 0; --more) {
       durable = std::max(durable, step);
       ASSERT_TRUE(saver.read_report(step, Clock::now() + std::chrono::seconds(60))) << "kill " << i;

@@ -113,7 +113,7 @@ TEST_F(PosixFileSystem, OpensNoFolderForReading) {
             "cannot open " + folder_.path() + ": it is a folder, not a regular file; remove it, or name another");
 }
 
-// A savepoint's name that is a FIFO hung each replica that looked for the newest one, and so did `holdfast inspect`.
+// A FIFO with a savepoint's name hung each replica that looked for the newest savepoint, and `holdfast inspect` too.
 TEST_F(PosixFileSystem, WaitsForNoWriterOfAFifo) {
   ASSERT_EQ(::mkfifo(path("fifo").c_str(), 0600), 0);
 

@@ -24,7 +24,7 @@ TEST(Log, SaysOnWhichDayAndInWhichZoneALineWasWritten) {
   EXPECT_TRUE(std::regex_match(line, expected)) << line;
 }
 
-// Standard error, while it lives.
+// Captures standard error while it lives.
 class ErrorsGoTo {
  public:
   explicit ErrorsGoTo(int descriptor) : before_(::dup(STDERR_FILENO)) { ::dup2(descriptor, STDERR_FILENO); }
@@ -37,7 +37,7 @@ class ErrorsGoTo {
   int before_;
 };
 
-// Replicas draw the progress line, the watchdog logs: a line stood at the end of the other.
+// Replicas draw the progress line while the watchdog logs: one line was appended to the other.
 TEST(Log, TakesThePlaceOfTheLineThatStandsOnATerminal) {
   PseudoTerminal terminal(80);
   const std::string progress = std::string(kClearLine) + std::string(70, 'x') + std::string(kLineStart);

@@ -28,7 +28,7 @@ TEST(Terminal, CutsATextToWholeCharacters) {
   EXPECT_EQ(fit_to_columns("e\xCC\x81t", 1), "e\xCC\x81");
 }
 
-// A metric may be called as somebody likes.
+// A metric may have any name.
 TEST(Terminal, ShowsWhatWouldMoveTheCursorAsAQuestionMark) {
   EXPECT_EQ(fit_to_columns("a\nb\x1b[2J", 80), "a?b?[2J");
   EXPECT_EQ(fit_to_columns("\xC3", 80), "?");                      // the second byte is missing

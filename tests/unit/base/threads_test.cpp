@@ -31,7 +31,7 @@ TEST(Threads, NameTheLimitsWhereTheSystemHasNoRoom) {
   EXPECT_THAT(error.what(), HasSubstr("pids.max"));
 }
 
-// The standard library's exception says "Resource temporarily unavailable", and nothing of what or why.
+// The standard library's exception says only "Resource temporarily unavailable", not what failed or why.
 TEST(ThreadsDeathTest, SayWhatCouldNotBeStartedAndUnderWhichLimit) {
   if (kIsSanitized) GTEST_SKIP() << "a sanitizer's shadow memory does not live under RLIMIT_AS";
   const auto start_without_memory = [] {

@@ -79,7 +79,7 @@ TEST_F(Chaos, DrawsFaultsFromASeedAndSaysThemAgain) {
   EXPECT_EQ(out().substr(out().find("again:")), first);
 }
 
-// What a savepoint, a memory snapshot, a recovery or pruning needs would never strike.
+// Faults that need a savepoint, a memory snapshot, a recovery or pruning would never strike.
 TEST_F(Chaos, DrawsNoFaultForWhereTheUndisturbedRunNeverWas) {
   for (int seed = 0; seed < 20; ++seed) {
     for (const recovery::Fault& fault : drawn(seed, finish_with("aa") + kMarks)) {
@@ -157,7 +157,7 @@ TEST_F(Chaos, IsNotDoneWhereAFaultNeverStruck) {
   EXPECT_THAT(text_of("/d/o.xml"), HasSubstr("<error message=\"not every fault struck: 0/1\">"));
 }
 
-// As the marks of the SDK's faults are called.
+// Named as the marks of the SDK's faults are.
 TEST_F(Chaos, NamesTheFaultThatNeverStruck) {
   const std::string line =
       finish_with("aa") + "mkdir {run_dir}/faults; touch {run_dir}/faults/1-0123456789abcdef.fired";

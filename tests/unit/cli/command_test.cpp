@@ -41,9 +41,9 @@ TEST_F(Command, NamesACommandThatItDoesNotKnow) {
 
 TEST_F(Command, SaysWhichValuesAnOptionTakes) {
   EXPECT_EQ(run({"diff", "a", "b", "--tolerance", "inf"}), kNotDone);
-  EXPECT_THAT(problems(), HasSubstr("--tolerance: inf is no number from 0 on\n"));
+  EXPECT_THAT(problems(), HasSubstr("--tolerance: inf is not a number from 0 on\n"));
   EXPECT_EQ(run({"prune", "/d", "--keep-last", "-1"}), kNotDone);
-  EXPECT_THAT(problems(), HasSubstr("--keep-last: -1 is no whole number from 0 on\n"));
+  EXPECT_THAT(problems(), HasSubstr("--keep-last: -1 is not a whole number from 0 on\n"));
   EXPECT_EQ(run({"convert", "a", "b", "--compression", "gzip"}), kNotDone);
   EXPECT_THAT(problems(), HasSubstr("--compression: gzip is none of fast, zstd, none\n"));
   EXPECT_EQ(run({"run", "--when-lost", "cry", "--", "true"}), kNotDone);

@@ -17,31 +17,31 @@ TEST(OptionChecks, TakeNumbersWithoutAHighestOne) {
 }
 
 TEST(OptionChecks, SayTheLowestNumberAndNoOther) {
-  EXPECT_EQ(objection(at_least(0), "-1"), "-1 is no number from 0 on");
-  EXPECT_EQ(objection(at_least(0), "inf"), "inf is no number from 0 on");
-  EXPECT_EQ(objection(at_least(0), "nan"), "nan is no number from 0 on");
-  EXPECT_EQ(objection(whole_from(1), "0"), "0 is no whole number from 1 on");
-  EXPECT_EQ(objection(whole_from(0), "1.5"), "1.5 is no whole number from 0 on");
-  EXPECT_EQ(objection(whole_from(0), "many"), "many is no whole number from 0 on");
+  EXPECT_EQ(objection(at_least(0), "-1"), "-1 is not a number from 0 on");
+  EXPECT_EQ(objection(at_least(0), "inf"), "inf is not a number from 0 on");
+  EXPECT_EQ(objection(at_least(0), "nan"), "nan is not a number from 0 on");
+  EXPECT_EQ(objection(whole_from(1), "0"), "0 is not a whole number from 1 on");
+  EXPECT_EQ(objection(whole_from(0), "1.5"), "1.5 is not a whole number from 0 on");
+  EXPECT_EQ(objection(whole_from(0), "many"), "many is not a whole number from 0 on");
 }
 
-// CLI11's range took NaN, which became -9223372036854775808 ms.
+// CLI11's range accepted NaN, which became -9223372036854775808 ms.
 TEST(OptionChecks, TakeNoNumberOutsideOfARangeAndNoNan) {
   EXPECT_EQ(objection(between(0.5, 100), "0.5"), "");
   EXPECT_EQ(objection(between(0.5, 100), "100"), "");
-  EXPECT_EQ(objection(between(0.5, 100), "nan"), "nan is no number from 0.5 to 100");
-  EXPECT_EQ(objection(between(0.5, 100), "1e300"), "1e300 is no number from 0.5 to 100");
+  EXPECT_EQ(objection(between(0.5, 100), "nan"), "nan is not a number from 0.5 to 100");
+  EXPECT_EQ(objection(between(0.5, 100), "1e300"), "1e300 is not a number from 0.5 to 100");
 }
 
 // CLI11 took -1 for 18446744073709551615.
 TEST(OptionChecks, TakeNoWholeNumberThatTheirTypeCannotHold) {
   EXPECT_EQ(objection(whole_of<std::uint64_t>(0), "18446744073709551615"), "");
   EXPECT_EQ(objection(whole_of<std::uint64_t>(0), "18446744073709551616"),
-            "18446744073709551616 is no whole number from 0 to 18446744073709551615");
-  EXPECT_EQ(objection(whole_of<std::uint64_t>(0), "-1"), "-1 is no whole number from 0 to 18446744073709551615");
-  EXPECT_EQ(objection(whole_of<int>(0), "99999999999"), "99999999999 is no whole number from 0 to 2147483647");
-  EXPECT_EQ(objection(whole_of<int>(1), "0"), "0 is no whole number from 1 to 2147483647");
-  EXPECT_EQ(objection(whole_of<int>(0), "3x"), "3x is no whole number from 0 to 2147483647");
+            "18446744073709551616 is not a whole number from 0 to 18446744073709551615");
+  EXPECT_EQ(objection(whole_of<std::uint64_t>(0), "-1"), "-1 is not a whole number from 0 to 18446744073709551615");
+  EXPECT_EQ(objection(whole_of<int>(0), "99999999999"), "99999999999 is not a whole number from 0 to 2147483647");
+  EXPECT_EQ(objection(whole_of<int>(1), "0"), "0 is not a whole number from 1 to 2147483647");
+  EXPECT_EQ(objection(whole_of<int>(0), "3x"), "3x is not a whole number from 0 to 2147483647");
 }
 
 TEST(OptionChecks, TakeNoNegativeSize) {
@@ -49,7 +49,7 @@ TEST(OptionChecks, TakeNoNegativeSize) {
 
   EXPECT_EQ(size_in_bytes()(size), "");
   EXPECT_EQ(size, "2048");
-  EXPECT_EQ(objection(size_in_bytes(), "-1"), "-1 is no size such as 10MB or 2GiB");
+  EXPECT_EQ(objection(size_in_bytes(), "-1"), "-1 is not a size such as 10MB or 2GiB");
 }
 
 enum class Colour { red, green };

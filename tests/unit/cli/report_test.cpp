@@ -271,7 +271,7 @@ TEST(DescribeReport, ShowsWhereAReplicaCrashed) {
                                                                    "        #1 main (/a+0x2)\n"));
 }
 
-// They stood there as two incidents that each had cost the same steps.
+// The report showed them as two incidents that each had cost the same steps.
 TEST(DescribeReport, TellsReplicasThatWereLostTogetherAsOneMoment) {
   RunReport report = run_with(death());
   RunReport::Incident other = death();

@@ -207,14 +207,14 @@ TEST(Dataset, RefusesStagesBehindBatchAndPrefetch) {
   const Dataset batched = tenfold_targets(4).batch(2);
   const auto identity = [](std::span<const float>, std::span<float>, Random&) {};
 
-  expect_refused([&] { batched.map(keep); }, "map() stands behind batch()");
-  expect_refused([&] { batched.map(Shape{1}, identity); }, "map() stands behind batch()");
-  expect_refused([&] { batched.shuffle(); }, "shuffle() stands behind batch()");
-  expect_refused([&] { batched.take(1); }, "take() stands behind batch()");
-  expect_refused([&] { batched.skip(1); }, "skip() stands behind batch()");
-  expect_refused([&] { batched.repeat(1); }, "repeat() stands behind batch()");
-  expect_refused([&] { tenfold_targets(4).prefetch(0).map(keep); }, "map() stands behind prefetch()");
-  expect_refused([&] { tenfold_targets(4).keep_on_device().map(keep); }, "map() stands behind keep_on_device()");
+  expect_refused([&] { batched.map(keep); }, "map() stands after batch()");
+  expect_refused([&] { batched.map(Shape{1}, identity); }, "map() stands after batch()");
+  expect_refused([&] { batched.shuffle(); }, "shuffle() stands after batch()");
+  expect_refused([&] { batched.take(1); }, "take() stands after batch()");
+  expect_refused([&] { batched.skip(1); }, "skip() stands after batch()");
+  expect_refused([&] { batched.repeat(1); }, "repeat() stands after batch()");
+  expect_refused([&] { tenfold_targets(4).prefetch(0).map(keep); }, "map() stands after prefetch()");
+  expect_refused([&] { tenfold_targets(4).keep_on_device().map(keep); }, "map() stands after keep_on_device()");
   expect_refused([&] { batched.batch(2); }, "batch() is given twice");
   expect_refused([&] { batched.prefetch(1).prefetch(1); }, "prefetch() is given twice");
 }
@@ -321,7 +321,7 @@ TEST(DatasetDescription, DoesNotDependOnHowFarBatchesAreLoadedAheadNorOnWhereSam
 }
 
 TEST(DatasetOnADevice, NeedsSamplesThatStayAsTheyAre) {
-  expect_refused([] { tenfold_targets(4).map(keep).shuffle().keep_on_device(); }, "stands behind map()");
+  expect_refused([] { tenfold_targets(4).map(keep).shuffle().keep_on_device(); }, "stands after map()");
   expect_refused([] { tenfold_targets(4).keep_on_device().batch(2).keep_on_device(); }, "given twice");
 
   EXPECT_TRUE(tenfold_targets(4).shuffle().take(3).repeat(2).batch(2).keep_on_device().is_kept_on_device());

@@ -14,7 +14,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using PositionRange = PositionSet::Range;
 
-// Of positions 0 to 31.
+// A bit for each of positions 0 to 31.
 std::uint32_t bits_of(const PositionSet& positions) {
   std::uint32_t bits = 0;
   for (const PositionRange& range : positions.ranges()) {

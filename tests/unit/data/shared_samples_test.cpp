@@ -49,7 +49,7 @@ TEST(SharedSamples, AreNoneBetweenTakeAndSkip) {
   EXPECT_FALSE(shared_samples(data.take(60).skip(30).shuffle(), data.skip(60)));
 }
 
-// Half of all who write a split write this one.
+// A common way to write a split.
 TEST(SharedSamples, AreThoseThatAShuffleBringsOverTheBorder) {
   const Dataset shuffled = numbers(100).shuffle();
 
@@ -153,7 +153,7 @@ TEST(SharedSamples, AreNotOfNumbersByWhichMapsReadSamples) {
   EXPECT_FALSE(shared_samples(numbers(100).map(Shape{3}, make_nothing), numbers(100).map(Shape{3}, make_nothing)));
 }
 
-// Against what the stages draw: no sample that both meet is missed, and what is never met is not made up.
+// Compares with what the stages draw: no shared sample is missed, and no other one is reported.
 TEST(SharedSamples, AreThoseThatAreMetInSomeEpoch) {
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
     Random random(seed, Purpose::user, 0, 0);

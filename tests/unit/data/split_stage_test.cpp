@@ -121,7 +121,7 @@ TEST(Split, KeepsTheOrderOfTheData) {
   EXPECT_EQ(drawn(validation), ordered(drawn(validation)));
 }
 
-// What a user of take() and skip() after shuffle() walks into: 49 of 60 samples for validation were trained on.
+// The mistake that take() and skip() after shuffle() lead to: 49 of 60 samples for validation were trained on.
 TEST(Split, KeepsItsPartsApartWhateverFollowsInAnyEpochOfAnySeed) {
   for (const std::int64_t count : {5, 64, 333}) {
     for (const std::uint64_t split_seed : {0U, 1U, 77U}) {
@@ -152,7 +152,7 @@ TEST(Split, DrawsTheSameForTheSameSeedAndSize) {
   EXPECT_NE(drawn(numbers(50).split(0.5).validation), drawn(numbers(51).split(25).validation));
 }
 
-// The bits of runs depend on it. As Philox and Fisher and Yates written in Python drew.
+// The bits of runs depend on the draw. The numbers are those of Philox and Fisher-Yates written in Python.
 TEST(Split, DrawsWhatItAlwaysDrew) {
   EXPECT_THAT(drawn(numbers(20).split(5).validation), ElementsAre(2, 6, 9, 13, 16));
   EXPECT_THAT(drawn(numbers(20).split(5, {.seed = 3}).validation), ElementsAre(1, 11, 12, 13, 15));
@@ -240,7 +240,7 @@ TEST(Split, RoundsTheSharesOfClassesToTheWantedSum) {
       const std::int64_t of_validation = counts.contains(label) ? counts.at(label) : 0;
       EXPECT_GE(of_validation, 1) << "class " << label << " of " << count;
       EXPECT_LE(of_validation, all - 1) << "class " << label << " of " << count;
-      // The smallest class may have more than its share, and its neighbours give for that.
+      // The smallest class may have more than its share, which other classes give up.
       EXPECT_LT(std::abs(static_cast<double>(of_validation) - share), 2) << "class " << label << " of " << count;
     }
   }
@@ -350,9 +350,9 @@ TEST(Split, RefusesLabelsThatAreNotANumber) {
 }
 
 TEST(Split, RefusesToStandBehindWhatMixesSamples) {
-  expect_split_refused([] { numbers(10).shuffle().map(add_noise).split(0.5); }, "split() stands behind shuffle()");
-  expect_split_refused([] { numbers(10).repeat(2).take(15).split(0.5); }, "split() stands behind repeat()");
-  expect_split_refused([] { numbers(10).batch(2).split(0.5); }, "split() stands behind batch()");
+  expect_split_refused([] { numbers(10).shuffle().map(add_noise).split(0.5); }, "split() stands after shuffle()");
+  expect_split_refused([] { numbers(10).repeat(2).take(15).split(0.5); }, "split() stands after repeat()");
+  expect_split_refused([] { numbers(10).batch(2).split(0.5); }, "split() stands after batch()");
 }
 
 }  // namespace

@@ -296,7 +296,7 @@ TEST_F(Catalogue, GoesOnWhenADamagedOneCannotBeSetAside) {
   EXPECT_EQ(reports_[0].set_aside_as, "");
 }
 
-// The run ended ("Is a directory"), or its replicas hung, or started twenty times, though an older one was whole.
+// The run ended ("Is a directory"), or its replicas hung, or started twenty times, though an older savepoint was whole.
 TEST(CatalogueOfRealFiles, SetsAsideWhatIsNoFileAndTakesTheOneBefore) {
   const TemporaryFolder folder;
   FileSystem& files = posix_file_system();

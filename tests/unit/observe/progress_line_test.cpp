@@ -64,7 +64,7 @@ TEST(ProgressLine, LeavesOutWhatMattersLeastUntilItFits) {
   EXPECT_EQ(progress_text(context, logs, speed, 19), "epoch 1/10  accurac");
 }
 
-// A progress line on a terminal, and a training that is played to it.
+// A progress line on a terminal, and the events of a training for it.
 class ProgressOnATerminal {
  public:
   explicit ProgressOnATerminal(int columns)
@@ -143,7 +143,7 @@ TEST(ProgressLine, IsWrittenAgainAtOnceWhenTheTerminalGetsAnotherWidth) {
   EXPECT_EQ(progress.terminal.screen().rows(), wide);
 }
 
-// What comes next, from whatever process, begins where the line does.
+// The next output, from any process, begins where the line begins.
 TEST(ProgressLine, LeavesTheCursorInTheFirstColumn) {
   ProgressOnATerminal progress(80);
 

@@ -251,7 +251,7 @@ TEST_F(ControlSocketTest, HangsUpOnAPeerThatNeverReads) {
   answer_with({{"text", std::string(1'000'000, 'x')}});
   std::optional<Peer> peer;
 
-  // On a busy machine one may be hung up on before its line was read.
+  // On a busy machine a connection may be closed before its line was read.
   ASSERT_TRUE(comes_true([&] {
     if (!requests_.empty()) return true;
     if (!peer || !peer->receive()) peer.emplace(directory_.path()).send("{}\n");

@@ -77,7 +77,7 @@ TEST(CpuDemand, StandsStillWhileAProcessIsStopped) {
   ASSERT_EQ(::waitpid(stopped.pid(), &status, WUNTRACED), stopped.pid());
   ASSERT_TRUE(WIFSTOPPED(status));
 
-  // While the other one runs on. It may be told of as stopped before it has left its processor.
+  // The other thread runs on. It may be reported as stopped before it has left its processor.
   EXPECT_TRUE(comes_true([&] {
     const std::chrono::nanoseconds before = cpu_demand(stopped.pid());
     const std::chrono::nanoseconds others_before = cpu_demand(running.pid());
@@ -93,8 +93,8 @@ TEST(CpuDemand, CountsTheTimeInWhichOthersHadTheProcessor) {
   EXPECT_TRUE(comes_true([&] { return cpu_demand(one.pid()) > time_running(one.pid()) + 50ms; }));
 }
 
-// NCCL's threads spin while they wait for a device, also for one that hangs. Between two looks of the scheduler the two
-// times that are subtracted differ by some milliseconds: half of what the thread ran is what hangs are judged by.
+// NCCL's threads spin while they wait for a device, even for one that hangs. Between two ticks of the scheduler the two
+// times that are subtracted differ by some milliseconds. Hangs are judged by half of what the thread ran.
 TEST(CpuDemand, LeavesThreadsOfNcclOut) {
   const BusyChild child([] {
     std::thread progress([] {

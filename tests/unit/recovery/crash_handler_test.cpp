@@ -67,7 +67,7 @@ struct Death {
   std::vector<std::string> frames;
 };
 
-// Of a process that does so with a handler.
+// How a process that has a handler dies of `crash`.
 Death death_of(
     const std::function<void()>& crash, const std::function<void()>& before = [] {}) {
   SharedMemory memory = worker_memory();
@@ -171,7 +171,7 @@ TEST_F(CrashHandlerTest, LeavesWhereAnotherThreadCrashed) {
   EXPECT_THAT(death.frames[0], HasSubstr("write_where_nothing_is(int volatile*)"));
 }
 
-// It would go on behind the handler.
+// A signal that was sent does not come again: the process would go on after the handler.
 TEST_F(CrashHandlerTest, EndsAProcessThatTheSignalWasSentTo) {
   const Death death = death_of([] { ::kill(::getpid(), SIGSEGV); });
 
@@ -196,7 +196,7 @@ TEST_F(CrashHandlerTest, IsGoneWithItsObject) {
   EXPECT_EQ(action.sa_flags & SA_SIGINFO, 0);
 }
 
-// What a replica has started crashes on its own account.
+// A child that was forked crashes without being recorded.
 TEST_F(CrashHandlerTest, SaysNothingOfAChildThatWasForked) {
   const Death death = death_of([] {
     const pid_t child = ::fork();

@@ -67,7 +67,7 @@ TEST_F(CrashPageTest, TakesAPathWithoutAnEndForNone) {
   EXPECT_EQ(crash->frames[0].path, "");
 }
 
-// A program that writes where it should not may write here.
+// A program that writes to wrong addresses may write here.
 TEST_F(CrashPageTest, ReadsAnythingWithoutHarm) {
   std::mt19937_64 random(7);
   for (int i = 0; i < 1000; ++i) {

@@ -37,7 +37,7 @@ TEST(CrashReader, ShowsWhatHasNoNameByItsPlace) {
               ElementsAre("0x10 (in no file)", "(/no/such/library.so+0x1234)", "([vdso]+0x40)"));
 }
 
-// The name would be of another program's function.
+// The name would be that of another program's function.
 TEST(CrashReader, NamesNoFunctionsOfAFileThatWasChangedSince) {
   const TemporaryFolder folder;
   std::filesystem::copy_file("/proc/self/exe", folder / "program");

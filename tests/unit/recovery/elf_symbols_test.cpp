@@ -90,9 +90,9 @@ TEST_F(ElfFileTest, FindsTheFunctionThatABytesOfTheFileBelongsTo) {
   EXPECT_EQ(found[0].function, "run()");
   EXPECT_EQ(found[0].build_address, 0x1010U);
   EXPECT_EQ(found[1].function, "run()");
-  EXPECT_EQ(found[2].function, "") << "behind it";
+  EXPECT_EQ(found[2].function, "") << "after the function";
   EXPECT_EQ(found[2].build_address, 0x1020U);
-  EXPECT_EQ(found[3].function, "") << "behind the file";
+  EXPECT_EQ(found[3].function, "") << "after the end of the file";
 }
 
 TEST_F(ElfFileTest, LooksNoLongerThanItMay) {
@@ -113,7 +113,7 @@ TEST_F(ElfFileTest, RefusesWhatIsNoElfFile) {
   EXPECT_FALSE(file_with({'#', '!', '/', 'b', 'i', 'n', '/', 's', 'h', '\n'}).has_value());
 }
 
-// Nobody would ever write into it.
+// Nobody ever writes into this pipe.
 TEST_F(ElfFileTest, WaitsForNoPipe) {
   ASSERT_EQ(::mkfifo((folder_ / "pipe").c_str(), 0600), 0);
 

@@ -306,7 +306,7 @@ TEST_F(HangDetectorTest, TrustsItsLimitsAgainSomeTimeAfterALateLook) {
   EXPECT_TRUE(look_for(1400ms, {pulse}).has_value());
 }
 
-// A process that trains on is no sign that the thread that writes its savepoints does.
+// A process that trains on does not show that its writer of savepoints goes on.
 TEST_F(HangDetectorTest, NamesTheReplicaWhoseSavepointHangsWhileItTrains) {
   in_background_[1] = "fsync of the folder run";
   std::optional<Hang> hang;
@@ -371,7 +371,7 @@ TEST_F(CallbackTimeoutTest, HoldsForCodeOfTheApplicationInTheBackground) {
   EXPECT_THAT(hang->what, HasSubstr("set a longer callback_timeout"));
 }
 
-// Else a loop in a callback would hold all up for more than an hour and a half.
+// Otherwise a loop in a callback would block all replicas for more than an hour and a half.
 TEST_F(HangDetectorTest, GrantsACallbackThatRunsNoMoreThanOneThatSleeps) {
   running_ = {{0, 100}};
 

@@ -20,7 +20,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-// A run as the supervisor decides on it, and what is told of it.
+// A run as the supervisor decides it, and what the user is told.
 class Told {
  public:
   explicit Told(const SupervisorPolicy& policy, bool tells_steps = true)
@@ -106,7 +106,7 @@ TEST(IncidentStory, SaysNothingOfARunWithoutIncidents) {
   EXPECT_EQ(told.sentence, "finished");
 }
 
-// 10 to 17 lines of words that only the watchdog uses.
+// The log had 10 to 17 lines, in words that only the watchdog uses.
 TEST(IncidentStory, TellsTheDeathOfAReplicaInOneLine) {
   Told told({.replicas = 3});
   told.all_get_ready();
@@ -190,7 +190,7 @@ TEST(IncidentStory, TellsOfAHangAndOfAProcessThatNobodyWaitsFor) {
                           "warning a process that was to become replica 1 exited with code 3; the others go on"));
 }
 
-// Three times it stood there, and the user's words came last.
+// The cause stood there three times, and the user's words came last.
 TEST(IncidentStory, TellsAnExceptionThatEndsARunInTheLastSentenceAlone) {
   Told told({.replicas = 2});
   for (const int first : {0, 2, 4}) {
@@ -281,7 +281,7 @@ TEST(IncidentStory, TellsAPlainProgramsFailureWhenAllAreThereAgain) {
                                       "s"));
 }
 
-// Of whatever happens, in all scenarios of the supervisor: no word that only the watchdog uses.
+// In all scenarios of the supervisor, no line has a word that only the watchdog uses.
 TEST(IncidentStory, SpeaksTheUsersWords) {
   std::size_t lines = 0;
   for (const auto& file : std::filesystem::directory_iterator(HOLDFAST_SOURCE_DIR "/tests/scenarios")) {

@@ -159,7 +159,7 @@ TEST_F(JournalTest, OutlivesAFullDisk) {
   EXPECT_NO_THROW(journal.append({{"event", "died"}}));
 }
 
-// The next line was glued to the torn one, so that an event that had been written could not be read.
+// The next line was appended to the torn one, so that its event could not be read.
 TEST_F(JournalTest, LosesOnlyTheLineThatWasCutShort) {
   Journal journal(path_);
   journal.append_restart({.generation = 0});
@@ -208,7 +208,7 @@ TEST_F(JournalTest, FollowsNoLink) {
   EXPECT_EQ(lines_of(directory_ / "victim"), std::vector<std::string>{"content"});
 }
 
-// The start of a run waited without a word for somebody to write into the FIFO, or read zeros without end.
+// The start of a run waited silently for a writer of the FIFO, or read zeros without end.
 TEST_F(JournalTest, ReadsOnlyFiles) {
   ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
   std::filesystem::create_symlink("/dev/full", directory_ / "zeros");

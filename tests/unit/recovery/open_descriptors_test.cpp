@@ -16,7 +16,7 @@
 namespace holdfast::recovery {
 namespace {
 
-// As a kernel before 5.9, in this process from here on.
+// From here on, this process sees a kernel before 5.9.
 void do_without_close_range() {
   std::array<sock_filter, 4> program{
       sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
@@ -38,7 +38,7 @@ bool closes_on_exec(int descriptor) {
   return (::fcntl(descriptor, F_GETFD) & FD_CLOEXEC) != 0;
 }
 
-// In a process of its own, which leaves with 0 where it did what it should.
+// Runs in a process of its own, which exits with 0 on success.
 [[noreturn]] void close_most_and_leave() {
   const int first = ::dup(0);
   for (int i = 0; i < 200; ++i) static_cast<void>(::dup(0));
@@ -71,7 +71,7 @@ TEST(OpenDescriptorsDeathTest, CloseOnExec) {
   EXPECT_EXIT(mark_and_leave(), testing::ExitedWithCode(0), "");
 }
 
-// The process that sweeps kept the watchdog's end of its socket, so that each run ended ten seconds late.
+// The sweeping process kept the watchdog's end of its socket open, so each run ended ten seconds late.
 TEST(OpenDescriptorsDeathTest, AreClosedWhereTheKernelHasNoCallForIt) {
   EXPECT_EXIT((do_without_close_range(), close_most_and_leave()), testing::ExitedWithCode(0), "");
 }

@@ -106,7 +106,7 @@ RandomFaultPlan plan_for_one_run(std::uint64_t seed) {
       .runs = RunsToStrike::one};
 }
 
-// `holdfast chaos --faults 4 --seed 3` drew one before there was a savepoint, and struck three of the four.
+// `holdfast chaos --faults 4 --seed 3` drew a fault before there was a savepoint, and only three of the four struck.
 TEST(RandomFaultPlan, DamagesNoSavepointBeforeThereIsOne) {
   int damages = 0;
   for (std::uint64_t seed = 0; seed < 300; ++seed) {

@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-// As a program finds it that nobody asked for anything, until the test ends.
+// Clears the variables that ask for a fresh start, until the test ends.
 class RunStart : public testing::Test {
  protected:
   RunStart() {

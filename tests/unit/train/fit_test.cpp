@@ -1,4 +1,4 @@
-// What fit() and a Trainer refuse before the first step, and what they say then.
+// What fit() and a Trainer refuse before the first step, and with which sentences.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

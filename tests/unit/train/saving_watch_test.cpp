@@ -16,7 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// What it is told, in order; "" where nothing is done any more.
+// What the watchdog is told, in order; "" where the work has ended.
 class Told final : public NoSupervision {
  public:
   void enter_background(const BackgroundWork& work) override {

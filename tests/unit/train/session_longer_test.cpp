@@ -1,4 +1,4 @@
-// More epochs than a run had: it ends as one that had them from the start.
+// A run that gets more epochs ends as one that had them from the start.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -437,7 +437,7 @@ TEST(Trainer, WaitsForNobodyAnyMoreWhenItHasStopped) {
   EXPECT_EQ(stopping->last_phases(), std::vector<TrainingPhase>(2, TrainingPhase::finishing));
 }
 
-// Without a ModelCheckpoint, nothing was left of a training but what the program printed.
+// Without a ModelCheckpoint, a training left only what the program printed.
 TEST(Trainer, LeavesItsFinalStateAsASavepointThatNobodyAskedFor) {
   for (const int replicas : {1, 2}) {
     const TemporaryFolder folder;
@@ -490,7 +490,7 @@ TEST(Trainer, AddsNoSavepointToThoseOfAModelCheckpoint) {
   EXPECT_EQ(journal->details("savepoint").size(), 6U);
 }
 
-// Its results are there all the same, and the program may save elsewhere.
+// The results are still there, and the program may save elsewhere.
 TEST(Trainer, EndsFitAlthoughItsFinalStateCannotBeKept) {
   const TemporaryFolder folder;
   const auto journal = std::make_shared<Journal>();

@@ -44,8 +44,8 @@ class Error : public std::runtime_error {
   ErrorCode code_;
 };
 
-// Of an errno value: "SENTENCE: No space left on device". ENOSPC and EDQUOT are disk_full, ENOENT not_found, ENOMEM
-// out_of_memory, EACCES, EPERM, EROFS, ENOTDIR, EISDIR, EFBIG refused, ENOSYS unavailable, others input_output.
+// The error for an errno value: "SENTENCE: No space left on device". ENOSPC and EDQUOT are disk_full, ENOENT not_found,
+// ENOMEM out_of_memory, EACCES, EPERM, EROFS, ENOTDIR, EISDIR, EFBIG refused, ENOSYS unavailable, others input_output.
 Error system_error(int error_number, const std::string& sentence);
 
 // Writes the broken promise to standard error and aborts.

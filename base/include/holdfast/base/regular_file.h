@@ -1,7 +1,8 @@
 #pragma once
 
-// Files that hold bytes, and nothing else. Whoever can prepare a folder can put a FIFO, a device or a link there, under
-// the name of a file that is expected: a reader would wait for a writer that never comes, or read without end.
+// Opens regular files and refuses everything else. Anyone who can write to a folder can put a FIFO, a device or a link
+// there, under the name of an expected file. A reader would then wait for a writer that never comes, or read without
+// end.
 
 #include <string>
 
@@ -11,8 +12,8 @@
 namespace holdfast {
 
 // open(2), close-on-exec, without waiting. `flags` as there; with O_NOFOLLOW a symbolic link is refused, too. `purpose`
-// ends "cannot ...": "open run/lock". Throws Error{invalid_file} where there is something else than a regular file,
-// system_error() for what else can fail.
+// ends "cannot ...": "open run/lock". Throws Error{invalid_file} for anything that is not a regular file, and
+// system_error() for other failures.
 FileDescriptor open_regular_file(const std::string& path, int flags, const std::string& purpose);
 FileDescriptor open_regular_file(const std::string& path, int flags, const std::string& purpose, SystemCalls& calls);
 

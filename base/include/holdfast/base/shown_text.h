@@ -6,8 +6,8 @@
 
 namespace holdfast {
 
-// Text out of a file, for a sentence that a user reads: control characters, which a terminal would obey or which would
-// end the sentence, and bytes that are not ASCII stand there as "\x1b"; a long one is cut, and its length is said.
+// Text out of a file, for a sentence that a user reads. Control characters, which a terminal would obey, and bytes that
+// are not ASCII are shown as "\x1b". A long text is cut, and its length is given.
 std::string shown_text(std::string_view text, std::size_t most = 200);
 
 }  // namespace holdfast

@@ -1,7 +1,7 @@
 #pragma once
 
-// Threads and processes that the system has no room for, with a sentence that says what could not be made and which
-// limits hold here. The standard library's says "Resource temporarily unavailable" and nothing else.
+// Starts threads, and makes the error for a thread or process that the system has no room for. Its sentence says what
+// could not be started and which limits hold here. The standard library says only "Resource temporarily unavailable".
 
 #include <string>
 #include <system_error>

@@ -6,8 +6,8 @@
 
 namespace holdfast {
 
-// Of text that is a whole number of this type, and nothing else: "-1" is none of an unsigned type, "1e300" and "7.0"
-// are none of any. Conversions of libraries wrap, cut and round such numbers without a word.
+// The whole number of this type that the text is, if it is one: "-1" is refused for an unsigned type, "1e300" and "7.0"
+// for every type. Conversions of libraries wrap, cut and round such numbers silently.
 template <class Number>
 std::optional<Number> whole_number(std::string_view text) {
   Number number{};

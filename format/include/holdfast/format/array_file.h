@@ -124,8 +124,8 @@ class ArrayFile {
   // as it is there, in no order, from several threads at once; what it throws ends the reading.
   void read_into(std::span<const Target> targets, const std::function<void(const Arrival&)>& arrived = {}) const;
 
-  // The array's elements in order, in parts of at most 64 MiB: for arrays that are larger than memory. Each part was
-  // checked. `take` is called on this thread.
+  // The array's elements in order, in parts of at most 64 MiB: for arrays that are larger than memory. Each part is
+  // checked before `take` gets it, on this thread.
   void read_parts(std::string_view name, const std::function<void(std::span<const std::byte>)>& take) const;
 
   // Checks every byte of the file, also those that only HDF5 looks at, and every array against its digest. Throws

@@ -127,10 +127,10 @@ Fault parse_fault(std::string_view specification, int ranks);
 // specifications, each a string or an object of its keys. Throws Error{invalid_argument} that names the line or entry.
 std::vector<Fault> parse_fault_plan(std::string_view text, int ranks);
 
-// What is known of the runs that a plan is for. Of a run with these replicas, steps and savepoints, no fault is drawn
-// that cannot strike: `damage` comes after a savepoint is durable, and phases of savepoints where one is written. Where
-// all strike one run, none keeps another one from striking either: a savepoint is struck once, a step twice at most,
-// and after the loss of a replica the ranks that are surely there.
+// What is known of the runs that a plan is for. Every fault that is drawn can strike a run with these replicas, steps
+// and savepoints: `damage` comes after a savepoint is durable, and phases of savepoints come where one is written.
+// Where all strike one run, none keeps another from striking: a savepoint is struck once and a step at most twice.
+// After the loss of a replica, only ranks that are surely there are struck.
 enum class RunsToStrike { unknown, one, one_for_each_fault };
 
 struct RandomFaultPlan {
@@ -147,7 +147,7 @@ struct RandomFaultPlan {
 
 // A function of its argument alone, the same on every host: kinds are equally likely, then the phases that each has.
 // Ordered by step; each fault's specification is its to_string(). Throws Error{invalid_argument} where a number is out
-// of range, no kind makes sense in any phase, or there is no place for so many faults in one run.
+// of range, no kind makes sense in any phase, or one run has no place for so many faults.
 std::vector<Fault> random_fault_plan(const RandomFaultPlan& plan);
 
 }  // namespace holdfast::recovery

@@ -6,8 +6,8 @@
 // A process that runs, or that is ready to run on a crowded machine, may take ten times its limit, and at least 30 s,
 // but for `callbacks`; one that is stopped by a signal gets the limit of a step, whatever it was doing.
 //
-// What a replica does in the background, such as an fsync of a savepoint, has a limit of its own, while training goes
-// on: that of `saving`, and the time that its bytes take on a storage of `slowest_bytes_per_second`.
+// Background work, such as an fsync of a savepoint, has a limit of its own while training goes on: that of `saving`,
+// plus the time that its bytes take on a storage of `slowest_bytes_per_second`.
 
 #include <algorithm>
 #include <chrono>
@@ -17,7 +17,7 @@
 
 namespace holdfast::recovery {
 
-// The options that set limits, as those who started the run know them: for sentences.
+// The names of the options that set limits, as the user of this run knows them: for sentences.
 struct LimitNames {
   std::string hang_after = "hang_after";
   std::string callback_timeout = "callback_timeout";
@@ -39,14 +39,14 @@ struct HangLimits {
   std::chrono::milliseconds regrouping = std::chrono::seconds(60);
   // A tenth of what an old disk does.
   std::uint64_t slowest_bytes_per_second = std::uint64_t{4} << 20;
-  // When given: that of every phase but `starting`, and `callbacks` where `callback_timeout` is given too, be it longer
-  // or shorter, also for a process that runs. It makes `regrouping` no shorter.
+  // When given, it is the limit of every phase except `starting`, and except `callbacks` where `callback_timeout` is
+  // given too. It also holds for a process that runs. It does not shorten `regrouping`.
   std::optional<std::chrono::milliseconds> hang_after{};
-  std::optional<std::chrono::milliseconds> callback_timeout{};  // When given: that of `callbacks`.
+  std::optional<std::chrono::milliseconds> callback_timeout{};  // When given, the limit of `callbacks`.
   LimitNames names{};
 
   std::chrono::milliseconds callback_limit() const { return callback_timeout.value_or(hang_after.value_or(callbacks)); }
-  // The longest that anything may take which is not proportional to its bytes, or to steps.
+  // The longest limit, without times that are proportional to bytes or to steps.
   std::chrono::milliseconds longest() const {
     return std::max({starting, hang_after.value_or(starting), callback_limit()});
   }

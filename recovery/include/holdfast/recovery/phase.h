@@ -6,8 +6,8 @@
 
 namespace holdfast::recovery {
 
-// `regrouping`: on its way from a generation into the next, where a device has to let go first. `callbacks`: in code of
-// the application that is called as training goes on.
+// `regrouping`: on its way from a generation into the next, where a device must first let go. `callbacks`: in code of
+// the application that training calls.
 enum class Phase {
   starting,
   computing,

@@ -15,8 +15,8 @@ namespace holdfast::recovery {
 // directory.
 FileDescriptor lock_run_directory(const std::string& directory, Deadline deadline);
 
-// Whether DIRECTORY/lock is another file than the one that `lock` is of: the directory, or that file, was removed while
-// it was locked, and another owner has made its own.
+// Whether DIRECTORY/lock is not the file of `lock`: the directory or the file was removed while it was locked, and
+// another owner has made its own.
 bool is_directory_taken_over(const FileDescriptor& lock, const std::string& directory);
 
 }  // namespace holdfast::recovery

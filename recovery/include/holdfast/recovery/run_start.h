@@ -1,8 +1,8 @@
 #pragma once
 
-// How a run begins: on with the one that its directory holds, or anew. Whoever starts anew loses nothing: the earlier
-// run is put aside, under the first free of the names DIRECTORY.1, DIRECTORY.2 and so on, with the folders of its
-// savepoints' copies under the same number.
+// How a run begins: it goes on with the run that its directory holds, or starts anew. A fresh start loses nothing. The
+// earlier run is put aside under the first free name of DIRECTORY.1, DIRECTORY.2 and so on, and the folders of its
+// savepoints' copies get the same number.
 //
 //   OwnedRun run = OwnedRun::take("run", {.copies = {"/mnt/copies"}, .how = start_asked_for({})});
 //   run_watchdog(options, std::move(run));
@@ -26,8 +26,8 @@ inline constexpr const char* kStartVariable = "HOLDFAST_START";
 
 struct AskedStart {
   Start start = Start::resume;
-  // Names the occasion. A start that brings the token of the directory's run goes on with that run: it is the same
-  // occasion, as when a scheduler starts a job again. Empty: each start is another occasion.
+  // Names the occasion. A start with the token of the directory's run goes on with that run: it is the same occasion,
+  // as when a scheduler starts a job again. Empty: each start is another occasion.
   std::string token{};
   std::string asked_by{};  // for sentences; empty where nobody asked for anything
 };
@@ -49,8 +49,8 @@ class OtherChoices : public Error {
 class OwnedRun {
  public:
   struct Options {
-    // Folders of savepoints' copies, which go with the run; empty where only the program knows them, which is to call
-    // put_copies_aside() then.
+    // Folders of savepoints' copies, which are put aside with the run. Empty where only the program knows them; it then
+    // calls put_copies_aside().
     std::optional<std::vector<std::string>> copies{};
     AskedStart how{};
   };
@@ -77,8 +77,8 @@ class OwnedRun {
   FileDescriptor lock_;
 };
 
-// For the program's rank 0, before anybody looks for savepoints: puts copies of the run aside that was put aside by a
-// watchdog which did not know of them. Does nothing where there was none, or it is done. Throws as OwnedRun::take().
+// For the program's rank 0, before anybody looks for savepoints. Where the watchdog put a run aside without knowing the
+// folders of its copies, puts these aside too. Does nothing otherwise, or a second time. Throws as OwnedRun::take().
 void put_copies_aside(const std::string& run_directory, const std::vector<std::string>& copies);
 
 }  // namespace holdfast::recovery

@@ -74,8 +74,8 @@ struct WatchdogOptions {
   // A new process starts when the end of those before it on its place is confirmed, 30 s after they were killed at
   // latest: for devices whose memory does not hold both. Otherwise at once, which is also what empty means.
   std::optional<bool> start_when_gone{};
-  // How long without progress, outside of waiting for peers, the start, and callbacks where callback_timeout is given.
-  // Empty: by what it does and by the run's step times, see hang_limits.h.
+  // How long a worker may go without progress. Does not hold while it waits for peers or starts, nor in callbacks where
+  // callback_timeout is given. Empty: limits by phase and by the run's step times, see hang_limits.h.
   std::optional<std::chrono::milliseconds> hang_after{};
   // The same in Phase::callbacks. Empty: hang_after where that is given, else 10 minutes.
   std::optional<std::chrono::milliseconds> callback_timeout{};
@@ -102,7 +102,7 @@ inline constexpr int kExitStopped = 75;       // SIGINT, SIGTERM, SIGUSR1 or SIG
 struct RunOutcome {
   int exit_code = 0;
   std::string sentence{};  // for the user
-  // It ended since the run in the directory was started with other choices than the program has.
+  // It ended because the run in the directory was started with other choices than the program has.
   bool has_other_choices = false;
 };
 
@@ -112,8 +112,8 @@ void check_options(const WatchdogOptions& options);
 // Blocks until the run has ended; no replica is left then, nor what it had started (docs/recovery.md), but for one that
 // the kernel cannot kill within its time, which the sentence names. Owns SIGINT, SIGTERM and SIGUSR1 meanwhile, and
 // SIGHUP unless the program was started with it ignored; a second signal, 1 s or more after the first, kills the
-// replicas at once. Call it from a thread that lives until it returns: replicas die with that thread. SIGPIPE and
-// SIGXFSZ end this process no longer from then on, nor a replica that registers: a write that fails must not end a run.
+// replicas at once. Call it from a thread that lives until it returns: replicas die with that thread. From then on
+// SIGPIPE and SIGXFSZ no longer end this process, nor a replica that registers: a write that fails must not end a run.
 //
 // Throws Error{invalid_argument} for options, Error{already_running} when another watchdog or its replicas still own
 // the directory, Error{refused, disk_full, ...} when the directory cannot be written. No replica is left then either.

@@ -44,7 +44,7 @@ struct Restart {
 
 class Worker {
  public:
-  // Says hello to the watchdog, once in a process. From then on SIGPIPE and SIGXFSZ end this process no longer, unless
+  // Says hello to the watchdog, once in a process. From then on SIGPIPE and SIGXFSZ no longer end this process, unless
   // they have handlers of their own: a write that fails must not end a run. Throws Error{deadline_exceeded},
   // Error{invalid_argument} in a process that no watchdog started, or that has joined before, or Error{input_output}
   // where no thread can be started.
@@ -112,9 +112,9 @@ class Worker {
   // Enters `regrouping` at the step that it was in.
   void regroup();
   void beat();
-  // What a thread beside the one that trains is at, such as an fsync of a savepoint: each call tells that it has come
-  // further. When none comes for too long (HangLimits), the watchdog replaces this process and says what it was at. One
-  // thing at a time. Any thread.
+  // What a background thread is doing, such as an fsync of a savepoint. Each call tells that the thread has come
+  // further. When no call comes for too long (HangLimits), the watchdog replaces this process and says what it was
+  // doing. One thing at a time. Any thread.
   struct BackgroundWork {
     std::string what{};        // "fsync of run/savepoint-0000000120.h5"
     std::uint64_t bytes = 0;   // that this has to get to the storage or from there

@@ -65,7 +65,7 @@ HOLDFAST_C_API const char* holdfast_last_error(void);
 // 1 in a process that a watchdog started, from its first line to its end; 0 in programs that such a process starts.
 HOLDFAST_C_API int holdfast_is_worker(void);
 
-// Says hello to the watchdog. From then on SIGPIPE and SIGXFSZ end it no longer, unless they have handlers of their
+// Says hello to the watchdog. From then on SIGPIPE and SIGXFSZ no longer end it, unless they have handlers of their
 // own.
 HOLDFAST_C_API holdfast_status holdfast_worker_join(double timeout_seconds, holdfast_worker** worker);
 // Takes leave in order, and frees the worker; the process should end soon after. NULL is allowed. A process that leaves

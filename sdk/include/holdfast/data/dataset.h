@@ -43,7 +43,7 @@ struct SplitOptions {
   std::uint64_t seed = 0;  // another one draws other parts; independent of the run's seed
   // Each class has the same share of both parts, and at least one sample in each. Samples whose targets are equal are
   // one class, so that both numbers of classes and one-hot rows will do. Reads the targets of all samples once, in
-  // epoch 0; behind a map() that changes samples in place this calls its function for each of them.
+  // epoch 0. After a map() that changes samples in place, this calls the map's function for each sample.
   bool by_label = false;
 };
 
@@ -95,10 +95,10 @@ class Dataset {
   // and part of the description(). Both parts keep the order of the data. A part may be split again, for a third one to
   // test on. Holds 4 bytes a sample.
   //
-  // Throws Error{invalid_argument} unless the fraction lies between 0 and 1 or the count between 1 and size() - 1,
-  // where a part would have no sample (by label: none of a class), for targets that are NaN by label, and behind
-  // shuffle() or repeat(), where a sample would come into both parts; Error{unsupported} for more than 2^32 - 1
-  // samples.
+  // Throws Error{invalid_argument} unless the fraction lies between 0 and 1, or the count between 1 and size() - 1.
+  // Also where a part would have no sample (by label: no sample of a class), for targets that are NaN by label, and
+  // after shuffle() or repeat(), where a sample would come into both parts. Throws Error{unsupported} for more than
+  // 2^32 - 1 samples.
   template <std::floating_point Fraction>
   DatasetSplit split(Fraction for_validation, SplitOptions options = {}) const;
   template <std::integral Count>

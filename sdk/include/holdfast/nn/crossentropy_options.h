@@ -6,9 +6,9 @@ namespace holdfast {
 
 struct CrossentropyOptions {
   bool from_logits = false;  // outputs are scores before the softmax or sigmoid, not probabilities
-  // Take the outputs of any last layer. Otherwise a Trainer refuses, with Error{invalid_argument}, from_logits after a
-  // softmax or sigmoid, and probabilities after any other activation, the linear one included: both train, and badly.
-  // What is not known, as of an application's own layer, is taken.
+  // Accept the outputs of any last layer. Otherwise a Trainer refuses two choices with Error{invalid_argument}:
+  // from_logits after a softmax or sigmoid, and probabilities after any other activation, the linear one included. Both
+  // train, and badly. Unknown activations, as of an application's own layer, are accepted.
   bool accept_any_activation = false;
 };
 

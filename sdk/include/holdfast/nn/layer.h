@@ -60,8 +60,7 @@ class Layer {
   virtual std::vector<WeightDescription> parameters(const Shape& input) const;
   virtual std::vector<WeightDescription> buffers(const Shape& input) const;
 
-  // The function that this layer's outputs are values of, where that of its inputs is `input`; empty where it is not
-  // known.
+  // The activation that made this layer's outputs, given that `input` made its inputs; empty where it is not known.
   virtual std::optional<Activation> output_activation(std::optional<Activation> input) const;
 
   // Sums over samples from which update_buffers() computes the buffers of the next step: in floats, 0 for most layers.

@@ -41,9 +41,9 @@ class Loss {
   // that the loss cannot take.
   virtual Shape target_shape(const Shape& output) const = 0;
 
-  // Throws Error{invalid_argument} where outputs that are values of `last` cannot be meant for this loss: a
-  // cross-entropy of logits after a softmax. Empty where what they are is not known. Asked when a Trainer is made; a
-  // loss of yours need not say.
+  // Throws Error{invalid_argument} where outputs of the activation `last` do not fit this loss, as for a cross-entropy
+  // of logits after a softmax. `last` is empty where it is not known. Called when a Trainer is made; your own loss need
+  // not override it.
   virtual void check_last_activation(std::optional<Activation>) const {}
 
   // `outputs` and `targets` hold `samples` rows, of the model's output and of target_shape() elements. Returns the sum

@@ -20,8 +20,8 @@ struct ProgressSpeed {
 };
 
 // "epoch 3/10  batch 12/71  step 154  accuracy 0.9612  loss 0.1234  5230 samples/s  12 s left". Where that is wider
-// than `columns`, the step, the speed, the batch and the time left are left out, in this order, as far as needed; what
-// is too wide even then is cut.
+// than `columns`, it leaves out the step, the speed, the batch and the time left, in this order, as far as needed. A
+// line that is still too wide is cut.
 std::string progress_text(const TrainingContext& context, const Logs& logs, const ProgressSpeed& speed,
                           int columns = std::numeric_limits<int>::max());
 

@@ -99,14 +99,14 @@ class Callback {
   virtual void on_fit_end(TrainingContext&, const Logs&) {}
 
   // fit() had ended by its epochs, which were `epoch`, at `step`, and goes on since the program asks for more. Called
-  // behind restore(), with what on_epoch_end() was last told. For what on_fit_end() has done and a fit() with these
-  // epochs from the start would not have.
+  // after restore(), with what on_epoch_end() was last told. Undo here what on_fit_end() has done and a fit() with
+  // these epochs from the start would not have done.
   virtual void on_fit_extended(std::int64_t /*step*/, std::int64_t /*epoch*/, const Logs& /*logs*/) {}
 
-  // Of every savepoint that any callback asked for, and of the last one that fit() makes by itself where none did.
-  // Called on the primary rank alone, on the thread of fit(), so that no locks are needed: behind the calls of the next
-  // step that ends, before fit() returns, and before a failed write or a stop ends it. Its moment depends on the disk,
-  // so what it learns must not enter state(), nor anything that a later step depends on.
+  // Called for every savepoint that a callback asked for, and for the last one that fit() makes by itself where no
+  // callback did. It runs on the primary rank alone, on the thread of fit(), so it needs no locks: after the other
+  // calls of the next step that ends, before fit() returns, and before a failed write or a stop ends it. Its moment
+  // depends on the disk, so what it learns must not enter state(), nor anything that a later step depends on.
   virtual void on_savepoint(const SavepointEvent&) {}
 };
 

@@ -12,7 +12,8 @@
 namespace holdfast {
 
 struct EarlyStoppingOptions {
-  // A name in the epoch's logs; fit() throws Error{invalid_argument} naming those there are when it is missing.
+  // A name in the epoch's logs. Where it is missing, fit() throws Error{invalid_argument} with the names that there
+  // are.
   std::string monitor = "val_loss";
   Best best = Best::lowest;
   double min_delta = 0;       // a smaller change is no improvement

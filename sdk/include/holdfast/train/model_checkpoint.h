@@ -26,8 +26,8 @@ struct ModelCheckpointOptions {
   std::int64_t every_steps = 0;   // 0: not by steps
   std::int64_t every_epochs = 1;  // 0: not by epochs
   std::int64_t keep_last = 3;     // the newest so many; 0 keeps all
-  // A name in the epoch's logs, "val_loss": an epoch among the best is saved always. fit() throws
-  // Error{invalid_argument} naming the names there are when it is missing.
+  // A name in the epoch's logs, "val_loss": an epoch among the best is saved always. Where the name is missing, fit()
+  // throws Error{invalid_argument} with the names that there are.
   std::string best_by{};
   Best best = Best::lowest;           //
   std::int64_t keep_best = 1;         // so many of the best by `best_by`; of equal ones the older
@@ -67,8 +67,8 @@ class ModelCheckpoint final : public Callback {
 
   ModelCheckpointOptions options_;
   std::vector<double> best_values_;  // of up to keep_best epochs, best first
-  // Of the savepoint that was made only since fit() ended there, which it does no longer: it goes when the next one is
-  // whole. -1: none.
+  // The step of a savepoint that was made only because fit() ended there, and fit() has trained on since: it is deleted
+  // when the next one is whole. -1: none.
   std::int64_t superseded_step_ = -1;
   std::function<void(const std::string& name)> keep_;  // made with the first savepoint, called on the writer thread
 };

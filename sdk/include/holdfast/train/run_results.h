@@ -1,7 +1,7 @@
 #pragma once
 
-// What came of a run that has finished, for the program that started it and for any other: the first process, which
-// trains nothing itself, and later supervise() calls read here what their earlier runs computed.
+// The results of a run that has finished, for the program that started it and for any other. The first process, which
+// does not train, and later supervise() calls read here what earlier runs computed.
 //
 //   const RunResults run = run_results("run/fold0");
 //   const double accuracy = run.calls.back().results.at("accuracy");   // of evaluate(), the last call of that run
@@ -27,7 +27,7 @@ struct RunResults {
   std::vector<CallResults> calls;
 };
 
-// Of RUN_DIRECTORY/results.json, which a run writes when its training function has returned, and again when it has
+// Reads RUN_DIRECTORY/results.json, which a run writes when its training function has returned, and again when it has
 // trained longer. Throws Error{not_found} where no run of that directory has finished, Error{invalid_file} for a file
 // that is damaged.
 RunResults run_results(const std::string& run_directory);

@@ -50,7 +50,7 @@ enum class RecoverFrom {
   savepoint,  // all start again from the newest savepoint
 };
 
-// What becomes of the run that the directory holds.
+// What happens to the run that the directory holds.
 enum class Start {
   resume,  // it goes on
   fresh,   // it is put aside, as DIRECTORY.1 or the next free number, with its copies; a new one starts
@@ -90,11 +90,11 @@ struct SuperviseOptions {
   // Savepoints, journal and lock of the run. One run at a time owns it; starting the program again resumes.
   std::string run_directory = "run";
 
-  // Empty: as the environment variable HOLDFAST_START says (resume, fresh or fresh:TOKEN), else resume. It is looked at
-  // once, by the first process, which owns the run directory then; replicas that start again never start anew. Nor does
-  // a program that a scheduler starts again: a fresh start counts once for each token. That is `start_token`, else what
-  // stands behind the colon, else the id of the Slurm job or the name of the Kubernetes job that the program is part
-  // of; without any of these each start is fresh. A directory that cannot be renamed is refused.
+  // Empty: as the environment variable HOLDFAST_START says (resume, fresh or fresh:TOKEN), else resume. The first
+  // process reads it once, and owns the run directory then; replicas that start again never start anew. Nor does a
+  // program that a scheduler starts again: a fresh start counts once for each token. The token is `start_token`, else
+  // the text after the colon, else the id of the Slurm job or the name of the Kubernetes job that the program is part
+  // of. Without any of these each start is fresh. A directory that cannot be renamed is refused.
   std::optional<Start> start{};
   std::string start_token{};
 
@@ -139,12 +139,12 @@ struct SuperviseOptions {
   // A replica that makes no progress for this long is taken for hung and replaced: longer than the longest step or
   // sample. Empty: a step may take a second and three times the 99th percentile of those before; reading data,
   // savepoints and evaluation 30 s; a process that uses its processor ten times as long, and at least 30 s. A savepoint
-  // that is written while training goes on is watched too: a write or an fsync may take as long, and the time that its
-  // bytes take at 4 MiB a second.
+  // that is written while training goes on is watched too: a write or an fsync may take this long, plus the time that
+  // its bytes take at 4 MiB a second.
   std::optional<std::chrono::milliseconds> hang_after{};
-  // The same for code of the application that training calls: callbacks, and SaveOptions::when_durable. What blocks for
-  // so long, as an upload may, is no hang; the other replicas wait. Empty: hang_after where that is given, else 10
-  // minutes.
+  // The same for code of the application that training calls: callbacks, and SaveOptions::when_durable. Code that
+  // blocks for less than this, as an upload may, is not taken for hung; the other replicas wait. Empty: hang_after
+  // where that is given, else 10 minutes.
   std::optional<std::chrono::milliseconds> callback_timeout{};
   std::chrono::milliseconds start_timeout = std::chrono::seconds(120);
   // From SIGINT, SIGTERM, SIGUSR1 or SIGHUP (unless that is ignored, as by nohup) until replicas that have not left by
@@ -168,15 +168,15 @@ inline constexpr int kExitFailed = 1;
 inline constexpr int kExitStopped = 75;
 
 // What main() returns. Blocks until the run is over. A failure is logged as one sentence. `train` has to call fit(),
-// evaluate() or predict() of a Trainer in every replica, else the run ends with kExitFailed. SIGPIPE and SIGXFSZ end
-// the process no longer from then on: nobody may read the output of a run, or its files may get too large.
+// evaluate() or predict() of a Trainer in every replica, else the run ends with kExitFailed. From the call on SIGPIPE
+// and SIGXFSZ no longer end the process: a run goes on when its output has no reader, or when a file gets too large.
 //
 // In a replica it does not return from the call that the replica was started for: the process ends as by std::exit(),
 // which flushes and closes C and C++ standard streams. Under `holdfast run`, which starts all processes of the program
 // itself, it does return there, and the program may have one call only.
 //
 // After a stop (kExitStopped) later calls return kExitStopped without starting. Refused with kExitFailed: a second call
-// with the run directory of an earlier one; calls that are others in a replica than in the first process; a second call
+// with the run directory of an earlier one; calls that differ between a replica and the first process; a second call
 // under `holdfast run`. Throws Error{invalid_argument} within a training function, and while another thread's call
 // runs, and nowhere else.
 int supervise(int argc, char** argv, const SuperviseOptions& options, const std::function<void(Replica&)>& train);

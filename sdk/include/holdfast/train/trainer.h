@@ -61,9 +61,9 @@ struct GradientChecks {
 struct FitOptions {
   std::int64_t epochs = 1;
   std::optional<Dataset> validation{};  // evaluated behind each epoch as "val_..."
-  // Validate on samples that are trained on, too. Otherwise fit() throws Error{invalid_argument} where a sample of one
-  // source can be among both, in any epoch: by take() or skip() after shuffle(), say. One source is the same data set,
-  // the same tensors, or a file that is read twice; copies of a part of them are not noticed.
+  // Allow validation on samples that are trained on. Otherwise fit() throws Error{invalid_argument} where a sample of
+  // one source can be among both, in any epoch, as by take() or skip() after shuffle(). One source is the same data
+  // set, the same tensors, or a file that is read twice; copies of a part of them are not noticed.
   bool accept_shared_samples = false;
   std::vector<CallbackHandle> callbacks{};
   WhenNotFinite when_not_finite = WhenNotFinite::roll_back;
@@ -95,8 +95,8 @@ class Trainer {
   // returns, and `model` and its copies have the trained weights. A supervised run's directory has a savepoint of the
   // final state by then, whether or not a callback asked for one. If rank 0 is lost while it writes the last ones, the
   // others go back to a state before the end and train to it once more. Options that make no sense are refused with
-  // Error{invalid_argument} before the first step, and on a run that has finished: too few epochs, samples that are
-  // trained on among those that validate, a name that a callback monitors() and no epoch logs.
+  // Error{invalid_argument} before the first step, and also on a run that has finished: too few epochs, validation on
+  // samples that are trained on, a name that a callback monitors() and no epoch logs.
   FitResult fit(const Dataset& data, const FitOptions& options = {});
 
   // Means over the data set by name. `data` must be batched.

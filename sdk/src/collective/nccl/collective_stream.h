@@ -40,8 +40,8 @@ class CollectiveStream {
   // follow_training(mark) on begins behind it. Numbers from 0, used again and again.
   virtual void mark_training(std::size_t mark) = 0;
   virtual void follow_training(std::size_t mark) = 0;
-  // Whether training has done everything that the stream follows so far; true for a device that was given up. Does not
-  // wait.
+  // Whether training has done everything that the stream follows so far; also true for a device that was given up. Does
+  // not wait.
   virtual bool has_training_passed() = 0;
 
   // Forgets what sums were not finite.

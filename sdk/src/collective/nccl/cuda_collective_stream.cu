@@ -27,8 +27,8 @@ constexpr int blocks_per_processor(int depth, int width) {
   return stack_floats <= 32 ? 4 : 2;
 }
 
-// Reads each leaf once and writes each sum once. Several threads may set *found, all to the same, straight into the
-// cache of all multiprocessors.
+// Reads each leaf once and writes each sum once. Several threads may set *found, all to the same value, straight into
+// the cache that all multiprocessors share.
 template <int kDepth, int kWidth>
 __global__ void __launch_bounds__(kThreads, blocks_per_processor(kDepth, kWidth))
     add_in_order_kernel(const __grid_constant__ OrderedSumProgram program, std::size_t packs, float* sum,
@@ -145,8 +145,8 @@ void CudaCollectiveStream::make_current() {
   check_cuda(cudaSetDevice(device_), "cudaSetDevice(" + std::to_string(device_) + ")");
 }
 
-// Each function that queues makes the device current itself: what an application does between two of them, in a
-// callback or in a model of its own, may have left another one.
+// Each function that queues makes the device current itself: between two of them the application, in a callback or a
+// model of its own, may have made another device current.
 void CudaCollectiveStream::follow_training() {
   make_current();
   check_cuda(cudaEventRecord(training_done_, training_), "cudaEventRecord after training on " + device());

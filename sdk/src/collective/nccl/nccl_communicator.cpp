@@ -16,7 +16,7 @@ namespace {
 
 NcclExchangeShape exchange_shape(const Communicator& host, const DeviceCommunicatorShape& shape, NcclBounds bounds) {
   bounds.leaving = shape.leaving;
-  // As long as anybody waits for this device. Who hangs on it is found earlier, by the watchdog.
+  // As long as anybody waits for this device. The watchdog finds a replica that hangs on it earlier.
   bounds.training = shape.connect_timeout;
   return {.rank = host.rank(),
           .size = host.size(),

@@ -42,7 +42,7 @@ void revoke(NcclLibrary& library, nccl::Comm* comm, const std::function<bool()>&
 
 }  // namespace
 
-// Shared with the thread that calls NCCL, which may outlive everybody who waits for it.
+// Shared with the thread that calls NCCL, which may outlive every thread that waits for it.
 struct NcclConnection::AbortProgress {
   bool is_revoke_late() {
     const std::lock_guard lock(mutex);
@@ -94,7 +94,8 @@ void NcclConnection::connect(Deadline deadline) {
   const std::string what = "connecting";
   stream_->make_current();
   // An id has a thread and a listening socket, which NCCL keeps until all ranks have connected, or else until the
-  // process ends. So there is none before all ranks are here; a peer that is lost from here on still leaves those two.
+  // process ends. So an id is made only when all ranks are here. A peer that is lost from here on still leaves those
+  // two.
   control_.barrier(deadline);
   nccl::UniqueId id{};
   if (control_.rank() == 0) {
@@ -247,8 +248,8 @@ bool NcclConnection::abort() noexcept {
   bool is_stuck = true;
   try {
     if (library_->survives_abort()) {
-      // At once, so that peers hear of it; but NCCL can let go only after training's part of the stream, which may be a
-      // step of any length. The time for an abort begins then.
+      // Aborts at once, so that peers hear of it. NCCL can let go only after training's part of the stream, which may
+      // be a step of any length. The time for an abort begins then.
       const std::shared_ptr<AbortProgress> progress = begin_abort();
       is_training_late_ = !has_training_ended_in_time();
       progress->begin_time(bounds_.abort);

@@ -33,10 +33,10 @@ namespace holdfast {
 struct NcclBounds {
   // Called before an abort that follows a failure.
   std::function<void()> leaving = [] {};
-  // Until an abort must have come back, and the stream be empty; from when on what training had queued in front of the
-  // collectives is computed, which the stream waits for and nobody can cancel.
+  // When an abort must have returned, and the stream be empty. Counts from the moment when the work that training had
+  // queued before the collectives is computed: the stream waits for it, and nobody can cancel it.
   std::chrono::milliseconds abort = std::chrono::seconds(10);
-  // Until that is computed.
+  // When that work must be computed.
   std::chrono::milliseconds training = std::chrono::minutes(1);
   // Until the watchdog has ended a generation in which NCCL noticed a failure first.
   std::chrono::milliseconds verdict = std::chrono::seconds(5);

@@ -17,9 +17,9 @@ struct NcclSituation {
 
 // Names and values. NVLS is turned off in every situation: a process that restarts its communicators in place may not
 // use it, and its sums depend on what was allocated before. NCCL names its threads, some of which spin while they wait:
-// the watchdog tells by the name that the replica does not compute (recovery's cpu_time.h). Ranks on one GPU are let in
-// by NCCL's own option from 2.30.3 on; before that they pretend to be on different hosts, for NCCL refuses them
-// otherwise, and talk by sockets.
+// the watchdog tells by the name that the replica does not compute (recovery's cpu_time.h). NCCL accepts ranks on one
+// GPU by an option of its own from 2.30.3 on. Before that it refuses them, so they pretend to be on different hosts,
+// and talk by sockets.
 std::vector<std::pair<std::string, std::string>> nccl_environment(const NcclSituation& situation);
 
 // Sets them in this process, except where the user did. NCCL_COMM_BLOCKING becomes 0 in any case, and the log says so

@@ -129,8 +129,8 @@ bool ArrayHolder::make_room(std::size_t bytes) {
   return false;
 }
 
-// Waits for no copy and no digest of the place: a copy takes turns, and who allocates may have one. To free the memory
-// waits for the device, which no allocation on a full one can do without.
+// Does not wait for a copy or digest of the place: a copy needs the turn, and the thread that allocates may have it.
+// Freeing the memory waits for the device, which every allocation on a full device must do.
 bool ArrayHolder::give_back_idle() {
   if (place_ == nullptr || held_ > 0) return false;
   if (is_digest_queued_ && cudaEventQuery(digested_.get()) != cudaSuccess) {

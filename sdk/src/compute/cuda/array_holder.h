@@ -33,7 +33,7 @@ class ArrayHolder {
   const std::string& obstacle() const { return obstacle_; }
 
   // Whether the second place was given back for good, since training needs the memory: only where it is not in use.
-  // Called by whoever allocates. Waits for what is queued on the device, for as long as its time limit.
+  // Called by the thread that allocates. Waits for what is queued on the device, for as long as its time limit.
   bool give_back_idle();
 
  private:

@@ -84,7 +84,8 @@ struct NotFinitePass {
   const float* values;
   std::uint32_t* flag;
 
-  // Several threads may store the flag: all store the same, straight into the cache of all multiprocessors.
+  // Several threads may store the flag. All store the same value, straight into the cache that all multiprocessors
+  // share.
   template <int kCount>
   __device__ void run(std::size_t index) const {
     const FloatVector<kCount> value = load<kCount>(values, index);

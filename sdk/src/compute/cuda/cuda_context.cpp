@@ -100,7 +100,7 @@ std::string CudaContext::description() const {
          std::to_string(compute_capability_ % 10) + ", " + std::to_string(multiprocessors_) + " multiprocessors)";
 }
 
-// Null where there is no room.
+// Null where the device has no room.
 std::byte* CudaContext::try_allocate(std::size_t bytes) const {
   void* memory = nullptr;
   const cudaError_t status = cudaMalloc(&memory, std::max<std::size_t>(bytes, 1));
@@ -138,7 +138,7 @@ std::shared_ptr<std::byte[]> CudaContext::allocate(std::size_t bytes) {
     const Turn turn = take_turn();
     if (std::byte* const memory = try_allocate(bytes)) return owned(memory);
   }
-  // Not in a turn: to give memory back waits for the device, and other threads have work for it meanwhile.
+  // Not in a turn: giving memory back waits for the device, and other threads have work for it meanwhile.
   const bool is_more_free = give_back_ && give_back_();
   const Turn turn = take_turn();
   if (std::byte* const memory = is_more_free ? try_allocate(bytes) : nullptr) return owned(memory);

@@ -64,8 +64,8 @@ class CudaContext {
   // saying how much there is and how much is missing. Giving it back waits for what was queued before, no longer than
   // the time limit says, and so does an allocation for which somebody gives memory back (call_when_full()).
   std::shared_ptr<std::byte[]> allocate(std::size_t bytes);
-  // `give_back` says whether it gave memory back that nobody uses; it is tried once more then. Called outside of a
-  // turn, but for one that the caller of allocate() has. For as long as anybody allocates.
+  // `give_back` says whether it freed memory that nobody uses; the allocation is then tried once more. It is called
+  // outside of a turn, unless the caller of allocate() has one. It must live as long as anybody allocates.
   void call_when_full(std::function<bool()> give_back) { give_back_ = std::move(give_back); }
 
   // Until everything is done that was queued before, as wait_for() does, within the time limit.
@@ -107,7 +107,7 @@ class CudaContext {
   std::recursive_mutex mutex_;  // guards all that follows
   std::chrono::milliseconds time_limit_ = std::chrono::seconds(60);
   OwnedStream stream_;
-  // For waits, one each: an event that is recorded anew moves on for who waits for it.
+  // For waits, one event each: an event that is recorded again moves on for those that wait for it.
   std::vector<OwnedEvent> idle_events_;
   std::unique_ptr<cublasLtContext, ReleaseCuda> cublas_;
   std::unique_ptr<cudnnContext, ReleaseCuda> cudnn_;

@@ -21,8 +21,8 @@ namespace holdfast::compute {
 class GraphCache {
  public:
   // Enough for a shard of a batch and of an epoch's last batch, in training and in evaluation, with a few slots that
-  // gradients may go to. Where more come round in turn, each would be forgotten just before it is asked for again: one
-  // that comes back after it was forgotten doubles the number, up to the most.
+  // gradients may go to. Where more graphs take turns, each would be dropped just before it is asked for again. So a
+  // graph that returns after it was dropped doubles the number, up to a limit.
   static constexpr std::size_t kGraphsKept = 16;
   static constexpr std::size_t kMostGraphsKept = 512;
 

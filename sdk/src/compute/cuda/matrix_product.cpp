@@ -117,7 +117,7 @@ bool MatrixProduct::choose_algorithm(std::uint32_t reduction_schemes) {
   for (const auto& result : std::span(results).first(static_cast<std::size_t>(count))) {
     if (result.state != CUBLAS_STATUS_SUCCESS || result.workspaceSize > kMaximumWorkspaceBytes) continue;
     if (!is_ordered(config_of<std::uint32_t>(result.algo, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME))) continue;
-    // The heuristic may name what this device does not take; without a look, the first step would find out.
+    // The heuristic may name an algorithm that this device refuses; without this check the first step would fail.
     cublasLtMatmulHeuristicResult_t checked{};
     if (cublasLtMatmulAlgoCheck(context_.cublas(), desc_.get(), right_.layout.get(), left_.layout.get(),
                                 result_.layout.get(), result_.layout.get(), &result.algo,

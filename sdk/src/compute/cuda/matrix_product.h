@@ -2,8 +2,8 @@
 
 // A product of row-major f32 matrices on cuBLASLt, made for one shape. The algorithm is the first of those that the
 // library's heuristic names, that its check accepts, and whose sums have one order: it depends on shape, device and
-// library, on no timing. At Precision::bf16 each run rounds its factors into the workspace first, and multiplies those,
-// or is given them; the result is f32.
+// library, not on timing. At Precision::bf16 each run rounds its factors into the workspace first, and multiplies
+// those, or is given them; the result is f32.
 
 #include <memory>
 #include <string>

@@ -110,7 +110,7 @@ TEST_F(NcclConnectionTest, AsksForNoIdBeforeAllRanksAreHere) {
 
 TEST_F(NcclConnectionTest, EndsByItsDeadlineWhenAPeerDoesNotConnect) {
   Error error(ErrorCode::cancelled, "");
-  // Before it connects it hands an identifier over, which takes as long as the other thread needs to come for it.
+  // Before a rank connects it hands an identifier over, which lasts until the other thread takes it.
   for (auto patience = 50ms; fake_nccl_calls("ncclCommInitRankConfig", 0) == 0; patience *= 4) {
     error = connect_alone([](ThreadGroup&) {}, Deadline::after(patience));
   }
@@ -245,8 +245,8 @@ TEST_F(NcclConnectionTest, GivesTheProcessUpWhenAnAbortFails) {
   EXPECT_TRUE(says(error, "must be replaced")) << error.what();
 }
 
-// A first step of a generation may be longer than the bound of an abort: NCCL cannot let go before what the stream
-// waits for, and every survivor that gives up loses a state that is alive.
+// A first step of a generation may be longer than the bound of an abort: NCCL cannot let go before the stream's earlier
+// work is done, and every survivor that gives up loses a good state.
 TEST_F(NcclConnectionTest, LetsTrainingEndBeforeTheTimeOfAnAbortBegins) {
   bounds.abort = 500ms;
   FakeCollectiveStream::Training training;

@@ -23,7 +23,7 @@ TEST(CudaLibrarySymbol, HandsNothingOutToAProgramOfAnotherBuild) {
   EXPECT_NE(library_of(compute::CudaLibrary::kInterface), nullptr);
 }
 
-// As an application's own Trainable has it. It was a std::bad_cast, which no run ended by.
+// An application's own Trainable has such memory. The failure was a std::bad_cast, which did not end the run.
 TEST(CudaLibrarySymbol, RefusesReplicasWhoseMemoryIsNotHoldfasts) {
   ThreadGroup group(2);
   const ShardDeal deal = ShardDeal::even(2, 2);

@@ -196,7 +196,7 @@ TEST_F(AnyFileTest, GivesTheSameArraysInPieces) {
   }
 }
 
-// 400 KB that hold 400 MB were decompressed for their name and shape, and again for each look at their values.
+// A file of 400 KB that holds 400 MB was decompressed for names and shapes, and again for each read of its values.
 TEST_F(AnyFileTest, HoldsNoMoreOfACompressedArrayThanAPiece) {
   constexpr std::size_t kBytes = 100'000'000;
   const std::string head("\x93NUMPY\1\0\x76\0", 10);

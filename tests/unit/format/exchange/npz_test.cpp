@@ -73,7 +73,7 @@ TEST(Npz, HasNoMemberForEmptyMetadata) {
   EXPECT_EQ(read_npz(posix_file_system(), folder / "a.npz").metadata, "{}");
 }
 
-// 500 KB of a header of 500 MB were taken into memory whole.
+// A header of 500 MB, compressed to 500 KB, was taken into memory whole.
 TEST(Npz, RefusesAHeaderThatIsLongerThanAnyOfNumPys) {
   const Thrown thrown = thrown_by([] {
     parse_npz(build({.members = {{.name = "a.npy",
@@ -116,7 +116,7 @@ TEST(Npz, ReadsDeflatedMembers) {
 
 TEST(Npz, RefusesMembersThatAreNoArrays) {
   EXPECT_THAT(thrown_by([] { parse_npz(build({.members = {{.name = "run.py", .content = "x"}}}), "a"); }).sentence,
-              HasSubstr("\"run.py\", which is no array"));
+              HasSubstr("\"run.py\", which is not an array"));
   EXPECT_THAT(thrown_by([] {
                 parse_npz(build({.members = {{.name = "holdfast.metadata.json", .content = "{"}}}), "a");
               }).sentence,

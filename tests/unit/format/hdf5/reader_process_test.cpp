@@ -106,7 +106,7 @@ TEST_F(Impostor, ThatExitsIsReported) {
 TEST_F(Impostor, ThatHangsIsStopped) {
   install("echo $$ > " + (folder_ / "pid") + "; exec /bin/sleep 1000");
 
-  // A busy machine may not come to run it before that.
+  // A busy machine may not run it before that.
   int pid = 0;
   for (int seconds = 1; pid == 0; seconds *= 4) {
     const testing::Thrown thrown = thrown_by_reading(std::chrono::seconds(seconds));

@@ -1,9 +1,9 @@
 #pragma once
 
 // A file of named arrays, whoever wrote it: Holdfast, safetensors, NumPy, Keras or another user of HDF5. What it is is
-// seen from its content, not from its name. To open one takes memory for names, shapes and metadata; an HDF5 file that
-// Holdfast did not write (Keras's too) is held as it lies on the disk, but not what is compressed in it. Then arrays
-// are read one at a time, or piece by piece where they are larger than memory.
+// seen from its content, not from its name. Opening a file takes memory for names, shapes and metadata. An HDF5 file
+// that Holdfast did not write (Keras's too) is held as it lies on the disk, still compressed. Then arrays are read one
+// at a time, or piece by piece where they are larger than memory.
 
 #include <cstddef>
 #include <cstdint>
@@ -38,9 +38,9 @@ std::string_view name(FileKind kind);
 FileKind recognise(FileSystem& files, const std::string& path);
 
 struct AnyFileOptions {
-  // What may be in memory at once of a file: of HDF5 the file itself, and where it is compressed a row of its chunks.
-  // More is Error{out_of_memory}, which comes before the memory is taken. Arrays that read() and read_all() give whole
-  // do not count.
+  // How much of a file may be in memory at once. For HDF5 that is the file itself and, where it is compressed, a row of
+  // its chunks. A file that needs more gets Error{out_of_memory} before the memory is taken. Arrays that read() and
+  // read_all() return whole do not count.
   std::uint64_t max_memory_bytes = std::numeric_limits<std::uint64_t>::max();
 };
 
@@ -63,7 +63,7 @@ class AnyFile {
   // Null when there is none of that name.
   const ArrayInfo* find(std::string_view name) const;
   // The array's elements, row-major and little-endian. Throws Error{not_found}, invalid_file for damage, and what the
-  // file system threw. Of HDF5 the first call takes all arrays into memory. Not for several threads at once.
+  // file system threw. For HDF5 the first call takes all arrays into memory. Not for several threads at once.
   std::vector<std::byte> read(std::string_view name) const;
   // The elements of all arrays for which `wants` is true: array after array, in the order that suits the file, each in
   // pieces of whole elements, in order and of at most 64 MiB. An array without elements has no piece. NumPy's

@@ -7,7 +7,7 @@
 namespace holdfast {
 namespace {
 
-// A callback of the application may leave another device current, on which nothing of this stream can be done.
+// A callback of the application may leave another device current, where this stream's calls fail.
 TEST(CollectiveStream, QueuesOnItsDeviceWhicheverIsTheThreadsCurrentOne) {
   CudaCollectiveStream stream(0, nullptr);
   const std::vector<SumInstruction> program = {SumInstruction::push, SumInstruction::push, SumInstruction::add};

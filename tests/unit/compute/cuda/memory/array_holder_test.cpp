@@ -94,7 +94,7 @@ TEST_F(HeldOnADevice, TheirPlaceIsGivenBackWhenTrainingNeedsIt) {
   EXPECT_TRUE(target_ == all_contents());
 }
 
-// To free it waits for the device; nobody else has to.
+// Freeing it waits for the device; nobody else has to wait.
 TEST_F(HeldOnADevice, TheirPlaceIsGivenBackWhileOthersHaveTurns) {
   pretended_cuda::Device& device = pretended_cuda::device();
   static_cast<void>(hold()->digest());

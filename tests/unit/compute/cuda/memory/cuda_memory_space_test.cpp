@@ -266,7 +266,7 @@ TEST_F(CudaMemory, SaysHowMuchIsMissing) {
   EXPECT_EQ(content_of(array(10)), Floats(10));
 }
 
-// An event of both would move on with each record, and the first would wait for what the second has queued.
+// An event that both share would move on with each record, and the first would wait for what the second has queued.
 TEST_F(CudaMemory, IsWaitedForByEachThreadOnItsOwn) {
   space_->fill_zero(array(10));
   pretended_cuda::device().hangs = true;

@@ -88,7 +88,7 @@ TEST_F(GraphCacheTest, ForgetsWhatWasNotUsedForLongest) {
   EXPECT_FALSE(pretended_cuda::device().freed_too_early);
 }
 
-// As an executable graph may be destroyed while it runs.
+// Destroys an executable graph while it runs, as CUDA allows.
 TEST_F(GraphCacheTest, ForgetsWithoutWaitingForTheDevice) {
   space_->set_time_limit(std::chrono::milliseconds(20));
   for (int i = 0; i < 2; ++i) step(graphs_, 0);

@@ -127,7 +127,7 @@ TEST_P(Products, AddTheBiasAfterwardsWhereTheLibraryCannot) {
   expect_near(expected(shape, left, right, bias), result, "with the bias");
 }
 
-// Which would fail in the first step otherwise.
+// Otherwise the product would fail in the first step.
 TEST_P(Products, TakeTheFirstAlgorithmThatTheDeviceSupports) {
   host_cublas::library().refused_algorithms = 2;
   const ProductShape shape = {.rows = 6, .inner = 11, .columns = 10, .precision = GetParam()};

@@ -1,5 +1,5 @@
-// What tests on a device allow products in tf32, beside what tensor cores do to factors: cut them, or find them
-// rounded.
+// Compares the error that tests on a device allow for products in tf32 with what tensor cores do to factors: they cut
+// them, or get them rounded.
 
 #include <gtest/gtest.h>
 
@@ -58,7 +58,7 @@ TEST_P(Tf32Tolerance, HasRoomForFactorsThatAreRounded) {
   EXPECT_LT(worst_error(GetParam(), [](float value) { return rounded(value, kTf32Bits); }), tolerance());
 }
 
-// It would be of no use otherwise.
+// Otherwise the tolerance would catch nothing.
 TEST_P(Tf32Tolerance, HasNoneForFactorsOfFewerBits) {
   EXPECT_GT(worst_error(GetParam(), [](float value) { return cut(value, kBfloat16Bits); }), tolerance());
 }

@@ -34,7 +34,7 @@ struct CUgraph_st {
   std::vector<std::function<void()>> actions;
   bool is_spoilt = false;  // by a call that cannot be captured
 };
-// A launch holds what it runs: one that is destroyed meanwhile is freed behind that, as cuda.h says.
+// A launch holds the graph that it runs: a graph that is destroyed meanwhile is freed after the launch, as cuda.h says.
 struct CUgraphExec_st {
   std::shared_ptr<const std::vector<std::function<void()>>> actions;
 };

@@ -25,7 +25,7 @@ struct Device {
   bool refuses_to_capture = false;
   int launched_graphs = 0;
   int looks_in_vain = 0;             // at events that were not reached before
-  bool moved_awaited_event = false;  // one that was looked at in vain was recorded anew: who waits would wait for more
+  bool moved_awaited_event = false;  // one that was looked at in vain was recorded again: a waiter would wait for more
   bool freed_too_early = false;      // memory while work was queued
   bool would_wait_for_ever = false;  // what gives memory back, for a stream that stands
 };

@@ -22,7 +22,7 @@ std::string kind_of(mode_t mode) {
 
 Error not_regular(const std::string& purpose, const std::string& what) {
   return Error(ErrorCode::invalid_file,
-               "cannot " + purpose + ": it is " + what + ", not a regular file; remove it, or name another");
+               "cannot " + purpose + ": it is " + what + ", not a regular file; give another path, or move it away");
 }
 
 Error cannot_open(const std::string& path, int flags, const std::string& purpose, int error_number) {

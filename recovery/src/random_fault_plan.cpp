@@ -24,7 +24,15 @@ bool is_wanted(const std::vector<Value>& wanted, Value value) {
   return wanted.empty() || std::find(wanted.begin(), wanted.end(), value) != wanted.end();
 }
 
-std::vector<Fault> forms_of(const FaultKindRow& row, const std::vector<FaultPhase>& phases) {
+// A start has minutes (WatchdogOptions::start_timeout), and a process that computes has ten times the limit of its
+// phase (HangDetector): longer than a run has whose faults are drawn.
+bool is_noticed_late(const Fault& fault) {
+  if (fault.kind != FaultKind::hang && fault.kind != FaultKind::loop) return false;
+  if (fault.phase == FaultPhase::start) return true;
+  return fault.kind == FaultKind::loop && (fault.phase == FaultPhase::data || fault.phase == FaultPhase::shutdown);
+}
+
+std::vector<Fault> forms_of(const FaultKindRow& row, const RandomFaultPlan& plan) {
   std::vector<Fault> forms;
   for (const CorruptionTarget target : corruption_targets()) {
     if (!takes_target(row.value) && target != row.defaults.target) continue;
@@ -33,7 +41,9 @@ std::vector<Fault> forms_of(const FaultKindRow& row, const std::vector<FaultPhas
       form.factor = row.defaults.factor;
       form.target = target;
       if (must_have_step(phase)) form.step = 0;
-      if (is_wanted(phases, phase) && objection_to(form).empty()) forms.push_back(std::move(form));
+      if (!is_wanted(plan.phases, phase) || !objection_to(form).empty()) continue;
+      if (plan.runs != RunsToStrike::unknown && is_noticed_late(form)) continue;
+      forms.push_back(std::move(form));
     }
   }
   return forms;
@@ -43,7 +53,7 @@ std::vector<Choice> choices_of(const RandomFaultPlan& plan) {
   std::vector<Choice> choices;
   for (const FaultKindRow& row : fault_kind_rows()) {
     if (plan.kinds.empty() ? row.value == FaultKind::kill_watchdog : !is_wanted(plan.kinds, row.value)) continue;
-    std::vector<Fault> forms = forms_of(row, plan.phases);
+    std::vector<Fault> forms = forms_of(row, plan);
     if (!forms.empty()) choices.push_back({row.value, std::move(forms)});
   }
   return choices;

@@ -109,8 +109,8 @@ TEST_F(PosixFileSystem, NamesThePathThatIsMissing) {
 TEST_F(PosixFileSystem, OpensNoFolderForReading) {
   const std::string sentence = sentence_thrown_by([&] { files_.open_for_reading(folder_.path()); });
 
-  EXPECT_EQ(sentence,
-            "cannot open " + folder_.path() + ": it is a folder, not a regular file; remove it, or name another");
+  EXPECT_EQ(sentence, "cannot open " + folder_.path() +
+                          ": it is a folder, not a regular file; give another path, or move it away");
 }
 
 // A FIFO with a savepoint's name hung each replica that looked for the newest savepoint, and `holdfast inspect` too.

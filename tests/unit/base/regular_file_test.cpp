@@ -54,7 +54,8 @@ TEST_F(RegularFile, IsNoLinkWhereLinksAreNotFollowed) {
 TEST_F(RegularFile, IsNoFifo) {
   ASSERT_EQ(::mkfifo((folder_ / "fifo").c_str(), 0600), 0);
 
-  EXPECT_EQ(refusal_of("fifo"), "cannot open fifo: it is a FIFO, not a regular file; remove it, or name another");
+  EXPECT_EQ(refusal_of("fifo"),
+            "cannot open fifo: it is a FIFO, not a regular file; give another path, or move it away");
   EXPECT_THAT(refusal_of("fifo", O_RDWR), HasSubstr("a FIFO"));
 }
 

@@ -19,6 +19,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
+// Tests of suites whose name ends in DeathTest come first, while this process has no thread but its own: the thread
+// sanitizer lets a child of a process with more of them start none.
+
 // A child process that is killed with its owner.
 class BusyChild {
  public:
@@ -63,13 +66,13 @@ std::chrono::nanoseconds time_running(int pid) {
   return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
-TEST(CpuDemand, GrowsWhileAProcessRuns) {
+TEST(CpuDemandDeathTest, GrowsWhileAProcessRuns) {
   const BusyChild child(run_for_ever);
 
   EXPECT_TRUE(comes_true([&] { return cpu_demand(child.pid()) > 50ms; }));
 }
 
-TEST(CpuDemand, StandsStillWhileAProcessIsStopped) {
+TEST(CpuDemandDeathTest, StandsStillWhileAProcessIsStopped) {
   const BusyChild stopped(run_for_ever);
   const BusyChild running(run_for_ever);
   ::kill(stopped.pid(), SIGSTOP);
@@ -86,7 +89,7 @@ TEST(CpuDemand, StandsStillWhileAProcessIsStopped) {
   }));
 }
 
-TEST(CpuDemand, CountsTheTimeInWhichOthersHadTheProcessor) {
+TEST(CpuDemandDeathTest, CountsTheTimeInWhichOthersHadTheProcessor) {
   const BusyChild one(run_on_the_first_allowed_processor);
   const BusyChild other(run_on_the_first_allowed_processor);
 
@@ -95,7 +98,7 @@ TEST(CpuDemand, CountsTheTimeInWhichOthersHadTheProcessor) {
 
 // NCCL's threads spin while they wait for a device, even for one that hangs. Between two ticks of the scheduler the two
 // times that are subtracted differ by some milliseconds. Hangs are judged by half of what the thread ran.
-TEST(CpuDemand, LeavesThreadsOfNcclOut) {
+TEST(CpuDemandDeathTest, LeavesThreadsOfNcclOut) {
   const BusyChild child([] {
     std::thread progress([] {
       ::prctl(PR_SET_NAME, "NCCL Progress 0");
@@ -112,7 +115,7 @@ TEST(CpuDemand, LeavesThreadsOfNcclOut) {
   EXPECT_LT(cpu_demand(child.pid()) - before, 100ms);
 }
 
-TEST(CpuDemand, CountsOtherThreadsThanThoseOfNccl) {
+TEST(CpuDemandDeathTest, CountsOtherThreadsThanThoseOfNccl) {
   const BusyChild child([] {
     std::thread worker(run_for_ever);
     worker.join();
@@ -121,7 +124,7 @@ TEST(CpuDemand, CountsOtherThreadsThanThoseOfNccl) {
   EXPECT_TRUE(comes_true([&] { return cpu_demand(child.pid()) > 50ms; }));
 }
 
-TEST(CpuDemand, IsZeroForAProcessThatIsGone) {
+TEST(CpuDemandDeathTest, IsZeroForAProcessThatIsGone) {
   int pid = 0;
   {
     const BusyChild child(run_for_ever);

@@ -141,16 +141,32 @@ TEST(RandomFaultPlan, StrikesNoSavepointTwiceInOneRun) {
   }
 }
 
-// `holdfast chaos --faults 5 --seed 26` filled the disk for the last savepoint, and waited for a fault at the run's end.
+// The watchdog waits longer for a loop while data is read than `holdfast chaos` does for the whole run.
+TEST(RandomFaultPlan, HasNoFaultThatIsNoticedAfterMinutes) {
+  const auto is_late = [](const Fault& fault) {
+    return (fault.kind == FaultKind::loop && fault.phase == FaultPhase::data) ||
+           (fault.kind == FaultKind::hang && fault.phase == FaultPhase::start);
+  };
+  int loops = 0;
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    for (const Fault& fault : random_fault_plan(plan_for_one_run(seed))) {
+      EXPECT_FALSE(is_late(fault)) << "seed " << seed << ": " << fault.specification;
+      loops += fault.kind == FaultKind::loop ? 1 : 0;
+    }
+  }
+  EXPECT_GT(loops, 10);
+}
+
+// `holdfast chaos --faults 5 --seed 26` filled the disk for the last savepoint, and waited for a fault at the run's
+// end.
 TEST(RandomFaultPlan, StrikesNoEndWhereFilesFailInOneRun) {
   int ends = 0;
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     const std::vector<Fault> faults = random_fault_plan(plan_for_one_run(seed));
     const auto has = [&](auto condition) { return std::any_of(faults.begin(), faults.end(), condition); };
     const bool strikes_the_end = has([](const Fault& fault) { return fault.phase == FaultPhase::shutdown; });
-    const bool fails_files = has([](const Fault& fault) {
-      return fault.kind == FaultKind::full_disk || fault.kind == FaultKind::io_error;
-    });
+    const bool fails_files =
+        has([](const Fault& fault) { return fault.kind == FaultKind::full_disk || fault.kind == FaultKind::io_error; });
     EXPECT_FALSE(strikes_the_end && fails_files) << "seed " << seed;
     ends += strikes_the_end ? 1 : 0;
   }

@@ -55,7 +55,7 @@ void train(Replica& replica, int fold) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 2) {
+  if (argc < 2 || argv[1][0] == '-') {
     std::fprintf(stderr, "usage: folds DIRECTORY [fresh | FOLD]\n");
     return 2;
   }

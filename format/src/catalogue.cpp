@@ -200,7 +200,7 @@ class Search {
         waiting_.push_back({.path = path, .why = failure.what()});
         return;
       default:
-        throw Error(failure);
+        throw;  // the one that is handled, of whatever type the reader threw
     }
   }
 

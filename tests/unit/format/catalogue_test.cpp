@@ -256,6 +256,17 @@ TEST_F(Catalogue, PassesOnWhatSaysNothingOfTheFile) {
   EXPECT_TRUE(files_.exists(path(9)));
 }
 
+// Callers tell a refusal of theirs by its type.
+TEST_F(Catalogue, PassesARefusalOnAsItWasThrown) {
+  struct Refusal : Error {
+    Refusal() : Error(ErrorCode::incompatible, "other options") {}
+  };
+  write(9);
+  const auto read = [](const std::string&) { throw Refusal(); };
+
+  EXPECT_THROW(find_newest_savepoint(files_, folders_, read, {.is_owner = true}), Refusal);
+}
+
 TEST_F(Catalogue, MovesOnWithTheWriterWhenItsFindsGo) {
   write(1);
   std::int64_t step = 1;

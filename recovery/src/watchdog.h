@@ -115,8 +115,9 @@ class Watchdog {
   State state_;
   std::deque<Event> events_;  // the first is being decided on
   RunOutcome outcome_;
-  std::string other_choices_;  // what the replica said that reported them
-  std::set<int> killed_;       // members, by the supervisor's decision
+  std::string other_choices_;         // what the replica said that reported them
+  std::set<int> killed_;              // members, by the supervisor's decision
+  std::set<int> dead_by_themselves_;  // members that died before that
   bool was_killed_from_outside_ = false;
 
   Sweeper sweeper_;  // outlives all processes

@@ -17,8 +17,6 @@ namespace {
 
 constexpr std::chrono::milliseconds kTickPeriod(100);
 constexpr std::size_t kMostLoggedFrames = 8;
-const std::string kHowToRegister =
-    "holdfast/recovery/worker.h, or worker_c.h; --plain runs programs that know nothing of Holdfast";
 
 }  // namespace
 
@@ -72,7 +70,9 @@ void Watchdog::look_for_hang() {
   }
   if (const std::optional<Hang> hang = hang_detector_.look(pulses, Moment::clock::now())) {
     const auto& process = processes_.at(hang->member);
-    const std::string hint = process->has_joined() ? "" : "; it never registered as a worker (" + kHowToRegister + ")";
+    const Registration& registration = options_.registration;
+    const std::string hint =
+        process->has_joined() ? "" : "; it did not get to " + registration.call + "; " + registration.advice;
     feed({.kind = EventKind::hang_detected,
           .member = hang->member,
           .what = hang->what + hint,
@@ -101,13 +101,19 @@ ReplicaProcess::Handlers Watchdog::handlers_of(int id) {
   };
   return {.on_message = [this, id](Message& message) { on_message(id, message); },
           .on_bad_message = [tell](const std::string& what) { tell(EventKind::failure_reported, what); },
-          .on_death = [tell] { tell(EventKind::died, ""); },
+          .on_death =
+              [this, id, tell] {
+                if (!killed_.contains(id)) dead_by_themselves_.insert(id);
+                tell(EventKind::died, "");
+              },
           .on_exit = [this, id](ExitStatus status) { on_exit(id, status); },
           .on_swept = [this, id](int ended, bool is_any_left) { on_swept(id, ended, is_any_left); }};
 }
 
 void Watchdog::on_exit(int id, ExitStatus status) {
-  if (status.signal == SIGKILL && !killed_.contains(id)) was_killed_from_outside_ = true;
+  // One that is seen to die is killed, too, before the kernel has said how it ended.
+  const bool is_killed_by_us = killed_.contains(id) && !dead_by_themselves_.contains(id);
+  if (status.signal == SIGKILL && !is_killed_by_us) was_killed_from_outside_ = true;
   note_crash(id, status);
   const bool is_clean = status.code == 0 && status.signal == 0;
   Event event{
@@ -123,7 +129,7 @@ void Watchdog::on_exit(int id, ExitStatus status) {
   } else if (is_clean && !processes_.at(id)->has_joined()) {
     feed({.kind = EventKind::failure_reported,
           .member = id,
-          .what = "ended with code 0 and never registered as a worker (" + kHowToRegister + ")",
+          .what = "ended with code 0 without " + options_.registration.call + "; " + options_.registration.advice,
           .is_unrecoverable = true});
   }
   feed(std::move(event));

@@ -9,7 +9,8 @@
 //   same_directory   two runs in one directory
 //   nested           a run within a run
 //   other_calls      a replica takes another directory than the first process
-//   too_few_calls    a replica makes no call
+//   no_call          a replica makes no call
+//   too_few_calls    two runs; a replica of the second makes the first call only
 //   stopped          two runs; the first is asked to stop while it trains
 
 #include <csignal>
@@ -98,7 +99,7 @@ int main(int argc, char** argv) {
   if (way == "other_calls") {
     return run(argc, argv, directory + (is_replica_process() ? "/b" : "/a"), plain);
   }
-  if (way == "too_few_calls") {
+  if (way == "no_call") {
     return is_replica_process() ? 0 : run(argc, argv, directory, plain);
   }
   const auto first_body = [&](Replica& replica) {
@@ -106,6 +107,7 @@ int main(int argc, char** argv) {
     train(replica);
   };
   const int first = run(argc, argv, directory + "/a", first_body);
+  if (way == "too_few_calls" && is_replica_process()) return first;
   const int second = run(argc, argv, directory + "/b", plain);
   std::printf("codes %d %d\n", first, second);
   return second;

@@ -138,4 +138,29 @@ TEST(Holdfast, SaysWhatIsMissing) {
   EXPECT_NE(result.output.find("/nowhere/at-all.h5"), std::string::npos) << result.output;
 }
 
+TEST(Digits, TrainAloneWithTheSameBits) {
+  const TemporaryFolder folder;
+  std::vector<std::string> arguments = digits_arguments({}, folder);
+  arguments.push_back("--alone");
+
+  const ProgramResult result = run_program(built_program("digits"), arguments);
+
+  ASSERT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_EQ(report_of(folder).at("weights_digest"), undisturbed_digest());
+  EXPECT_EQ(folder.names(), std::vector<std::string>{"report.json"});
+}
+
+TEST(Digits, StartAnewWhereTheyAreTold) {
+  const TemporaryFolder folder;
+  for (const char* word : {"--alone=false", "--fresh", "--fresh=MONDAY", "--fresh=MONDAY"}) {
+    std::vector<std::string> arguments = digits_arguments({}, folder);
+    arguments.push_back(word);
+    const ProgramResult result = run_program(built_program("digits"), arguments);
+    ASSERT_EQ(result.exit_code, 0) << result.output;
+    EXPECT_EQ(report_of(folder).at("weights_digest"), undisturbed_digest());
+  }
+
+  EXPECT_EQ(folder.names(), (std::vector<std::string>{"report.json", "run", "run.1", "run.2"}));
+}
+
 }  // namespace holdfast

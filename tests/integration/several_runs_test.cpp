@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "support/count_of.h"
 #include "support/program.h"
 #include "support/temporary_folder.h"
 
@@ -26,12 +27,6 @@ ProgramResult run_folds(const std::vector<std::string>& arguments, const std::st
   std::vector<std::string> all = {"HOLDFAST_FAULTS=" + faults, built_program("folds")};
   all.insert(all.end(), arguments.begin(), arguments.end());
   return run_program("/usr/bin/env", all);
-}
-
-std::size_t times_of(const std::string& text, const std::string& output) {
-  std::size_t count = 0;
-  for (std::size_t at = output.find(text); at != std::string::npos; at = output.find(text, at + 1)) ++count;
-  return count;
 }
 
 // "fold 1  loss 0.001  weights 33..." and "mean loss ...", without what the log says.
@@ -123,9 +118,28 @@ TEST(SeveralRuns, RefuseCallsThatDifferBetweenProcesses) {
   const ProgramResult others = run_calls("other_calls", folder);
   EXPECT_EQ(others.exit_code, 1) << others.output;
   EXPECT_THAT(others.output, HasSubstr("must make the same calls"));
+}
 
-  const ProgramResult none = run_calls("too_few_calls", folder);
+// It said "never registered as a worker", and named headers that a program of the SDK never sees.
+TEST(SeveralRuns, NameTheCallThatAReplicaDidNotMake) {
+  const TemporaryFolder folder;
+  const ProgramResult none = run_calls("no_call", folder);
   EXPECT_EQ(none.exit_code, 1) << none.output;
+  EXPECT_THAT(none.output,
+              HasSubstr("ended with code 0 without call 1 of supervise(), for the run directory " + folder / "run" +
+                        ", which it was started for; each process of a program must make "
+                        "the same calls in the same order"));
+  EXPECT_THAT(none.output, Not(HasSubstr("worker.h")));
+}
+
+// It said "left without a reason" three times, since a replica that has made a call is a worker.
+TEST(SeveralRuns, NameTheCallThatAReplicaLeftOut) {
+  const TemporaryFolder folder;
+  const ProgramResult result = run_calls("too_few_calls", folder);
+
+  EXPECT_EQ(result.exit_code, 1) << result.output;
+  EXPECT_THAT(result.output, HasSubstr("ended without call 2 of supervise(), for the run directory " +
+                                       folder / "run/b" + ", which it was started for; each process"));
 }
 
 TEST(SeveralRuns, RefuseASecondOneUnderHoldfastRun) {
@@ -153,16 +167,16 @@ TEST(SeveralRuns, AProcessKnowsWhatItIsAndOnlyTheFirstGoesOn) {
   const ProgramResult result = run_calls("once", folder);
 
   EXPECT_EQ(result.exit_code, 0) << result.output;
-  EXPECT_EQ(times_of("before: first", result.output), 1U) << result.output;
-  EXPECT_EQ(times_of("before: replica", result.output), 2U);
-  EXPECT_EQ(times_of("within: replica", result.output), 2U);
-  EXPECT_EQ(times_of("trained: replica", result.output), 2U);
-  EXPECT_EQ(times_of("after: first", result.output), 1U);
-  EXPECT_EQ(times_of("after: replica", result.output), 0U);
-  EXPECT_EQ(times_of("not flushed by rank", result.output), 2U);
+  EXPECT_EQ(count_of("before: first", result.output), 1U) << result.output;
+  EXPECT_EQ(count_of("before: replica", result.output), 2U);
+  EXPECT_EQ(count_of("within: replica", result.output), 2U);
+  EXPECT_EQ(count_of("trained: replica", result.output), 2U);
+  EXPECT_EQ(count_of("after: first", result.output), 1U);
+  EXPECT_EQ(count_of("after: replica", result.output), 0U);
+  EXPECT_EQ(count_of("not flushed by rank", result.output), 2U);
   // A program that a replica starts before its run is not a replica.
-  EXPECT_EQ(times_of("asked: first", result.output), 2U);
-  EXPECT_EQ(times_of("asked: replica", result.output), 0U);
+  EXPECT_EQ(count_of("asked: first", result.output), 2U);
+  EXPECT_EQ(count_of("asked: replica", result.output), 0U);
 }
 
 TEST(SeveralRuns, AReplicaMayStartAProgramWithARunOfItsOwn) {
@@ -171,7 +185,7 @@ TEST(SeveralRuns, AReplicaMayStartAProgramWithARunOfItsOwn) {
 
   EXPECT_EQ(result.exit_code, 0) << result.output;
   EXPECT_THAT(result.output, HasSubstr("inner program ended with 0"));
-  EXPECT_EQ(times_of("after: first", result.output), 1U) << result.output;
+  EXPECT_EQ(count_of("after: first", result.output), 1U) << result.output;
 }
 
 TEST(SeveralRuns, AHostWatchesReplicasOfAnotherExecutable) {
@@ -180,7 +194,7 @@ TEST(SeveralRuns, AHostWatchesReplicasOfAnotherExecutable) {
   const ProgramResult result = run_program(built_program("own_executable_host"), arguments);
 
   EXPECT_EQ(result.exit_code, 0) << result.output;
-  EXPECT_EQ(times_of("the window opens", result.output), 1U);
+  EXPECT_EQ(count_of("the window opens", result.output), 1U);
   EXPECT_THAT(result.output, HasSubstr("trained 20 steps"));
 
   const ProgramResult alone = run_program(arguments[0], {folder / "alone"});

@@ -11,6 +11,7 @@
 
 #include "resilience/digits_run.h"
 #include "support/comes_true.h"
+#include "support/count_of.h"
 
 namespace holdfast {
 namespace {
@@ -46,12 +47,6 @@ struct FailedRun {
   const TemporaryFolder folder;
   const ProgramResult result;
 };
-
-std::size_t count_of(const std::string& text, const std::string& output) {
-  std::size_t count = 0;
-  for (std::size_t at = output.find(text); at != std::string::npos; at = output.find(text, at + 1)) ++count;
-  return count;
-}
 
 }  // namespace
 

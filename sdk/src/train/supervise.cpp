@@ -33,6 +33,9 @@ namespace holdfast {
 namespace {
 
 constexpr std::chrono::minutes kJoinTimeout(5);
+constexpr const char* kSameCalls =
+    "each process of a program must make the same calls in the same order, so that nothing that differs between them "
+    "(is_replica_process()) or changes meanwhile (files, time, random numbers) may decide on them";
 
 static_assert(kExitStopped == recovery::kExitStopped && kExitFailed == recovery::kExitUnrecoverable);
 
@@ -101,6 +104,11 @@ std::vector<std::string> variables_of(const RunPlan& plan, const recovery::NewPr
           std::string(recovery::kStartVariable) + "="};
 }
 
+// The one that a replica was started for.
+std::string name_of_call(std::size_t earlier_calls, const std::string& run_directory) {
+  return "call " + std::to_string(earlier_calls + 1) + " of supervise(), for the run directory " + run_directory;
+}
+
 recovery::WatchdogOptions watchdog_options(const RunPlan& plan, const RunChoices& choices) {
   const SuperviseOptions& options = plan.options;
   const bool is_other_program = !options.replica_executable.empty();
@@ -115,6 +123,9 @@ recovery::WatchdogOptions watchdog_options(const RunPlan& plan, const RunChoices
           .command = plan.command,
           .executable = is_other_program ? options.replica_executable : recovery::WatchdogOptions{}.executable,
           .worker_config = worker_config(options, choices, plan.calls),
+          .registration = {.call = name_of_call(plan.calls.earlier.size(), options.run_directory) +
+                                   ", which it was started for",
+                           .advice = kSameCalls},
           .max_restarts = options.max_restarts,
           .restart_window = options.restart_window,
           .place_rest = options.place_rest,
@@ -261,6 +272,9 @@ class Program {
   }
 
  private:
+  Program() = default;
+  ~Program();
+
   int supervise_in_first(int argc, char** argv, const SuperviseOptions& options,
                          const std::function<void(Replica&)>& train);
   int supervise_in_replica(const SuperviseOptions& options, const std::function<void(Replica&)>& train);
@@ -273,7 +287,17 @@ class Program {
   std::vector<ProgramCall> calls_;  // that have returned, or are being made in a replica
   // Only in a replica, until its process ends.
   std::unique_ptr<recovery::Worker> worker_;
+  bool is_own_call_due_ = false;
 };
+
+// Otherwise it would have left without a reason, and others would follow it three times.
+Program::~Program() {
+  if (!is_own_call_due_) return;
+  worker_->report_failure("ended without " +
+                              name_of_call(calls_of(*worker_)->earlier.size(), worker_->run_directory()) +
+                              ", which it was started for; " + kSameCalls,
+                          true);
+}
 
 int Program::supervise_in_first(int argc, char** argv, const SuperviseOptions& options,
                                 const std::function<void(Replica&)>& train) {
@@ -316,13 +340,13 @@ int Program::supervise_in_replica(const SuperviseOptions& options, const std::fu
   // Under `holdfast run`, whose watchdog knows nothing of calls.
   if (!assigned) return number == 0 ? train_as_worker(*worker_, options, train) : refuse_second_call(options);
   const bool is_own = number == assigned->earlier.size();
+  is_own_call_due_ = !is_own;
   const ProgramCall& expected = is_own ? assigned->own : assigned->earlier.at(number);
   if (calls_.back().directory != expected.directory) {
-    worker_->report_failure(
-        "call " + std::to_string(number + 1) + " of supervise() has the run directory " + options.run_directory +
-            " in a replica, and another one in the program's first process; each process must make the same calls in "
-            "the same order, so that nothing that changes meanwhile (files, time, random numbers) may decide on them",
-        true);
+    worker_->report_failure("call " + std::to_string(number + 1) + " of supervise() has the run directory " +
+                                options.run_directory +
+                                " in a replica, and another one in the program's first process; " + kSameCalls,
+                            true);
     std::exit(kExitFailed);
   }
   if (!is_own) return expected.exit_code;

@@ -47,6 +47,13 @@ struct NewProcess {
   bool is_first = true;  // no other process of the run is there
 };
 
+// What each process is to do first, for sentences about one that did not.
+struct Registration {
+  std::string call = "registering as a worker";
+  std::string advice =
+      "see holdfast/recovery/worker.h, or worker_c.h; --plain runs programs that know nothing of Holdfast";
+};
+
 struct WatchdogOptions {
   int replicas = 1;      // 1 to max_replicas
   int max_replicas = 0;  // that the run may be scaled to; 0: kMaxReplicas
@@ -66,7 +73,8 @@ struct WatchdogOptions {
   std::vector<std::string> command{};         // arguments of the program that each replica executes, its name first
   std::string executable = "/proc/self/exe";  // the running program, even when its file was replaced meanwhile
   std::string worker_config{};                // handed to each worker as it is
-  int max_restarts = 20;                      // within restart_window; one failure more ends the run
+  Registration registration{};
+  int max_restarts = 20;  // within restart_window; one failure more ends the run
   std::chrono::milliseconds restart_window = std::chrono::minutes(10);
   // A place where one process after the other failed is left out for so long, twice as long each further time, at most
   // two hours; then a new process tries it while the others train.

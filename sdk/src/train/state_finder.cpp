@@ -85,11 +85,12 @@ std::string StateFinder::find_before_later_fit(std::size_t call) {
   const auto wanted =
       std::find_if(states.begin(), states.end(), [&](const auto& state) { return !has_later_fit(state.second); });
   if (wanted == states.end()) {
-    throw OtherChoices("call " + std::to_string(call) +
-                       " (fit) is to have more epochs than it had, and a later fit() has begun since; to train on from "
-                       "the end of that call a savepoint of then is needed, and none is kept. Use as many epochs as "
-                       "before, or " +
-                       kHowToStartAnew);
+    throw OtherChoices(
+        "call " + std::to_string(call + 1) +
+        " of the Trainer (fit) is to have more epochs than it had, and a later fit() has begun since; to train on from "
+        "the end of that call a savepoint of then is needed, and none is kept. Use as many epochs as "
+        "before, or " +
+        kHowToStartAnew);
   }
   Snapshot snapshot = read_savepoint(*place_.file_system, wanted->first);
   begin_to_restore(snapshot.state, wanted->first);

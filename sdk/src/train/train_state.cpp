@@ -290,10 +290,10 @@ void require_same_choices(const TrainState& saved, const TrainState& now, const 
   describe_differences("threads_per_shard", saved.threads_per_shard, now.threads_per_shard, sentences);
   describe_differences("reduction", std::string(name(saved.reduction)), std::string(name(now.reduction)), sentences);
   for (std::size_t i = 0; i < std::min(saved.calls.size(), now.calls.size()); ++i) {
-    const std::string call_name = "call " + std::to_string(i);
+    const std::string call_name = "call " + std::to_string(i + 1) + " of the Trainer";
     describe_differences(call_name + " (fit or evaluate)", saved.calls[i].kind, now.calls[i].kind, sentences);
-    describe_differences(call_name + " epochs", saved.calls[i].epochs, now.calls[i].epochs, sentences);
-    describe_differences(call_name + " data", json::parse(saved.calls[i].data), json::parse(now.calls[i].data),
+    describe_differences(call_name + ": epochs", saved.calls[i].epochs, now.calls[i].epochs, sentences);
+    describe_differences(call_name + ": data", json::parse(saved.calls[i].data), json::parse(now.calls[i].data),
                          sentences);
   }
   if (sentences.empty()) return;

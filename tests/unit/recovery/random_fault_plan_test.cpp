@@ -194,6 +194,7 @@ TEST(RandomFaultPlan, StrikesOnlyRanksThatAreSurelyThereInOneRun) {
 TEST(RandomFaultPlan, StrikesNoStepAThirdTimeWhichEndsARun) {
   RandomFaultPlan plan = plan_for_one_run(5);
   plan.faults = 40;
+  plan.replicas = 1;  // rank 0 is always there
   plan.steps = 20;
   plan.phases = {FaultPhase::data};
 

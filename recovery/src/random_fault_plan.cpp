@@ -152,8 +152,9 @@ class OneRun {
     }
     if (fault.phase == FaultPhase::start) return other.phase == FaultPhase::start && other.rank == fault.rank;
     if (!is_of_savepoint(fault.phase)) return false;
-    // Files that fail may fail for later savepoints, too.
-    if (row_of(other.kind).means == FaultMeans::files) return *other.step <= *fault.step;
+    // Files that fail may fail for later savepoints, too, and a writer that hangs or dies may leave the next ones out:
+    // training does not wait for it.
+    if (is_of_savepoint(other.phase)) return true;
     // While it is written, losing the writer loses the savepoint, and training may go on without it.
     const auto next = std::upper_bound(savepoints_.begin(), savepoints_.end(), *fault.step);
     const std::int64_t end = next == savepoints_.end() ? std::numeric_limits<std::int64_t>::max() - 1 : *next - 1;

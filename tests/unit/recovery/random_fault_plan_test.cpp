@@ -130,15 +130,18 @@ TEST(RandomFaultPlan, DamagesNoSavepointOfARunThatHasNone) {
               HasSubstr("a run of 100 steps and 0 savepoints has no place for more than 0"));
 }
 
-TEST(RandomFaultPlan, StrikesNoSavepointTwiceInOneRun) {
+// `holdfast chaos --faults 5 --seed 30` had the writer of one savepoint hang, and waited for a fault in the next one,
+// which training had left out.
+TEST(RandomFaultPlan, StrikesSavepointsOnceInOneRun) {
+  int struck = 0;
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
-    std::map<std::int64_t, int> of_savepoint;
-    for (const Fault& fault : random_fault_plan(plan_for_one_run(seed))) {
-      if (!is_of_savepoint(fault.phase)) continue;
-      EXPECT_EQ(++of_savepoint[*fault.step], 1) << "seed " << seed << ": " << fault.specification;
-      EXPECT_EQ(*fault.step % 20, 0) << fault.specification;
-    }
+    const std::vector<Fault> faults = random_fault_plan(plan_for_one_run(seed));
+    const auto of_savepoints =
+        std::count_if(faults.begin(), faults.end(), [](const Fault& fault) { return is_of_savepoint(fault.phase); });
+    EXPECT_LE(of_savepoints, 1) << "seed " << seed;
+    struck += static_cast<int>(of_savepoints);
   }
+  EXPECT_GT(struck, 100);
 }
 
 // The watchdog waits longer for a loop while data is read than `holdfast chaos` does for the whole run.

@@ -129,7 +129,7 @@ std::vector<Fault> parse_fault_plan(std::string_view text, int ranks);
 
 // What is known of the runs that a plan is for. Every fault that is drawn can strike a run with these replicas, steps
 // and savepoints: `damage` comes after a savepoint is durable, and phases of savepoints come where one is written.
-// Where all strike one run, none keeps another from striking: a savepoint is struck once and a step at most twice.
+// Where all strike one run, none keeps another from striking: one fault at most strikes savepoints, and two a step.
 // After the loss of a replica, only ranks that are surely there are struck.
 enum class RunsToStrike { unknown, one, one_for_each_fault };
 

@@ -132,7 +132,7 @@ TEST(SeveralRuns, NameTheCallThatAReplicaDidNotMake) {
   EXPECT_THAT(none.output, Not(HasSubstr("worker.h")));
 }
 
-// It said "left without a reason" three times, since a replica that has made a call is a worker.
+// It said "exited with code 0 without having finished", after four starts.
 TEST(SeveralRuns, NameTheCallThatAReplicaLeftOut) {
   const TemporaryFolder folder;
   const ProgramResult result = run_calls("too_few_calls", folder);

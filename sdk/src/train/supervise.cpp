@@ -290,7 +290,7 @@ class Program {
   bool is_own_call_due_ = false;
 };
 
-// Otherwise it would have left without a reason, and others would follow it three times.
+// Otherwise its exit would say nothing, and the watchdog would start others that leave in the same way.
 Program::~Program() {
   if (!is_own_call_due_) return;
   worker_->report_failure("ended without " +

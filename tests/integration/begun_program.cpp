@@ -22,6 +22,7 @@
 #include <thread>
 
 #include "holdfast/holdfast.h"
+#include "support/line_points.h"
 
 namespace {
 
@@ -62,23 +63,12 @@ class ActAt final : public Callback {
   const Asked& asked_;
 };
 
-Dataset points() {
-  Tensor features(Shape{kSamples, 1});
-  Tensor targets(Shape{kSamples, 1});
-  for (std::int64_t i = 0; i < kSamples; ++i) {
-    Random random(3, Purpose::synthetic_data, 0, static_cast<std::uint64_t>(i));
-    features.sample(i)[0] = random.normal();
-    targets.sample(i)[0] = 2 * features.sample(i)[0] + 1 + 0.1F * random.normal();
-  }
-  return from_tensors(std::move(features), std::move(targets));
-}
-
 void train(Replica& replica, const Asked& asked) {
   std::printf("trains in process %d\n", static_cast<int>(::getpid()));
   std::fflush(stdout);
   if (asked.at == 0 && replica.is_primary()) act(asked);
   Trainer trainer(replica, Sequential{Input{1}, Dense{1}}, Adam{0.1F}, MeanSquaredError{});
-  trainer.fit(points().shuffle().batch(asked.batch),
+  trainer.fit(line_points(kSamples).shuffle().batch(asked.batch),
               {.epochs = asked.epochs,
                .callbacks = {ModelCheckpoint({.every_steps = 5}), CSVLogger{}, TensorBoard{}, ActAt{asked}}});
   if (!replica.is_primary()) return;

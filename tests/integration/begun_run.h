@@ -44,14 +44,14 @@ class BegunRun : public testing::Test {
     ASSERT_EQ(result.exit_code, 1) << result.output;
   }
 
-  // Of the weights that a program printed at its end.
+  // The digest of the weights that a program printed at its end.
   static std::string weights_in(const ProgramResult& result) {
     const std::string before = "weights ";
     const std::size_t at = result.output.find(before);
     if (at == std::string::npos) return "none in: " + result.output;
     return result.output.substr(at + before.size(), result.output.find('\n', at) - at - before.size());
   }
-  // Of a run with these options that nobody disturbs.
+  // The same, for an undisturbed run with these options.
   static std::string expected_weights(const Words& options = {}) {
     static std::map<Words, std::string> known;
     const auto [entry, is_new] = known.try_emplace(options);

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "holdfast/holdfast.h"
+#include "support/line_points.h"
 
 namespace {
 
@@ -66,17 +67,6 @@ class PacedLine final : public Trainable {
   std::vector<float> weights_{0.5F, 0.0F};
 };
 
-Dataset points() {
-  Tensor features(Shape{kSamples, 1});
-  Tensor targets(Shape{kSamples, 1});
-  for (std::int64_t i = 0; i < kSamples; ++i) {
-    Random random(3, Purpose::synthetic_data, 0, static_cast<std::uint64_t>(i));
-    features.sample(i)[0] = random.normal();
-    targets.sample(i)[0] = 2 * features.sample(i)[0] + 1 + 0.1F * random.normal();
-  }
-  return from_tensors(std::move(features), std::move(targets));
-}
-
 class EndAt final : public Callback {
  public:
   EndAt(std::int64_t step, bool may_die) : step_(step), may_die_(may_die) {}
@@ -95,7 +85,7 @@ class EndAt final : public Callback {
 void train(Replica& replica, int shard_milliseconds, std::int64_t end_at) {
   PacedLine line{std::chrono::milliseconds(shard_milliseconds)};
   Trainer trainer(replica, line);
-  trainer.fit(points().shuffle().batch(kBatch),
+  trainer.fit(line_points(kSamples).shuffle().batch(kBatch),
               {.epochs = kEpochs, .callbacks = {EndAt{end_at, replica.size() > 1 && replica.restarts().empty()}}});
   if (!replica.is_primary()) return;
   std::printf("steps %ld weights %s\n", static_cast<long>(trainer.step()), trainer.weights_digest().hex().c_str());

@@ -203,6 +203,11 @@ TEST(RandomFaultPlan, StrikesNoStepAThirdTimeWhichEndsARun) {
 
   std::map<std::int64_t, int> of_step;
   for (const Fault& fault : random_fault_plan(plan)) EXPECT_LE(++of_step[*fault.step], 2);
+  RandomFaultPlan of_three = plan;
+  of_three.replicas = 3;
+  of_three.faults = 20;
+  of_step.clear();
+  for (const Fault& fault : random_fault_plan(of_three)) EXPECT_LE(++of_step[*fault.step], 2);
   plan.faults = 41;
   EXPECT_THAT(random_plan_complaint(plan), HasSubstr("ask for fewer, or for a run for each"));
 }

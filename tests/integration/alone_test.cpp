@@ -116,6 +116,19 @@ TEST_F(Alone, PutsNoRunAside) {
   EXPECT_FALSE(exists("run.1"));
 }
 
+// The variable was ignored without a word.
+TEST_F(Alone, SaysThatAFreshStartHasNoEffect) {
+  ASSERT_EQ(start({"--at", "20", "--fail"}).exit_code, 1);
+  const auto run = files_of(run_);
+
+  const ProgramResult result = start({}, {kAlone, "HOLDFAST_START=fresh"});
+
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_THAT(result.output, HasSubstr("HOLDFAST_START=fresh has no effect on training alone"));
+  EXPECT_THAT(result.output, HasSubstr("continuing from " + run_ + "/savepoint-"));
+  EXPECT_EQ(files_of(run_), run);
+}
+
 TEST_F(Alone, OwnsTheRunDirectoryWhileItTrains) {
   fail_early();
   RunningProgram alone = hold({kAlone});

@@ -176,10 +176,25 @@ void check_options(const RunPlan& plan) {
   recovery::check_options(watchdog_options(plan, asked));
 }
 
+recovery::AskedStart asked_start(const SuperviseOptions& options) {
+  return recovery::start_asked_for(to_recovery(options.start), options.start_token);
+}
+
+// A fresh start would put the run aside, and nothing may be written here.
+int train_alone_from_newest_state(const SuperviseOptions& options, const std::function<void(Replica&)>& train) {
+  const recovery::AskedStart start = asked_start(options);
+  if (start.start == recovery::Start::fresh) {
+    log(LogLevel::warning, start.asked_by + " has no effect on training alone, which begins with the newest state in " +
+                               options.run_directory +
+                               " and leaves it there; give another run directory to begin anew");
+  }
+  return train_alone(options, train);
+}
+
 recovery::RunOutcome watch(int argc, char** argv, const SuperviseOptions& options, AssignedCalls calls) {
   const RunPlan plan{
       .options = options, .command = command_of_replicas(argc, argv, options), .calls = std::move(calls)};
-  const recovery::AskedStart start = recovery::start_asked_for(to_recovery(options.start), options.start_token);
+  const recovery::AskedStart start = asked_start(options);
   check_options(plan);
   return recovery::run_watchdog(
       recovery::OwnedRun::take(options.run_directory, {.copies = options.savepoint_copies, .how = start}),
@@ -321,7 +336,7 @@ int Program::start(int argc, char** argv, const SuperviseOptions& options, const
     return kExitFailed;
   }
   try {
-    if (is_alone_asked_for(options.alone)) return train_alone(options, train);
+    if (is_alone_asked_for(options.alone)) return train_alone_from_newest_state(options, train);
     const recovery::RunOutcome outcome = watch(argc, argv, options, {.earlier = calls_, .own = call});
     const bool was_stopped = outcome.exit_code == kExitStopped;
     if (outcome.exit_code != 0) log(was_stopped ? LogLevel::info : LogLevel::error, outcome.sentence);

@@ -89,7 +89,14 @@ class Stress(unittest.TestCase):
 
     def start(self, *arguments):
         command = [sys.executable, str(SCRIPTS / "tests/stress.py"), *arguments, "--build", str(self.build)]
-        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        return subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            # A shell starts what it runs in the background with SIGINT ignored, and tests may run there.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )
 
     def stress(self, *arguments):
         process = self.start(*arguments, "--loops", "1")

@@ -67,10 +67,14 @@ function(holdfast_library name)
 endfunction()
 
 # holdfast_test(NAME FOLDER LABELS ... [LIBRARIES ...] [INCLUDES ...] [PROGRAMS ...]): one GoogleTest program from all *_test.cpp in FOLDER and
-# what supports them in FOLDER/support. PROGRAMS are built too, for tests that run them.
+# what supports them in FOLDER/support; with ROOMS, from the folders below it too. PROGRAMS are built too, for tests that run them.
 function(holdfast_test name folder)
-  cmake_parse_arguments(argument "" "" "LIBRARIES;INCLUDES;LABELS;PROGRAMS" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS ${folder}/*_test.cpp ${folder}/support/*.cpp)
+  cmake_parse_arguments(argument "ROOMS" "" "LIBRARIES;INCLUDES;LABELS;PROGRAMS" ${ARGN})
+  if(argument_ROOMS)
+    file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${folder}/*_test.cpp ${folder}/support/*.cpp)
+  else()
+    file(GLOB sources CONFIGURE_DEPENDS ${folder}/*_test.cpp ${folder}/support/*.cpp)
+  endif()
   if(NOT sources)
     return()
   endif()

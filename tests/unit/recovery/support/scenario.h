@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "supervisor.h"
+#include "decide/supervisor.h"
 
 namespace holdfast::recovery {
 

@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-#include "supervisor.h"
+#include "decide/supervisor.h"
 
 namespace holdfast::recovery {
 

@@ -6,9 +6,9 @@
 #include <set>
 #include <utility>
 
+#include "decide/membership.h"
+#include "decide/supervisor.h"
 #include "holdfast/recovery/watchdog.h"
-#include "membership.h"
-#include "supervisor.h"
 #include "unit/recovery/support/simulated_world.h"
 
 namespace holdfast::recovery {

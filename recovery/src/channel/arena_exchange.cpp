@@ -1,0 +1,152 @@
+#include "channel/arena_exchange.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "channel/descriptors.h"
+#include "channel/messages.h"
+#include "holdfast/base/error.h"
+#include "holdfast/base/signal_word.h"
+
+namespace holdfast::recovery {
+namespace {
+
+SignalWord& signal_of(SharedMemory& arena) {
+  return *reinterpret_cast<SignalWord*>(arena.writable().data());
+}
+
+std::string list(const std::vector<std::size_t>& sizes) {
+  std::string text;
+  for (std::size_t rank = 0; rank < sizes.size(); ++rank) {
+    text += (rank == 0 ? "rank " : ", rank ") + std::to_string(rank) + ": " + std::to_string(sizes[rank]);
+  }
+  return text;
+}
+
+bool are_alike(const std::vector<std::size_t>& sizes) {
+  return std::adjacent_find(sizes.begin(), sizes.end(), std::not_equal_to<>()) == sizes.end();
+}
+
+std::size_t size_of(const FileDescriptor& descriptor) {
+  struct stat status {};
+  if (::fstat(descriptor.value(), &status) != 0) throw system_error(errno, "cannot look at shared memory");
+  return static_cast<std::size_t>(status.st_size);
+}
+
+}  // namespace
+
+ArenaExchange::ArenaExchange(int generation, int replicas) : generation_(generation), replicas_(replicas) {}
+
+std::vector<ArenaExchange::Reply> ArenaExchange::request(int rank, int number, std::size_t bytes,
+                                                         FileDescriptor shown) {
+  if (is_cancelled_) {
+    std::vector<Reply> replies;
+    replies.push_back(cancelled(rank, number));
+    return replies;
+  }
+  Requests& requests = wanted_[number];
+  requests.resize(static_cast<std::size_t>(replicas_));
+  requests.at(rank) = Request{bytes, std::move(shown)};
+  const bool is_complete =
+      std::all_of(requests.begin(), requests.end(), [](const auto& request) { return request.has_value(); });
+  if (!is_complete) return {};
+  return answer(number, wanted_.extract(number).mapped());
+}
+
+std::vector<ArenaExchange::Reply> ArenaExchange::answer(int number, const Requests& requests) {
+  std::vector<std::size_t> wanted;
+  std::vector<std::size_t> shown;
+  for (const std::optional<Request>& request : requests) {
+    wanted.push_back(request->bytes);
+    if (request->shown.is_open()) shown.push_back(size_of(request->shown));
+  }
+  if (!are_alike(wanted)) {
+    return refuse(number, ErrorCode::incompatible,
+                  "replicas want shared memory of different sizes, in bytes: " + list(wanted));
+  }
+  if (!shown.empty() && shown.size() < requests.size()) {
+    return refuse(number, ErrorCode::incompatible, "some replicas show memory of their own, and some do not");
+  }
+  if (!are_alike(shown)) {
+    return refuse(number, ErrorCode::incompatible,
+                  "replicas show memory of different sizes, as those of different models do, in bytes: " + list(shown));
+  }
+  if (wanted.front() < sizeof(SignalWord)) {
+    return refuse(number, ErrorCode::invalid_argument,
+                  "shared memory of " + std::to_string(wanted.front()) + " bytes has no room for its signal word");
+  }
+  try {
+    return create(number, requests);
+  } catch (const Error& error) {
+    return refuse(number, error.code(), error.what());
+  }
+}
+
+std::vector<ArenaExchange::Reply> ArenaExchange::create(int number, const Requests& requests) {
+  const std::size_t bytes = requests.front()->bytes;
+  std::vector<SharedMemory> created;
+  for (int rank = 0; rank < replicas_; ++rank) {
+    const std::string name =
+        "holdfast-arena-g" + std::to_string(generation_) + "-" + std::to_string(number) + "-r" + std::to_string(rank);
+    created.push_back(SharedMemory::create(name, bytes));
+  }
+  std::vector<Reply> replies;
+  for (int rank = 0; rank < replicas_; ++rank) {
+    Reply reply{rank, {.body = arena_reply({generation_, number}, bytes)}};
+    for (int owner = 0; owner < replicas_; ++owner) {
+      const SharedMemory& memory = created.at(owner);
+      reply.message.descriptors.push_back(owner == rank ? duplicate(memory.descriptor())
+                                                        : memory.read_only_descriptor());
+    }
+    for (const std::optional<Request>& request : requests) {
+      if (request->shown.is_open()) reply.message.descriptors.push_back(duplicate(request->shown.value()));
+    }
+    replies.push_back(std::move(reply));
+  }
+  std::move(created.begin(), created.end(), std::back_inserter(arenas_));
+  return replies;
+}
+
+std::vector<ArenaExchange::Reply> ArenaExchange::refuse(int number, ErrorCode code, const std::string& sentence) const {
+  std::vector<Reply> replies;
+  replies.reserve(static_cast<std::size_t>(replicas_));
+  for (int rank = 0; rank < replicas_; ++rank) {
+    replies.push_back({rank, {.body = arena_refusal({generation_, number}, code, sentence)}});
+  }
+  return replies;
+}
+
+std::uint64_t ArenaExchange::arrivals(int rank) const {
+  std::uint64_t sum = 0;
+  for (auto arena = static_cast<std::size_t>(rank); arena < arenas_.size();
+       arena += static_cast<std::size_t>(replicas_)) {
+    sum += reinterpret_cast<const SignalWord*>(arenas_[arena].readable().data())->count();
+  }
+  return sum;
+}
+
+ArenaExchange::Reply ArenaExchange::cancelled(int rank, int number) const {
+  return {rank,
+          {.body = arena_refusal({generation_, number}, ErrorCode::cancelled,
+                                 "generation " + std::to_string(generation_) + " was ended")}};
+}
+
+std::vector<ArenaExchange::Reply> ArenaExchange::cancel() {
+  is_cancelled_ = true;
+  for (SharedMemory& arena : arenas_) signal_of(arena).cancel();
+  std::vector<Reply> replies;
+  for (const auto& [number, requests] : wanted_) {
+    for (int rank = 0; rank < replicas_; ++rank) {
+      if (requests.at(rank)) replies.push_back(cancelled(rank, number));
+    }
+  }
+  wanted_.clear();
+  return replies;
+}
+
+}  // namespace holdfast::recovery

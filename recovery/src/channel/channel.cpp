@@ -1,0 +1,192 @@
+#include "channel/channel.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+
+#include "channel/descriptors.h"
+#include "holdfast/base/error.h"
+
+namespace holdfast::recovery {
+namespace {
+
+// A packet must fit into the socket's buffer, of which Linux grants about 200 KiB unless told otherwise.
+constexpr std::size_t kMaxTextInPacket = std::size_t{32} * 1024;
+// SCM_MAX_FD of the kernel.
+constexpr std::size_t kMaxDescriptors = 253;
+
+struct PacketHeader {
+  std::uint64_t text_bytes = 0;
+  std::uint64_t is_in_memory = 0;  // 1: the text is the content of the first descriptor
+};
+
+std::string to_text(const nlohmann::json& body) {
+  // What a worker reports may quote bytes that are not UTF-8; that must not make the report fail.
+  std::string text = body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  if (text.size() > Channel::kMaxMessageBytes) {
+    throw Error(ErrorCode::invalid_argument, "a message to a process has " + std::to_string(text.size()) +
+                                                 " bytes; at most " + std::to_string(Channel::kMaxMessageBytes) +
+                                                 " are allowed");
+  }
+  return text;
+}
+
+SharedMemory in_memory(const std::string& text) {
+  SharedMemory memory = SharedMemory::create("holdfast-message", text.size());
+  std::memcpy(memory.writable().data(), text.data(), text.size());
+  return memory;
+}
+
+// One packet for sendmsg or recvmsg: header, text and room for descriptors.
+class Packet {
+ public:
+  Packet(PacketHeader& header, std::span<char> text) {
+    parts_[0] = {.iov_base = &header, .iov_len = sizeof header};
+    parts_[1] = {.iov_base = text.data(), .iov_len = text.size()};
+    message_.msg_iov = parts_.data();
+    message_.msg_iovlen = parts_.size();
+  }
+  Packet(const Packet&) = delete;
+  Packet& operator=(const Packet&) = delete;
+
+  void attach(const std::vector<int>& descriptors) {
+    if (descriptors.empty()) return;
+    message_.msg_control = control_.data();
+    message_.msg_controllen = CMSG_SPACE(descriptors.size() * sizeof(int));
+    cmsghdr* header = CMSG_FIRSTHDR(&message_);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(descriptors.size() * sizeof(int));
+    std::memcpy(CMSG_DATA(header), descriptors.data(), descriptors.size() * sizeof(int));
+  }
+
+  void make_room_for_descriptors() {
+    message_.msg_control = control_.data();
+    message_.msg_controllen = control_.size();
+  }
+
+  std::vector<FileDescriptor> take_descriptors() {
+    std::vector<FileDescriptor> descriptors;
+    for (cmsghdr* header = CMSG_FIRSTHDR(&message_); header != nullptr; header = CMSG_NXTHDR(&message_, header)) {
+      if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
+      const std::size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+      for (std::size_t i = 0; i < count; ++i) {
+        int value = -1;
+        std::memcpy(&value, CMSG_DATA(header) + i * sizeof(int), sizeof value);
+        descriptors.emplace_back(value);
+      }
+    }
+    return descriptors;
+  }
+
+  bool is_truncated() const { return (message_.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0; }
+  msghdr* message() { return &message_; }
+
+ private:
+  std::array<iovec, 2> parts_{};
+  msghdr message_{};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMaxDescriptors * sizeof(int))> control_{};
+};
+
+void send_packet(int socket, Packet& packet, Deadline deadline) {
+  while (::sendmsg(socket, packet.message(), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
+    if (errno == EPIPE || errno == ECONNRESET) {
+      throw Error(ErrorCode::unavailable, "the process at the other end of a channel is gone");
+    }
+    if (errno != EAGAIN && errno != EINTR) throw system_error(errno, "cannot send a message to a process");
+    if (deadline.has_passed()) {
+      throw Error(ErrorCode::deadline_exceeded, "the process at the other end of a channel does not read its messages");
+    }
+    if (errno == EAGAIN) wait_for_descriptor(socket, POLLOUT, deadline);
+  }
+}
+
+nlohmann::json parse(std::span<const char> text) {
+  nlohmann::json body = nlohmann::json::parse(text.begin(), text.end(), nullptr, false);
+  if (!body.is_object()) {
+    throw Error(ErrorCode::input_output, "a packet of " + std::to_string(text.size()) + " bytes is no message");
+  }
+  return body;
+}
+
+nlohmann::json parse_in_memory(std::vector<FileDescriptor>& descriptors, std::size_t text_bytes) {
+  if (descriptors.empty() || text_bytes > Channel::kMaxMessageBytes) {
+    throw Error(ErrorCode::input_output, "a message of " + std::to_string(text_bytes) + " bytes came without its text");
+  }
+  const SharedMemory memory = SharedMemory::map_read_only(std::move(descriptors.front()), text_bytes);
+  descriptors.erase(descriptors.begin());
+  return parse({reinterpret_cast<const char*>(memory.readable().data()), text_bytes});
+}
+
+}  // namespace
+
+std::pair<Channel, Channel> Channel::create() {
+  int sockets[2] = {-1, -1};
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0) {
+    throw system_error(errno, "cannot create a channel between processes");
+  }
+  return {Channel(FileDescriptor(sockets[0])), Channel(FileDescriptor(sockets[1]))};
+}
+
+Channel::Channel(FileDescriptor socket) : socket_(std::move(socket)) {}
+
+void Channel::send(const Message& message, Deadline deadline) const {
+  std::string text = to_text(message.body);
+  PacketHeader header{.text_bytes = text.size(), .is_in_memory = text.size() > kMaxTextInPacket ? 1U : 0U};
+  SharedMemory memory;
+  std::vector<int> descriptors;
+  if (header.is_in_memory != 0) {
+    memory = in_memory(text);
+    descriptors.push_back(memory.descriptor());
+    text.clear();
+  }
+  for (const FileDescriptor& descriptor : message.descriptors) descriptors.push_back(descriptor.value());
+  HOLDFAST_ASSERT(descriptors.size() <= kMaxDescriptors);
+  Packet packet(header, text);
+  packet.attach(descriptors);
+  send_packet(socket_.value(), packet, deadline);
+}
+
+std::optional<Message> Channel::try_receive() {
+  if (is_closed_) return std::nullopt;
+  PacketHeader header;
+  std::vector<char> text(kMaxTextInPacket);
+  Packet packet(header, text);
+  packet.make_room_for_descriptors();
+  ssize_t bytes = -1;
+  do {
+    bytes = ::recvmsg(socket_.value(), packet.message(), MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  } while (bytes < 0 && errno == EINTR);
+  if (bytes < 0 && errno == EAGAIN) return std::nullopt;
+  if (bytes < 0 && errno != ECONNRESET) throw system_error(errno, "cannot receive a message from a process");
+  if (bytes <= 0) {
+    is_closed_ = true;
+    return std::nullopt;
+  }
+  Message message{.body = {}, .descriptors = packet.take_descriptors()};
+  const std::size_t inline_bytes = header.is_in_memory != 0 ? 0 : header.text_bytes;
+  if (packet.is_truncated() || static_cast<std::size_t>(bytes) != sizeof header + inline_bytes) {
+    throw Error(ErrorCode::input_output, "a packet of " + std::to_string(bytes) + " bytes is no whole message");
+  }
+  message.body = header.is_in_memory != 0 ? parse_in_memory(message.descriptors, header.text_bytes)
+                                          : parse(std::span<const char>(text).first(inline_bytes));
+  return message;
+}
+
+void Channel::wait_until_readable(Deadline deadline) const {
+  wait_for_descriptor(socket_.value(), POLLIN, deadline);
+}
+
+void Channel::shut_down() const {
+  ::shutdown(socket_.value(), SHUT_RDWR);
+}
+
+}  // namespace holdfast::recovery

@@ -1,0 +1,39 @@
+#include "channel/descriptors.h"
+
+#include <fcntl.h>
+#include <poll.h>
+
+#include <cerrno>
+#include <limits>
+
+#include "holdfast/base/error.h"
+
+namespace holdfast::recovery {
+namespace {
+
+int poll_timeout(Deadline deadline) {
+  // Rounded up: rounded down, the last millisecond would be spent spinning.
+  const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining()).count();
+  return static_cast<int>(std::min<std::chrono::milliseconds::rep>(milliseconds, std::numeric_limits<int>::max()));
+}
+
+}  // namespace
+
+bool wait_for_descriptor(int descriptor, short events, Deadline deadline) {
+  pollfd wanted{.fd = descriptor, .events = events, .revents = 0};
+  while (true) {
+    const int ready = ::poll(&wanted, 1, poll_timeout(deadline));
+    if (ready > 0) return true;
+    if (ready < 0 && errno != EINTR) throw system_error(errno, "cannot wait for a file descriptor");
+    if (deadline.has_passed()) return false;
+  }
+}
+
+FileDescriptor duplicate(int descriptor) {
+  // Never 0, 1 or 2, which a started process gets for its own use.
+  FileDescriptor copy(::fcntl(descriptor, F_DUPFD_CLOEXEC, 3));
+  if (!copy.is_open()) throw system_error(errno, "cannot duplicate a file descriptor");
+  return copy;
+}
+
+}  // namespace holdfast::recovery

@@ -1,0 +1,95 @@
+#include "channel/messages.h"
+
+#include <string>
+
+#include "holdfast/base/error.h"
+#include "journal/journal.h"
+
+namespace holdfast::recovery {
+namespace {
+
+constexpr int kMostShards = 1 << 20;
+
+}  // namespace
+
+nlohmann::json hello_message(const Hello& hello) {
+  nlohmann::json message{{"kind", kHello},
+                         {"intended_rank", hello.intended_rank},
+                         {"replicas", hello.replicas},
+                         {"watchdog_pid", hello.watchdog_pid},
+                         {"patience_ms", hello.patience.count()},
+                         {"run_directory", hello.run_directory},
+                         {"config", hello.config},
+                         {"faults", hello.faults}};
+  if (hello.log_level) message["log_level"] = name(*hello.log_level);
+  return message;
+}
+
+Hello parse_hello(const nlohmann::json& message) {
+  return {.intended_rank = message.at("intended_rank").get<int>(),
+          .replicas = message.at("replicas").get<int>(),
+          .watchdog_pid = message.at("watchdog_pid").get<int>(),
+          .patience = std::chrono::milliseconds(message.at("patience_ms").get<std::int64_t>()),
+          .run_directory = message.at("run_directory").get<std::string>(),
+          .config = message.at("config").get<std::string>(),
+          .faults = message.at("faults").get<std::vector<std::string>>(),
+          .log_level = log_level_from_name(message.value("log_level", ""))};
+}
+
+nlohmann::json welcome_message(const Welcome& welcome) {
+  return {{"kind", kWelcome},
+          {"generation", welcome.generation},
+          {"rank", welcome.rank},
+          {"size", welcome.size},
+          {"shards", welcome.shards}};
+}
+
+Welcome parse_welcome(const nlohmann::json& message) {
+  return {.generation = message.at("generation").get<int>(),
+          .rank = message.at("rank").get<int>(),
+          .size = message.at("size").get<int>(),
+          .shards = message.at("shards").get<std::vector<int>>()};
+}
+
+nlohmann::json work_message(int generation, const Worker::Work& work) {
+  return {{"kind", kWork}, {"generation", generation}, {"shards", work.shards}, {"at_once", work.at_once}};
+}
+
+Worker::Work parse_work(const nlohmann::json& message) {
+  return {.shards = message.at("shards").get<int>(), .at_once = message.at("at_once").get<int>()};
+}
+
+void check_work(const Worker::Work& work) {
+  if (work.shards >= 1 && work.shards <= kMostShards && work.at_once >= 1) return;
+  throw Error(ErrorCode::invalid_argument, "said that it computes " + std::to_string(work.shards) + " shards, " +
+                                               std::to_string(work.at_once) + " at once; 1 to " +
+                                               std::to_string(kMostShards) + " and at least 1 are possible");
+}
+
+nlohmann::json arena_request(ArenaNumber which, std::size_t bytes) {
+  return {{"kind", kArenaRequest}, {"generation", which.generation}, {"number", which.number}, {"bytes", bytes}};
+}
+
+nlohmann::json arena_reply(ArenaNumber which, std::size_t bytes) {
+  return {{"kind", kArena}, {"generation", which.generation}, {"number", which.number}, {"bytes", bytes}};
+}
+
+nlohmann::json arena_refusal(ArenaNumber which, ErrorCode code, const std::string& sentence) {
+  return {{"kind", kArena},
+          {"generation", which.generation},
+          {"number", which.number},
+          {"code", static_cast<int>(code)},
+          {"error", sentence}};
+}
+
+ArenaNumber arena_number_of(const nlohmann::json& message) {
+  return {.generation = message.at("generation").get<int>(), .number = message.at("number").get<int>()};
+}
+
+void check_arena_reply(const nlohmann::json& message) {
+  if (!message.contains("error")) return;
+  // Both ends are the same build of the library, so that an enumerator's number is the same to both.
+  throw Error(static_cast<ErrorCode>(message.at("code").get<int>()), message.at("error").get<std::string>());
+}
+
+}  // namespace holdfast::recovery

@@ -1,0 +1,262 @@
+#include "control/control_socket.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include <boost/asio/post.hpp>
+
+#include "holdfast/base/error.h"
+
+namespace holdfast::recovery {
+namespace {
+
+namespace asio = boost::asio;
+using nlohmann::json;
+
+constexpr const char* kSocketName = "/control";
+constexpr int kBacklog = 64;
+// After a failed accept(2), which would fail again at once: no descriptors are left.
+constexpr std::chrono::seconds kRest(1);
+
+std::string path_in(const std::string& run_directory) {
+  return run_directory + kSocketName;
+}
+
+// Of the process, for as long as the object lives: a socket has the rights that it is bound with.
+class OwnerOnly {
+ public:
+  OwnerOnly() : before_(::umask(0177)) {}
+  ~OwnerOnly() { ::umask(before_); }
+  OwnerOnly(const OwnerOnly&) = delete;
+  OwnerOnly& operator=(const OwnerOnly&) = delete;
+
+ private:
+  const mode_t before_;
+};
+
+void remove_stale(const std::string& path) {
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) != 0) return;
+  if (!S_ISSOCK(status.st_mode)) {
+    throw Error(ErrorCode::already_running, path +
+                                                " is there and is no socket, so this run cannot be asked or steered "
+                                                "from outside; move it away and start the run again");
+  }
+  ::unlink(path.c_str());
+}
+
+FileDescriptor listen_in(const std::string& run_directory) {
+  const std::string path = path_in(run_directory);
+  const ControlAddress address(run_directory);
+  remove_stale(path);
+  FileDescriptor listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!listener.is_open()) throw system_error(errno, "cannot make the socket " + path);
+  const OwnerOnly guard;
+  if (::bind(listener.value(), reinterpret_cast<const sockaddr*>(&address.value()), sizeof(sockaddr_un)) != 0) {
+    throw system_error(errno, "cannot make the socket " + path);
+  }
+  if (::listen(listener.value(), kBacklog) != 0) throw system_error(errno, "cannot listen at " + path);
+  return listener;
+}
+
+// The rights of the socket say the same; this holds also where they were changed.
+bool is_owner(int peer) {
+  ucred credentials{};
+  socklen_t bytes = sizeof credentials;
+  if (::getsockopt(peer, SOL_SOCKET, SO_PEERCRED, &credentials, &bytes) != 0) return false;
+  return credentials.uid == 0 || credentials.uid == ::geteuid();
+}
+
+}  // namespace
+
+nlohmann::json refusal(const std::string& sentence) {
+  return {{"ok", false}, {"error", sentence}};
+}
+
+ControlAddress::ControlAddress(const std::string& run_directory) {
+  value_.sun_family = AF_UNIX;
+  std::string path = path_in(run_directory);
+  if (path.size() >= sizeof value_.sun_path) {
+    folder_ = FileDescriptor(::open(run_directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!folder_.is_open()) throw system_error(errno, "cannot open the run directory " + run_directory);
+    path = path_in("/proc/self/fd/" + std::to_string(folder_.value()));
+  }
+  std::memcpy(value_.sun_path, path.data(), path.size());
+}
+
+// One peer: reads a line, has it answered, reads the next. Lives as long as something is under way for it.
+class ControlSocket::Client : public std::enable_shared_from_this<Client> {
+ public:
+  Client(asio::io_context& io, FileDescriptor peer, const Handler& handler, const Limits& limits)
+      : handler_(handler), limits_(limits), socket_(io, peer.release()), timer_(io) {}
+
+  void start() { read(); }
+
+  // Waits for a line, so that hanging up takes nothing from anybody.
+  bool is_idle() const { return !is_answering_; }
+  bool has_ended() const { return !socket_.is_open(); }
+
+  void hang_up() {
+    boost::system::error_code ignored;
+    timer_.cancel();
+    socket_.close(ignored);
+  }
+
+ private:
+  void read() {
+    is_answering_ = false;
+    if (const std::size_t end = input_.find('\n'); end != std::string::npos) return take_line(end);
+    if (input_.size() > limits_.line_bytes)
+      return answer_and_hang_up("the request is longer than " + std::to_string(limits_.line_bytes) + " bytes");
+    limit_time();
+    socket_.async_wait(asio::posix::stream_descriptor::wait_read,
+                       [self = shared_from_this()](const boost::system::error_code& error) {
+                         if (!error) self->receive();
+                       });
+  }
+
+  void receive() {
+    char bytes[1024];
+    const ssize_t count = ::recv(socket_.native_handle(), bytes, sizeof bytes, MSG_DONTWAIT);
+    if (count < 0 && (errno == EAGAIN || errno == EINTR)) return read();
+    if (count <= 0) return hang_up();
+    input_.append(bytes, static_cast<std::size_t>(count));
+    read();
+  }
+
+  void take_line(std::size_t end) {
+    const std::string line = input_.substr(0, end);
+    input_.erase(0, end + 1);
+    is_answering_ = true;
+    timer_.cancel();  // who answers has a deadline
+    const json request = json::parse(line, nullptr, false);
+    if (!request.is_object()) return answer_and_hang_up("the request is no JSON object in one line");
+    handler_(request, [self = shared_from_this()](const json& body) { self->answer(body); });
+  }
+
+  void answer(const json& body) {
+    if (has_ended()) return;
+    output_ = body.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+    sent_ = 0;
+    limit_time();
+    send();
+  }
+
+  void answer_and_hang_up(const std::string& sentence) {
+    is_last_ = true;
+    is_answering_ = true;
+    answer(refusal(sentence));
+  }
+
+  // At once as far as it goes: the watchdog may be about to end.
+  void send() {
+    while (sent_ < output_.size()) {
+      const ssize_t count =
+          ::send(socket_.native_handle(), output_.data() + sent_, output_.size() - sent_, MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (count < 0 && errno == EAGAIN) return wait_to_send();
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0) return hang_up();
+      sent_ += static_cast<std::size_t>(count);
+    }
+    output_.clear();
+    if (is_last_) return hang_up();
+    // Not at once: of a peer that sends line after line the others would hear nothing.
+    asio::post(socket_.get_executor(), [self = shared_from_this()] {
+      if (!self->has_ended()) self->read();
+    });
+  }
+
+  void wait_to_send() {
+    socket_.async_wait(asio::posix::stream_descriptor::wait_write,
+                       [self = shared_from_this()](const boost::system::error_code& error) {
+                         if (!error) self->send();
+                       });
+  }
+
+  void limit_time() {
+    timer_.expires_after(limits_.idle);
+    timer_.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
+      const auto self = weak.lock();
+      if (!error && self != nullptr) self->hang_up();
+    });
+  }
+
+  const Handler handler_;
+  const Limits limits_;
+  asio::posix::stream_descriptor socket_;
+  asio::steady_timer timer_;
+  std::string input_;
+  std::string output_;
+  std::size_t sent_ = 0;
+  bool is_answering_ = false;
+  bool is_last_ = false;
+};
+
+ControlSocket::ControlSocket(asio::io_context& io, const std::string& run_directory, Handler handler, Limits limits)
+    : io_(io),
+      path_(path_in(run_directory)),
+      handler_(std::move(handler)),
+      limits_(limits),
+      listener_(io, listen_in(run_directory).release()),
+      rest_(io) {
+  wait_for_peers();
+}
+
+ControlSocket::~ControlSocket() {
+  ::unlink(path_.c_str());
+  for (const std::weak_ptr<Client>& client : clients_) {
+    if (const auto live = client.lock()) live->hang_up();
+  }
+}
+
+void ControlSocket::wait_for_peers() {
+  listener_.async_wait(asio::posix::stream_descriptor::wait_read, [this](const boost::system::error_code& error) {
+    if (!error) accept_one();
+  });
+}
+
+// One a turn of the loop, so that deaths and beats are seen between two of a crowd.
+void ControlSocket::accept_one() {
+  FileDescriptor peer(::accept4(listener_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (!peer.is_open() && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) return rest();
+  if (peer.is_open() && is_owner(peer.value()) && make_room()) accept(std::move(peer));
+  wait_for_peers();
+}
+
+void ControlSocket::accept(FileDescriptor peer) {
+  const auto client = std::make_shared<Client>(io_, std::move(peer), handler_, limits_);
+  clients_.push_back(client);
+  client->start();
+}
+
+void ControlSocket::rest() {
+  rest_.expires_after(kRest);
+  rest_.async_wait([this](const boost::system::error_code& error) {
+    if (!error) wait_for_peers();
+  });
+}
+
+// The one that has been silent for longest goes; none where all wait for an answer.
+bool ControlSocket::make_room() {
+  clients_.remove_if([](const std::weak_ptr<Client>& client) {
+    const auto live = client.lock();
+    return live == nullptr || live->has_ended();
+  });
+  if (clients_.size() < limits_.clients) return true;
+  for (auto client = clients_.begin(); client != clients_.end(); ++client) {
+    const auto live = client->lock();
+    if (!live->is_idle()) continue;
+    live->hang_up();
+    clients_.erase(client);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace holdfast::recovery

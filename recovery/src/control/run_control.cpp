@@ -1,0 +1,90 @@
+#include "holdfast/recovery/run_control.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+
+#include "channel/descriptors.h"
+#include "control/control_socket.h"
+#include "holdfast/base/error.h"
+
+namespace holdfast::recovery {
+namespace {
+
+// A status of kMaxReplicas processes has some 20 KiB.
+constexpr std::size_t kMaxAnswerBytes = std::size_t{1} << 20;
+constexpr std::chrono::milliseconds kConnectRetryPeriod(10);
+
+Error late(const std::string& run_directory) {
+  return Error(ErrorCode::deadline_exceeded,
+               "the watchdog of run " + run_directory + " did not answer in time; is it stopped, or its machine busy?");
+}
+
+FileDescriptor connect_to(const std::string& run_directory, Deadline deadline) {
+  const ControlAddress address(run_directory);
+  FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket.is_open()) throw system_error(errno, "cannot make a socket");
+  while (::connect(socket.value(), reinterpret_cast<const sockaddr*>(&address.value()), sizeof(sockaddr_un)) != 0) {
+    if (errno == ENOENT || errno == ECONNREFUSED) {
+      throw Error(ErrorCode::not_found, "no run is live in " + run_directory +
+                                            " (nobody listens at its socket \"control\"); \"holdfast report " +
+                                            run_directory + "\" tells what became of it");
+    }
+    if (errno == EINTR) continue;
+    if (errno != EAGAIN) throw system_error(errno, "cannot connect to the watchdog of run " + run_directory);
+    // A full queue gives no sign when there is room again.
+    if (deadline.has_passed()) throw late(run_directory);
+    wait_for_descriptor(-1, 0, Deadline::at(std::min(deadline.moment(), Deadline::Clock::now() + kConnectRetryPeriod)));
+  }
+  return socket;
+}
+
+Error gone(const std::string& run_directory) {
+  return Error(ErrorCode::input_output,
+               "the watchdog of run " + run_directory + " hung up without an answer; has the run just ended?");
+}
+
+void send_all(int socket, const std::string& text, const std::string& run_directory, Deadline deadline) {
+  for (std::size_t sent = 0; sent < text.size();) {
+    const ssize_t count = ::send(socket, text.data() + sent, text.size() - sent, MSG_NOSIGNAL);
+    if (count >= 0) {
+      sent += static_cast<std::size_t>(count);
+    } else if (errno == EAGAIN) {
+      if (!wait_for_descriptor(socket, POLLOUT, deadline)) throw late(run_directory);
+    } else if (errno != EINTR) {
+      throw gone(run_directory);
+    }
+  }
+}
+
+std::string receive_line(int socket, const std::string& run_directory, Deadline deadline) {
+  std::string text;
+  for (;;) {
+    if (!wait_for_descriptor(socket, POLLIN, deadline)) throw late(run_directory);
+    char bytes[4096];
+    const ssize_t count = ::recv(socket, bytes, sizeof bytes, 0);
+    if (count < 0 && (errno == EAGAIN || errno == EINTR)) continue;
+    if (count <= 0) throw gone(run_directory);
+    text.append(bytes, static_cast<std::size_t>(count));
+    if (const std::size_t end = text.find('\n'); end != std::string::npos) return text.substr(0, end);
+    if (text.size() > kMaxAnswerBytes) {
+      throw Error(ErrorCode::input_output, "the answer of run " + run_directory + " does not end");
+    }
+  }
+}
+
+}  // namespace
+
+std::string ask_run(const std::string& run_directory, const std::string& request, Deadline deadline) {
+  if (request.find('\n') != std::string::npos) {
+    throw Error(ErrorCode::invalid_argument, "a request to a run has more than one line");
+  }
+  const FileDescriptor socket = connect_to(run_directory, deadline);
+  send_all(socket.value(), request + "\n", run_directory, deadline);
+  return receive_line(socket.value(), run_directory, deadline);
+}
+
+}  // namespace holdfast::recovery

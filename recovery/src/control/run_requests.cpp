@@ -1,0 +1,107 @@
+#include "control/run_requests.h"
+
+#include <unistd.h>
+
+#include <chrono>
+
+#include "control/control_socket.h"
+
+namespace holdfast::recovery {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kSavepointSeconds = 600;
+constexpr int kMostSavepointSeconds = 3600;
+
+constexpr const char* kIsPlain =
+    "the program does not register with the watchdog, so that its processes can only start and end together";
+
+// 0 for what is no int, which no request may ask for.
+int number_in(const json& request, const char* name, int otherwise) {
+  const json value = request.value(name, json(otherwise));
+  if (!value.is_number_integer()) return 0;
+  const auto number = value.get<std::int64_t>();
+  return number == static_cast<int>(number) ? static_cast<int>(number) : 0;
+}
+
+}  // namespace
+
+void RunRequests::take(const json& request, const Answer& answer, Moment now) {
+  try {
+    obey(request, answer, now);
+  } catch (const json::exception& error) {
+    answer(refusal(std::string("the request cannot be read: ") + error.what()));
+  }
+}
+
+void RunRequests::obey(const json& request, const Answer& answer, Moment now) {
+  const auto command = request.at("command").get<std::string>();
+  if (command == "status") return answer(status(now));
+  if (command == "scale") return answer(scale(number_in(request, "replicas", 0)));
+  if (command == "snapshot") return snapshot(number_in(request, "seconds", kSavepointSeconds), answer, now);
+  answer(refusal("\"" + command + "\" is none of the commands status, scale and snapshot"));
+}
+
+void RunRequests::look(Moment now) {
+  status_.look(run_.sights(), now);
+  savepoints_.look(now);
+}
+
+json RunRequests::status(Moment now) {
+  const std::map<int, Sight> sights = run_.sights();
+  status_.look(sights, now);
+  json body = status_.describe(run_.state(), sights, run_.restarts(), now);
+  body["device_events"] = run_.device_events ? run_.device_events(now) : json::array();
+  body["ok"] = true;
+  body["watchdog_pid"] = ::getpid();
+  body["max_replicas"] = run_.max_replicas;
+  body["open_savepoint_requests"] = savepoints_.size();
+  return body;
+}
+
+json RunRequests::scale(int replicas) {
+  if (replicas < 1 || replicas > run_.max_replicas) {
+    return refusal("this run may have 1 to " + std::to_string(run_.max_replicas) +
+                   " replicas, and another number was " + "asked for");
+  }
+  if (run_.state().policy.all_start_together) return refusal(kIsPlain);
+  run_.scale(replicas);
+  if (run_.state().target != replicas) return refusal("the run is ending, so it stays as it is");
+  return {{"ok", true}, {"target", replicas}};
+}
+
+void RunRequests::snapshot(int seconds, const Answer& answer, Moment now) {
+  if (seconds < 1 || seconds > kMostSavepointSeconds) {
+    return answer(refusal("a savepoint may take 1 to " + std::to_string(kMostSavepointSeconds) + " seconds"));
+  }
+  const State& state = run_.state();
+  if (state.policy.all_start_together) return answer(refusal(kIsPlain));
+  if (state.is_stop_requested || (state.phase != RunPhase::running && state.phase != RunPhase::gathering)) {
+    return answer(refusal("the run is ending, so no further savepoint is made on request"));
+  }
+  if (savepoints_.add(answer, now + std::chrono::seconds(seconds)) == 0) {
+    return answer(refusal(std::to_string(SavepointRequests::kMost) + " such requests wait already"));
+  }
+  pass_on_savepoints();
+}
+
+void RunRequests::pass_on_savepoints() {
+  if (savepoints_.newest() != 0 && run_.state().phase == RunPhase::running) {
+    run_.ask_for_savepoint(savepoints_.newest());
+  }
+}
+
+void RunRequests::savepoint_made(int number, const std::string& path, std::int64_t step) {
+  savepoints_.answer(number, {{"ok", true}, {"path", path}, {"step", step}});
+}
+
+void RunRequests::savepoint_not_made(int number, const std::string& why) {
+  savepoints_.answer(number, refusal(why));
+}
+
+void RunRequests::run_ended(const std::string& sentence) {
+  savepoints_.refuse_all("the run ended before the savepoint was durable: " + sentence);
+}
+
+}  // namespace holdfast::recovery

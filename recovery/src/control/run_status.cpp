@@ -1,0 +1,127 @@
+#include "control/run_status.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+
+#include "decide/membership.h"
+
+namespace holdfast::recovery {
+namespace {
+
+using nlohmann::json;
+
+double count_seconds(Moment::duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+std::int64_t restarts_of(const RestartCounts& restarts, int rank) {
+  const auto found = restarts.by_rank.find(rank);
+  return found == restarts.by_rank.end() ? 0 : found->second;
+}
+
+// Who tries the place, if anybody.
+json tried_by(const State& state, int place) {
+  const auto found = std::find_if(state.members.begin(), state.members.end(), [&](const Member& member) {
+    return member.place == place && is_able(member) && is_on_trial(state, member);
+  });
+  return found == state.members.end() ? json(nullptr) : json(found->id);
+}
+
+}  // namespace
+
+void SampleRate::look(std::uint64_t samples, Moment now) {
+  // What comes before the first step is no training.
+  if (samples != (changes_.empty() ? 0 : changes_.back().samples)) changes_.push_back({samples, now});
+  // Two stay, however slow the steps are.
+  while (changes_.size() > 2 && now - changes_.front().moment > kWindow) changes_.pop_front();
+}
+
+double SampleRate::per_second(Moment now) const {
+  if (changes_.size() < 2) return 0;
+  const Change& first = changes_.front();
+  const Change& last = changes_.back();
+  const Moment::duration usual = (last.moment - first.moment) / static_cast<int>(changes_.size() - 1);
+  const Moment end = std::max(last.moment, now - usual);
+  if (end <= first.moment) return 0;
+  return static_cast<double>(last.samples - first.samples) / count_seconds(end - first.moment);
+}
+
+void RunStatus::look(const std::map<int, Sight>& sights, Moment now) {
+  std::erase_if(courses_, [&](const auto& course) { return !sights.contains(course.first); });
+  for (const auto& [member, sight] : sights) {
+    const auto [course, is_new] = courses_.try_emplace(member, Course{sight.progress, now});
+    if (course->second.progress != sight.progress) course->second.last_progress = now;
+    course->second.progress = sight.progress;
+    course->second.rate.look(sight.samples, now);
+  }
+}
+
+json RunStatus::device_of(std::size_t place) const {
+  return place < devices_.size() ? json(devices_[place]) : json(nullptr);
+}
+
+// Of the places that are left out.
+json RunStatus::describe_rests(const State& state, Moment now) const {
+  json rests = json::array();
+  for (std::size_t i = 0; i < state.places.size(); ++i) {
+    const Place& place = state.places[i];
+    if (!place.rest_ends) continue;
+    rests.push_back({{"place", i},
+                     {"device", device_of(i)},
+                     {"why", place.why},
+                     {"times_left_out", place.times_left_out},
+                     {"seconds_left", std::max(0.0, count_seconds(*place.rest_ends - now))},
+                     {"tried_by", tried_by(state, static_cast<int>(i))}});
+  }
+  return rests;
+}
+
+json RunStatus::describe(const State& state, const std::map<int, Sight>& sights, const RestartCounts& restarts,
+                         Moment now) const {
+  json members = json::array();
+  double rate = 0;
+  std::int64_t step = -1;
+  for (const Member& member : state.members) {
+    const auto sight = sights.find(member.id);
+    const auto course = courses_.find(member.id);
+    if (sight == sights.end() || course == courses_.end()) continue;
+    const double own_rate = course->second.rate.per_second(now);
+    rate += own_rate;
+    step = std::max(step, sight->second.step);
+    members.push_back({{"member", member.id},
+                       {"rank", member.rank < 0 ? json(nullptr) : json(member.rank)},
+                       {"place", member.place},
+                       {"device", device_of(static_cast<std::size_t>(member.place))},
+                       {"stage", to_string(member.stage)},
+                       {"pid", sight->second.pid},
+                       {"step", sight->second.step},
+                       {"phase", to_string(sight->second.phase)},
+                       {"seconds_since_progress", count_seconds(now - course->second.last_progress)},
+                       {"samples_per_second", own_rate},
+                       {"resident_bytes", resident_bytes(sight->second.pid)},
+                       {"shards", sight->second.shards == 0 ? json(nullptr) : json(sight->second.shards)},
+                       {"restarts", member.rank < 0 ? 0 : restarts_of(restarts, member.rank)}});
+  }
+  return {{"phase", to_string(state.phase)},
+          {"generation", state.generation},
+          {"target", state.target},
+          {"spares", state.policy.spares},
+          {"step", step},
+          {"samples_per_second", rate},
+          {"restarts", restarts.all},
+          {"is_stop_requested", state.is_stop_requested},
+          {"members", members},
+          {"rests", describe_rests(state, now)}};
+}
+
+std::uint64_t resident_bytes(int pid) {
+  std::uint64_t all_pages = 0;
+  std::uint64_t resident_pages = 0;
+  std::ifstream("/proc/" + std::to_string(pid) + "/statm") >> all_pages >> resident_pages;
+  return resident_pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+}  // namespace holdfast::recovery

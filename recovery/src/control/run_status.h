@@ -1,0 +1,77 @@
+#pragma once
+
+// What `holdfast status` shows: the supervisor's view of a run, and how fast each process gets on, learnt from looking
+// at it again and again. The caller brings the time.
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "decide/supervisor.h"
+#include "holdfast/recovery/phase.h"
+#include "holdfast/recovery/worker.h"
+#include "journal/journal.h"
+
+namespace holdfast::recovery {
+
+// A process as it looks at one moment.
+struct Sight {
+  int pid = 0;
+  std::int64_t step = -1;
+  Phase phase = Phase::starting;
+  std::uint64_t progress = 0;  // counts up with each sign of life
+  std::uint64_t samples = 0;   // that it has trained on
+  int shards = 0;              // that it computes in a step of the newest generation; 0: it has not said so
+};
+
+// Samples a second over the last kWindow.
+class SampleRate {
+ public:
+  static constexpr std::chrono::seconds kWindow{10};
+
+  void look(std::uint64_t samples, Moment now);
+  // Right while steps come in their usual time, and falling from then on.
+  double per_second(Moment now) const;
+
+ private:
+  struct Change {
+    std::uint64_t samples = 0;
+    Moment moment{};
+  };
+  std::deque<Change> changes_;
+};
+
+class RunStatus {
+ public:
+  // `devices` are the names of the places, if they have any.
+  explicit RunStatus(std::vector<std::string> devices = {}) : devices_(std::move(devices)) {}
+
+  void look(const std::map<int, Sight>& sights, Moment now);
+
+  // `restarts` are all of the run.
+  nlohmann::json describe(const State& state, const std::map<int, Sight>& sights, const RestartCounts& restarts,
+                          Moment now) const;
+
+ private:
+  struct Course {
+    std::uint64_t progress = 0;
+    Moment last_progress{};
+    SampleRate rate{};
+  };
+
+  nlohmann::json device_of(std::size_t place) const;
+  nlohmann::json describe_rests(const State& state, Moment now) const;
+
+  const std::vector<std::string> devices_;
+  std::map<int, Course> courses_;  // by member
+};
+
+// Of the process's physical memory; 0 when it is gone.
+std::uint64_t resident_bytes(int pid);
+
+}  // namespace holdfast::recovery

@@ -1,0 +1,203 @@
+#include "decide/membership.h"
+
+#include <cstddef>
+
+namespace holdfast::recovery {
+namespace {
+
+int load_of(const State& state, int place) {
+  const auto members = std::count_if(state.members.begin(), state.members.end(),
+                                     [&](const Member& member) { return member.place == place && is_able(member); });
+  const auto pending = std::count_if(state.pending_starts.begin(), state.pending_starts.end(),
+                                     [&](const PendingStart& start) { return start.place == place; });
+  return static_cast<int>(members + pending);
+}
+
+// The most processes that a place has when all that the run should have are dealt to all places in turn.
+int share_of_a_place(const State& state) {
+  const int all = state.target + state.policy.spares;
+  return (all + state.policy.places - 1) / state.policy.places;
+}
+
+bool is_tried(const State& state, int place) {
+  const bool has_start = std::any_of(state.pending_starts.begin(), state.pending_starts.end(),
+                                     [place](const PendingStart& start) { return start.place == place; });
+  return has_start || has_any(state, [&](const Member& member) {
+           return member.place == place && is_able(member) && is_on_trial(state, member);
+         });
+}
+
+std::vector<Member> by_rank(const State& state, Stage stage) {
+  std::vector<Member> members;
+  for (const Member& member : state.members) {
+    if (member.stage == stage) members.push_back(member);
+  }
+  std::stable_sort(members.begin(), members.end(), [](const Member& a, const Member& b) { return a.rank < b.rank; });
+  return members;
+}
+
+}  // namespace
+
+bool is_newcomer(const Member& member) {
+  return member.stage == Stage::starting || member.stage == Stage::ready;
+}
+
+bool is_in_generation(const Member& member) {
+  return member.stage == Stage::training || member.stage == Stage::waiting;
+}
+
+bool is_able(const Member& member) {
+  return is_newcomer(member) || is_in_generation(member);
+}
+
+bool was_killed(const Member& member) {
+  return member.stage == Stage::failed || member.stage == Stage::leaving;
+}
+
+bool brings_state(const Member& member) {
+  return member.stage == Stage::waiting && member.step >= 0;
+}
+
+bool could_still_write(const Member& member) {
+  return was_killed(member) && member.rank >= 0;
+}
+
+const Member* find_member(const State& state, int id) {
+  const auto found =
+      std::find_if(state.members.begin(), state.members.end(), [id](const Member& member) { return member.id == id; });
+  return found == state.members.end() ? nullptr : &*found;
+}
+
+bool has_stage(const State& state, Stage stage) {
+  return count_stage(state, stage) > 0;
+}
+
+int count_stage(const State& state, Stage stage) {
+  return static_cast<int>(std::count_if(state.members.begin(), state.members.end(),
+                                        [stage](const Member& member) { return member.stage == stage; }));
+}
+
+int count_in_generation(const State& state) {
+  return static_cast<int>(std::count_if(state.members.begin(), state.members.end(), is_in_generation));
+}
+
+int count_able(const State& state) {
+  const auto able = std::count_if(state.members.begin(), state.members.end(), is_able);
+  return static_cast<int>(able) + static_cast<int>(state.pending_starts.size());
+}
+
+int wanted(const State& state) {
+  return std::max(1, state.target - state.finished);
+}
+
+int count_missing(const State& state) {
+  return std::max(0, wanted(state) + state.policy.spares - count_able(state));
+}
+
+bool is_resting(const Place& place, Moment now) {
+  return place.rest_ends && now < *place.rest_ends;
+}
+
+bool is_on_probation(const Place& place, Moment now) {
+  return place.rest_ends && now >= *place.rest_ends;
+}
+
+int count_usable_places(const State& state, Moment now) {
+  return static_cast<int>(std::count_if(state.places.begin(), state.places.end(),
+                                        [now](const Place& place) { return !is_resting(place, now); }));
+}
+
+bool is_on_trial(const State& state, const Member& member) {
+  const Place& place = state.places.at(static_cast<std::size_t>(member.place));
+  return place.rest_ends && member.id >= place.first_on_trial;
+}
+
+std::optional<int> free_place(const State& state, Moment now) {
+  std::optional<int> best;
+  bool is_any_well = false;
+  int fewest = share_of_a_place(state);
+  for (int place = 0; place < state.policy.places; ++place) {
+    if (state.places.at(static_cast<std::size_t>(place)).rest_ends) continue;
+    is_any_well = true;
+    const int load = load_of(state, place);
+    if (load >= fewest) continue;
+    best = place;
+    fewest = load;
+  }
+  return is_any_well ? best : place_to_try(state, now);
+}
+
+std::optional<int> place_to_try(const State& state, Moment now) {
+  for (int place = 0; place < state.policy.places; ++place) {
+    const bool is_full = load_of(state, place) >= share_of_a_place(state);
+    if (is_on_probation(state.places.at(static_cast<std::size_t>(place)), now) && !is_full && !is_tried(state, place)) {
+      return place;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<int> resting_place(const State& state, Moment now) {
+  std::optional<int> longest;
+  for (int place = 0; place < state.policy.places; ++place) {
+    const Place& candidate = state.places.at(static_cast<std::size_t>(place));
+    if (!is_resting(candidate, now) || load_of(state, place) > 0) continue;
+    if (longest && candidate.rest_ends >= state.places.at(static_cast<std::size_t>(*longest)).rest_ends) continue;
+    longest = place;
+  }
+  return longest;
+}
+
+std::optional<Moment> next_end_of_a_rest(const State& state, Moment now) {
+  std::optional<Moment> next;
+  for (const Place& place : state.places) {
+    if (is_resting(place, now)) next = std::min(next.value_or(*place.rest_ends), *place.rest_ends);
+  }
+  return next;
+}
+
+std::chrono::milliseconds rest_of_a_place(const SupervisorPolicy& policy, int times_left_out) {
+  std::chrono::milliseconds rest = policy.place_rest;
+  for (int i = 1; i < times_left_out && rest < policy.longest_place_rest; ++i) rest *= 2;
+  return std::min(rest, std::max(policy.place_rest, policy.longest_place_rest));
+}
+
+std::vector<int> training_by_rank(const State& state) {
+  std::vector<int> ids;
+  for (const Member& member : by_rank(state, Stage::training)) ids.push_back(member.id);
+  return ids;
+}
+
+std::vector<int> members_of_the_next(const State& state) {
+  std::vector<Member> members = by_rank(state, Stage::waiting);
+  const std::vector<Member> ready = by_rank(state, Stage::ready);
+  const auto size = static_cast<std::size_t>(wanted(state));
+  if (members.size() > size) {
+    std::stable_sort(members.begin(), members.end(), [](const Member& a, const Member& b) { return a.step > b.step; });
+  }
+  members.insert(members.end(), ready.begin(), ready.end());
+  members.resize(std::min(members.size(), size));
+  std::vector<int> ids;
+  for (const Member& member : members) ids.push_back(member.id);
+  return ids;
+}
+
+std::vector<int> dealt_ranks(const State& state, const std::vector<int>& members) {
+  std::vector<int> dealt(members.size(), -1);
+  std::vector<int> others;
+  for (const int id : members) {
+    const Member& member = *find_member(state, id);
+    const auto rank = static_cast<std::size_t>(member.rank);
+    if (member.stage == Stage::waiting && rank < dealt.size()) {
+      dealt[rank] = id;
+    } else {
+      others.push_back(id);
+    }
+  }
+  for (std::size_t rank = 0, next = 0; rank < dealt.size(); ++rank) {
+    if (dealt[rank] < 0) dealt[rank] = others[next++];
+  }
+  return dealt;
+}
+
+}  // namespace holdfast::recovery

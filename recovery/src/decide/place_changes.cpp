@@ -1,0 +1,57 @@
+#include "decide/place_changes.h"
+
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "holdfast/base/error.h"
+
+namespace holdfast::recovery {
+namespace {
+
+using Kind = PlaceChange::Kind;
+
+const std::map<std::string, Kind> kChangeKinds{
+    {"left_out", Kind::left_out}, {"tried", Kind::tried}, {"used_again", Kind::used_again}};
+
+std::string name_of(Kind kind) {
+  for (const auto& [name, other] : kChangeKinds) {
+    if (other == kind) return name;
+  }
+  return "unknown";
+}
+
+}  // namespace
+
+nlohmann::json to_json(const PlaceChange& change) {
+  nlohmann::json json{{"change", name_of(change.kind)}, {"place", change.place}, {"member", change.member}};
+  if (change.kind != Kind::left_out) return json;
+  json["is_of_a_trial"] = change.is_of_a_trial;
+  json["failures"] = change.failures;
+  json["times_left_out"] = change.times_left_out;
+  json["rest_seconds"] = std::chrono::duration<double>(change.rest).count();
+  if (!change.device.empty()) json["device"] = change.device;
+  return json;
+}
+
+PlaceChange place_change_from_json(const nlohmann::json& json) {
+  const auto name = json.at("change").get<std::string>();
+  const auto kind = kChangeKinds.find(name);
+  PlaceChange change{.place = json.at("place").get<int>(), .member = json.at("member").get<int>()};
+  if (kind == kChangeKinds.end()) {
+    throw Error(ErrorCode::invalid_file, "\"" + name + "\" is nothing that becomes of a place");
+  }
+  change.kind = kind->second;
+  if (change.kind != Kind::left_out) return change;
+  change.is_of_a_trial = json.at("is_of_a_trial").get<bool>();
+  change.failures = json.at("failures").get<int>();
+  change.times_left_out = json.at("times_left_out").get<int>();
+  change.device = json.value("device", "");
+  change.rest = std::chrono::milliseconds(std::llround(json.at("rest_seconds").get<double>() * 1000));
+  return change;
+}
+
+}  // namespace holdfast::recovery

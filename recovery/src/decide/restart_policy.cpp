@@ -1,0 +1,34 @@
+#include "decide/restart_policy.h"
+
+#include <algorithm>
+
+namespace holdfast::recovery {
+namespace {
+
+bool is_recent(const RestartPolicy& policy, Moment restart, Moment now) {
+  return now - restart < policy.restart_window;
+}
+
+}  // namespace
+
+bool allows_restart(const RestartPolicy& policy, const RestartHistory& history, Moment now) {
+  const auto recent = std::count_if(history.restarts.begin(), history.restarts.end(),
+                                    [&](Moment restart) { return is_recent(policy, restart, now); });
+  return recent < policy.max_restarts;
+}
+
+RestartHistory with_restart(const RestartPolicy& policy, RestartHistory history, Moment now) {
+  std::erase_if(history.restarts, [&](Moment restart) { return !is_recent(policy, restart, now); });
+  history.restarts.push_back(now);
+  ++history.without_progress;
+  return history;
+}
+
+std::chrono::milliseconds pause_before(const RestartPolicy& policy, const RestartHistory& history) {
+  if (history.without_progress <= 1) return {};
+  std::chrono::milliseconds pause = policy.shortest_pause;
+  for (int i = 2; i < history.without_progress && pause < policy.longest_pause; ++i) pause *= 2;
+  return std::min(pause, policy.longest_pause);
+}
+
+}  // namespace holdfast::recovery

@@ -1,0 +1,69 @@
+#include "decide/shard_dealer.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <numeric>
+
+#include "holdfast/base/error.h"
+
+namespace holdfast::recovery {
+namespace {
+
+std::string list(const std::vector<int>& counts) {
+  std::string text;
+  for (const int count : counts) text += (text.empty() ? "" : ", ") + std::to_string(count);
+  return text;
+}
+
+std::chrono::nanoseconds time_of(const std::vector<int>& shards, std::span<const Pace> paces) {
+  std::chrono::nanoseconds longest{};
+  for (std::size_t rank = 0; rank < paces.size(); ++rank) {
+    longest = std::max(longest, paces[rank].time_per_round * rounds_of(shards[rank], paces[rank].at_once));
+  }
+  return longest;
+}
+
+std::string reason(const std::vector<int>& before, const std::vector<int>& after, std::span<const Pace> paces) {
+  char times[64];
+  std::snprintf(times, sizeof times, "%.3g ms instead of %.3g ms", milliseconds(time_of(after, paces)),
+                milliseconds(time_of(before, paces)));
+  return "with " + list(after) + " shards instead of " + list(before) + " the slowest replica computes " + times;
+}
+
+}  // namespace
+
+double milliseconds(std::chrono::nanoseconds time) {
+  return std::chrono::duration<double, std::milli>(time).count();
+}
+
+bool ShardDealer::is_too_early(std::int64_t step, Moment now) const {
+  return last_ && step - last_->step < options_.steps_between && now - last_->moment < options_.time_between;
+}
+
+std::optional<ShardDealer::Deal> ShardDealer::better_deal(std::span<const Load> loads,
+                                                          std::span<const Stragglers::Standing> standings,
+                                                          std::int64_t step, Moment now) const {
+  HOLDFAST_ASSERT(loads.size() == standings.size());
+  if (loads.size() < 2 || is_too_early(step, now)) return std::nullopt;
+  std::vector<int> current;
+  std::vector<Pace> paces;
+  Deal deal;
+  bool has_straggler = false;
+  for (std::size_t rank = 0; rank < loads.size(); ++rank) {
+    if (!standings[rank].is_settled) return std::nullopt;
+    has_straggler = has_straggler || standings[rank].is_straggler;
+    current.push_back(loads[rank].shards);
+    paces.push_back({.time_per_round = standings[rank].time_per_round, .at_once = loads[rank].at_once});
+    deal.round_times.push_back(standings[rank].time_per_round);
+  }
+  const auto [fewest, most] = std::minmax_element(current.begin(), current.end());
+  const bool is_even = *most - *fewest <= 1;
+  if (is_even && !has_straggler) return std::nullopt;
+  deal.shards = balanced_shards(std::accumulate(current.begin(), current.end(), 0), paces);
+  const double least = 1 - options_.least_gain;
+  if (milliseconds(time_of(deal.shards, paces)) > least * milliseconds(time_of(current, paces))) return std::nullopt;
+  deal.why = reason(current, deal.shards, paces);
+  return deal;
+}
+
+}  // namespace holdfast::recovery

@@ -1,0 +1,144 @@
+#include "decide/supervisor_text.h"
+
+#include <cstdio>
+#include <cstring>
+
+namespace holdfast::recovery {
+
+std::string seconds(Moment::duration duration) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f s", std::chrono::duration<double>(duration).count());
+  return text;
+}
+
+std::string name_of(const Member& member) {
+  return member.rank < 0 ? "process " + std::to_string(member.id) : "replica " + std::to_string(member.rank);
+}
+
+std::string full_name_of(const Member& member) {
+  const std::string process = "process " + std::to_string(member.id);
+  return member.rank < 0 ? process : process + " (replica " + std::to_string(member.rank) + ")";
+}
+
+std::string signal_name(int signal) {
+  const char* abbreviation = ::sigabbrev_np(signal);
+  return abbreviation == nullptr ? "signal " + std::to_string(signal) : "SIG" + std::string(abbreviation);
+}
+
+std::string describe_exit(const Event& event) {
+  if (event.signal != 0)
+    return "killed by signal " + std::to_string(event.signal) + " (" + signal_name(event.signal) + ")";
+  if (event.exit_code == 0) return "exited with code 0 without having finished";
+  return "exited with code " + std::to_string(event.exit_code);
+}
+
+std::string_view to_string(EventKind kind) {
+  switch (kind) {
+    case EventKind::start:
+      return "start";
+    case EventKind::ready:
+      return "ready";
+    case EventKind::checked_in:
+      return "checked_in";
+    case EventKind::progressed:
+      return "progressed";
+    case EventKind::finished:
+      return "finished";
+    case EventKind::failure_reported:
+      return "failure_reported";
+    case EventKind::device_failed:
+      return "device_failed";
+    case EventKind::died:
+      return "died";
+    case EventKind::exited:
+      return "exited";
+    case EventKind::hang_detected:
+      return "hang_detected";
+    case EventKind::slow:
+      return "slow";
+    case EventKind::start_failed:
+      return "start_failed";
+    case EventKind::scale_requested:
+      return "scale_requested";
+    case EventKind::deal_proposed:
+      return "deal_proposed";
+    case EventKind::directory_lost:
+      return "directory_lost";
+    case EventKind::place_lost:
+      return "place_lost";
+    case EventKind::stop_requested:
+      return "stop_requested";
+    case EventKind::timer:
+      return "timer";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(Stage stage) {
+  switch (stage) {
+    case Stage::starting:
+      return "starting";
+    case Stage::ready:
+      return "ready";
+    case Stage::training:
+      return "training";
+    case Stage::waiting:
+      return "waiting";
+    case Stage::finished:
+      return "finished";
+    case Stage::leaving:
+      return "leaving";
+    case Stage::failed:
+      return "failed";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(RunPhase phase) {
+  switch (phase) {
+    case RunPhase::idle:
+      return "idle";
+    case RunPhase::gathering:
+      return "gathering";
+    case RunPhase::running:
+      return "running";
+    case RunPhase::finishing:
+      return "finishing";
+    case RunPhase::ending:
+      return "ending";
+    case RunPhase::over:
+      return "over";
+  }
+  return "unknown";
+}
+
+std::string describe(const Action& action, Moment now) {
+  switch (action.kind) {
+    case ActionKind::start_process:
+      return "start_process " + std::to_string(action.member) + " on place " + std::to_string(action.place);
+    case ActionKind::cancel_generation:
+      return "cancel_generation " + std::to_string(action.generation);
+    case ActionKind::kill_process:
+      return "kill_process " + std::to_string(action.member);
+    case ActionKind::open_generation: {
+      std::string text = "open_generation " + std::to_string(action.generation) + " with";
+      for (const int member : action.members) text += " " + std::to_string(member);
+      if (!action.shards.empty()) text += " dealt";
+      for (const int count : action.shards) text += " " + std::to_string(count);
+      return text;
+    }
+    case ActionKind::ask_to_regroup:
+      return "ask_to_regroup";
+    case ActionKind::ask_to_stop:
+      return "ask_to_stop";
+    case ActionKind::set_timer:
+      return "set_timer in " + seconds(action.moment - now);
+    case ActionKind::record_failure:
+      return "record_failure of process " + std::to_string(action.member) + ": " + action.text;
+    case ActionKind::finish:
+      return "finish " + std::to_string(action.exit_code) + ": " + action.text;
+  }
+  return "unknown";
+}
+
+}  // namespace holdfast::recovery

@@ -1,0 +1,60 @@
+#include "detect/cpu_time.h"
+
+#include <cstdint>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <system_error>
+
+namespace holdfast::recovery {
+namespace {
+
+// Of ended threads too, to the nanosecond, in one call.
+std::chrono::nanoseconds time_running(int pid) {
+  clockid_t clock{};
+  timespec time{};
+  if (::clock_getcpuclockid(pid, &clock) != 0 || ::clock_gettime(clock, &time) != 0) return {};
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
+
+struct ThreadTimes {
+  std::chrono::nanoseconds running{};
+  std::chrono::nanoseconds ready{};
+};
+
+ThreadTimes times_of(const std::filesystem::path& thread) {
+  std::ifstream file(thread / "schedstat");
+  std::int64_t running = 0;
+  std::int64_t ready = 0;
+  if (!(file >> running >> ready)) return {};
+  return {std::chrono::nanoseconds(running), std::chrono::nanoseconds(ready)};
+}
+
+// "NCCL Progress 0", "NCCL Service 0" and others, where NCCL_SET_THREAD_NAME is 1, as our replicas set it.
+bool is_of_nccl(const std::filesystem::path& thread) {
+  std::ifstream file(thread / "comm");
+  std::string name;
+  return std::getline(file, name) && name.starts_with("NCCL ");
+}
+
+// What the living threads add to, or take away from, the time that all threads ran. /proc/PID/schedstat tells of the
+// main thread alone.
+std::chrono::nanoseconds correction_by_threads(int pid) {
+  std::chrono::nanoseconds sum{};
+  std::error_code error;
+  std::filesystem::directory_iterator threads("/proc/" + std::to_string(pid) + "/task", error);
+  for (; !error && threads != std::filesystem::directory_iterator(); threads.increment(error)) {
+    const ThreadTimes times = times_of(threads->path());
+    sum += is_of_nccl(threads->path()) ? -times.running : times.ready;
+  }
+  return sum;
+}
+
+}  // namespace
+
+std::chrono::nanoseconds cpu_demand(int pid) {
+  return time_running(pid) + correction_by_threads(pid);
+}
+
+}  // namespace holdfast::recovery

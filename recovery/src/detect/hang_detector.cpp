@@ -1,0 +1,234 @@
+#include "detect/hang_detector.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <tuple>
+#include <utility>
+
+namespace holdfast::recovery {
+namespace {
+
+// Whoever has been silent for less is neither asked about nor guilty, which keeps looks at healthy replicas cheap.
+constexpr std::chrono::milliseconds kShortestSuspicion(300);
+constexpr int kBusyFactor = 10;
+constexpr std::chrono::seconds kShortestBusyLimit(30);
+
+// Less is further behind.
+std::pair<std::int64_t, std::uint64_t> place_of(const Pulse& pulse) {
+  return {pulse.step, pulse.arrivals};
+}
+
+std::string advice(const std::string& option) {
+  return "; if it may take longer, set a longer " + option;
+}
+
+std::string rounded_seconds(std::chrono::nanoseconds duration) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f s", std::chrono::duration<double>(duration).count());
+  return text;
+}
+
+}  // namespace
+
+HangDetector::HangDetector(const HangLimits& limits, Questions questions)
+    : limits_(limits), questions_(std::move(questions)) {}
+
+std::optional<Hang> HangDetector::look(std::span<const Pulse> pulses, Moment now) {
+  const Duration elapsed = time_passed(now);
+  observe(pulses, elapsed);
+  Watch* guilty = nullptr;
+  const Watch* guilty_in_background = nullptr;
+  for (auto& [member, watch] : watches_) {
+    if (guilty_in_background == nullptr && is_hung_in_background(watch)) guilty_in_background = &watch;
+    if (watch.stall < kShortestSuspicion) continue;
+    examine(watch, elapsed);
+    if (is_hung(watch) && (guilty == nullptr || watch.stall > guilty->stall)) guilty = &watch;
+  }
+  if (guilty == nullptr && guilty_in_background != nullptr) return hang_in_background(*guilty_in_background);
+  if (guilty == nullptr) guilty = hung_in_a_collective();
+  if (guilty == nullptr) return std::nullopt;
+  return hang_of(*guilty);
+}
+
+HangDetector::Duration HangDetector::time_passed(Moment now) {
+  const Duration elapsed = now - last_look_.value_or(now);
+  last_look_ = now;
+  if (elapsed <= kLongestLook) {
+    doubt_ = std::max(doubt_ - elapsed / 2, Duration::zero());
+    return elapsed;
+  }
+  doubt_ = std::min<Duration>(doubt_ + elapsed - kLongestLook, kMostDoubt);
+  return kLongestLook;
+}
+
+void HangDetector::observe(std::span<const Pulse> pulses, Duration elapsed) {
+  std::map<int, Watch> known = std::exchange(watches_, {});
+  is_any_joining_ = std::any_of(pulses.begin(), pulses.end(), [](const Pulse& pulse) { return pulse.is_joining; });
+  for (const Pulse& pulse : pulses) {
+    const auto before = known.find(pulse.member);
+    Watch watch(pulse);
+    if (before != known.end()) {
+      const Pulse& last = before->second.last;
+      if (std::tie(last.progress, last.arrivals) == std::tie(pulse.progress, pulse.arrivals)) {
+        watch = before->second;
+        watch.stall += elapsed;
+      }
+      // A process's first step says nothing of the others.
+      if (last.steps > 0 && pulse.steps > last.steps && pulse.step_time >= last.step_time) {
+        const std::uint64_t steps = pulse.steps - last.steps;
+        step_times_.record((pulse.step_time - last.step_time) / (static_cast<std::int64_t>(steps) * last.rounds),
+                           steps);
+      }
+      watch.last = pulse;
+      const bool is_at_the_same = pulse.background.number != 0 && pulse.background.number == last.background.number;
+      watch.background_stall = is_at_the_same ? before->second.background_stall + elapsed : Duration::zero();
+    }
+    watches_.emplace(pulse.member, watch);
+  }
+}
+
+void HangDetector::examine(Watch& watch, Duration elapsed) const {
+  const bool is_stopped = questions_.is_stopped(watch.last.member);
+  // What came before the first question can only have been the same.
+  const Duration since_question = watch.is_examined ? elapsed : watch.stall;
+  watch.stopped = is_stopped ? watch.stopped + since_question : Duration::zero();
+  watch.is_examined = true;
+}
+
+bool HangDetector::is_hung(Watch& watch) const {
+  if (watch.stopped > Duration::zero() && watch.stopped >= stopped_limit(watch.last.rounds)) return true;
+  if (watch.last.phase == Phase::waiting_for_peers) return false;
+  return is_overdue(watch, watch.stall, limit_of(watch.last));
+}
+
+bool HangDetector::is_overdue(Watch& watch, Duration stall, Duration limit) const {
+  judge_demand(watch, stall, limit);
+  if (stall < limit) return false;
+  if (watch.is_busy.value_or(false)) return stall >= limit_if_busy(watch.last, limit);
+  return stall >= limit + doubt_;
+}
+
+// Whether the process runs says nothing: it trains meanwhile.
+bool HangDetector::is_hung_in_background(const Watch& watch) const {
+  const BackgroundPulse& background = watch.last.background;
+  if (background.number == 0) return false;
+  if (background.is_callback) return watch.background_stall >= limits_.callback_limit() + doubt_;
+  const std::chrono::duration<double> for_bytes(static_cast<double>(background.bytes) /
+                                                static_cast<double>(limits_.slowest_bytes_per_second));
+  return watch.background_stall >= granted(limits_.saving) + std::chrono::duration_cast<Duration>(for_bytes) + doubt_;
+}
+
+// From half the limit on, in stretches of half the limit each: one that falls asleep after it had been busy is noticed
+// too.
+void HangDetector::judge_demand(Watch& watch, Duration stall, Duration limit) const {
+  if (stall < limit / 2) {
+    watch.stretch.reset();
+    watch.is_busy.reset();
+    return;
+  }
+  const Duration demand = questions_.cpu_demand(watch.last.member);
+  if (!watch.stretch) watch.stretch = Watch::Stretch{stall, demand};
+  const Duration length = stall - watch.stretch->stall;
+  if (length <= Duration::zero() || (length < limit / 2 && (watch.is_busy || stall < limit))) return;
+  watch.is_busy = demand - watch.stretch->demand > length / 2;
+  watch.stretch = Watch::Stretch{stall, demand};
+}
+
+// All must have stood still: the one that is furthest behind may be so because the others went on just now.
+HangDetector::Watch* HangDetector::hung_in_a_collective() {
+  if (watches_.empty()) return nullptr;
+  Watch* furthest_behind = nullptr;
+  Duration stall = Duration::max();
+  int equals = 0;
+  for (auto& [member, watch] : watches_) {
+    if (watch.last.phase != Phase::waiting_for_peers) return nullptr;
+    stall = std::min(stall, watch.stall);
+    if (furthest_behind == nullptr || place_of(watch.last) < place_of(furthest_behind->last)) {
+      furthest_behind = &watch;
+      equals = 0;
+    }
+    if (place_of(watch.last) == place_of(furthest_behind->last)) ++equals;
+  }
+  if (equals == 1 && is_overdue(*furthest_behind, stall, limit_of(furthest_behind->last))) return furthest_behind;
+  return stall >= 2 * granted(kShortestBusyLimit) ? furthest_behind : nullptr;
+}
+
+// Whoever is left of many computes their shards, too, and must not be taken for hung because of that.
+HangDetector::Duration HangDetector::step_limit(int rounds) const {
+  return granted(limits_.step_margin + 3 * rounds * step_times_.p99());
+}
+
+// Whoever is stopped has no long work to do, whatever the user grants.
+HangDetector::Duration HangDetector::stopped_limit(int rounds) const {
+  return std::min<Duration>(step_limit(rounds), limits_.step_margin + 3 * rounds * step_times_.p99());
+}
+
+HangDetector::Duration HangDetector::limit_of(const Pulse& pulse) const {
+  switch (pulse.phase) {
+    case Phase::starting:
+      return limits_.starting;
+    case Phase::evaluating:
+      return granted(limits_.evaluating);
+    case Phase::saving:
+      return granted(limits_.saving);
+    case Phase::callbacks:
+      return limits_.callback_limit();
+    case Phase::reading_data:
+      return granted(limits_.reading_data);
+    case Phase::finishing:
+      return granted(limits_.finishing);
+    case Phase::regrouping:
+      // NCCL alone knows how long it takes. Whoever connects with a newcomer may be waiting for that one.
+      return std::max<Duration>(limits_.regrouping, granted(limits_.regrouping)) +
+             (is_any_joining_ ? Duration(limits_.starting) : Duration::zero());
+    case Phase::computing:
+    case Phase::waiting_for_peers:
+    case Phase::updating:
+      break;
+  }
+  const bool is_first = pulse.steps == 0 || step_times_.steps() < kEnoughSteps;
+  const Duration limit = step_limit(pulse.rounds);
+  return is_first ? std::max(granted(limits_.first_step), limit) : limit;
+}
+
+HangDetector::Duration HangDetector::limit_if_busy(const Pulse& pulse, Duration limit) const {
+  if (pulse.phase == Phase::regrouping || pulse.phase == Phase::callbacks) return limit;
+  if (limits_.hang_after && pulse.phase != Phase::starting) return *limits_.hang_after;
+  return std::max<Duration>(kBusyFactor * limit, kShortestBusyLimit);
+}
+
+HangDetector::Duration HangDetector::granted(Duration limit) const {
+  return limits_.hang_after ? Duration(*limits_.hang_after) : limit;
+}
+
+Hang HangDetector::hang_of(const Watch& watch) const {
+  const Pulse& pulse = watch.last;
+  std::string what =
+      "no progress for " + rounded_seconds(watch.stall) + " in phase " + std::string(to_string(pulse.phase));
+  if (pulse.step >= 0) what += " at step " + std::to_string(pulse.step);
+  if (watch.stopped > Duration::zero()) {
+    return {pulse.member, what + "; the process is stopped by a signal"};
+  }
+  if (pulse.phase == Phase::waiting_for_peers) {
+    what += "; all replicas wait for each other";
+  } else if (watch.is_busy.value_or(false)) {
+    what += "; the process runs all the while";
+  }
+  return {pulse.member, what + advice(option_for(pulse.phase))};
+}
+
+Hang HangDetector::hang_in_background(const Watch& watch) const {
+  const Pulse& pulse = watch.last;
+  std::string what = "no progress for " + rounded_seconds(watch.background_stall) +
+                     " in the background, where it is at " + questions_.in_background(pulse.member);
+  if (pulse.background.bytes > 0) what += " (" + std::to_string(pulse.background.bytes) + " bytes)";
+  if (pulse.step >= 0) what += ", while it trains at step " + std::to_string(pulse.step);
+  return {pulse.member, what + advice(option_for(pulse.background.is_callback ? Phase::callbacks : Phase::saving))};
+}
+
+const std::string& HangDetector::option_for(Phase phase) const {
+  if (phase == Phase::starting) return limits_.names.start_timeout;
+  return phase == Phase::callbacks ? limits_.names.callback_timeout : limits_.names.hang_after;
+}
+
+}  // namespace holdfast::recovery

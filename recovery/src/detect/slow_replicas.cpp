@@ -1,0 +1,116 @@
+#include "detect/slow_replicas.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <iterator>
+#include <string>
+
+#include "channel/messages.h"
+
+namespace holdfast::recovery {
+namespace {
+
+std::string describe(const Stragglers::Standing& standing) {
+  char text[64];
+  std::snprintf(text, sizeof text, "it computes %.1f times as long as the others", standing.score);
+  return text;
+}
+
+nlohmann::json milliseconds_of_each(const std::vector<std::chrono::nanoseconds>& times) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const auto time : times) list.push_back(milliseconds(time));
+  return list;
+}
+
+}  // namespace
+
+void SlowReplicas::generation_opened(const Action& action, std::int64_t step, Moment now) {
+  generation_ = action.generation;
+  members_ = action.members;
+  work_.clear();
+  has_proposed_ = false;
+  if (action.shards == shards_) return;
+  shards_ = action.shards;
+  dealer_.dealt(step, now);
+  write_down_deal(action);
+}
+
+void SlowReplicas::write_down_deal(const Action& action) {
+  nlohmann::json line{{"event", "dealt"}, {"generation", action.generation}, {"is_even", action.shards.empty()}};
+  if (!action.shards.empty()) line["shards"] = action.shards;
+  if (proposal_ && proposal_->shards == action.shards) {
+    line["milliseconds_per_round"] = milliseconds_of_each(proposal_->round_times);
+    line["why"] = proposal_->why;
+  }
+  journal_.append(std::move(line));
+}
+
+void SlowReplicas::work_reported(int member, int generation, const Worker::Work& work) {
+  check_work(work);
+  if (generation == generation_) work_.insert_or_assign(member, work);
+}
+
+std::optional<Worker::Work> SlowReplicas::work_of(int member) const {
+  const auto found = work_.find(member);
+  return found == work_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::vector<Event> SlowReplicas::look(const std::vector<Load>& loads, std::int64_t step, Moment now) {
+  std::vector<Event> events;
+  if (stragglers_.look(loads, step)) {
+    write_down(step);
+    events = slow_ones();
+  }
+  if (std::optional<Event> proposal = propose_deal(loads, step, now)) events.push_back(std::move(*proposal));
+  return events;
+}
+
+void SlowReplicas::write_down(std::int64_t step) {
+  for (const Stragglers::Standing& standing : stragglers_.standings()) {
+    const auto rank = std::find(members_.begin(), members_.end(), standing.member);
+    journal_.append({{"event", "straggler"},
+                     {"generation", generation_},
+                     {"member", standing.member},
+                     {"rank", std::distance(members_.begin(), rank)},
+                     {"step", step},
+                     {"is_straggler", standing.is_straggler},
+                     {"score", standing.score},
+                     {"since_step", standing.since_step},
+                     {"milliseconds_per_round", milliseconds(standing.time_per_round)},
+                     {"waiting_share", standing.waiting_share}});
+  }
+}
+
+std::vector<Event> SlowReplicas::slow_ones() const {
+  std::vector<Event> events;
+  if (when_slow_ != WhenSlow::replace) return events;
+  for (const Stragglers::Standing& standing : stragglers_.standings()) {
+    if (!standing.is_straggler) continue;
+    events.push_back({.kind = EventKind::slow, .member = standing.member, .what = describe(standing)});
+  }
+  return events;
+}
+
+std::vector<Event> SlowReplicas::on_spare_ready() const {
+  return slow_ones();
+}
+
+std::optional<Event> SlowReplicas::propose_deal(const std::vector<Load>& loads, std::int64_t step, Moment now) {
+  if (when_slow_ != WhenSlow::deal || has_proposed_) return std::nullopt;
+  const std::vector<Stragglers::Standing> by_member = stragglers_.standings();
+  std::vector<Stragglers::Standing> by_rank;
+  for (const Load& load : loads) {
+    const auto found = std::find_if(by_member.begin(), by_member.end(),
+                                    [&](const Stragglers::Standing& s) { return s.member == load.member; });
+    if (found == by_member.end()) return std::nullopt;
+    by_rank.push_back(*found);
+  }
+  std::optional<ShardDealer::Deal> deal = dealer_.better_deal(loads, by_rank, step, now);
+  if (!deal) return std::nullopt;
+  has_proposed_ = true;
+  proposal_ = std::move(deal);
+  return Event{
+      .kind = EventKind::deal_proposed, .generation = generation_, .what = proposal_->why, .shards = proposal_->shards};
+}
+
+}  // namespace holdfast::recovery

@@ -1,0 +1,138 @@
+#include "gpu/device_events.h"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <set>
+#include <utility>
+
+#include "decide/membership.h"
+
+namespace holdfast::recovery {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view kCudaPrefix = "cuda:";
+
+std::string device_of(int cuda_number) {
+  return std::string(kCudaPrefix) + std::to_string(cuda_number);
+}
+
+XidAction action_of(const GpuEvent& event) {
+  switch (event.kind) {
+    case GpuEvent::Kind::xid:
+      return xid_of(event.xid).action;
+    case GpuEvent::Kind::memory_error:
+      return XidAction::replace;
+    case GpuEvent::Kind::lost:
+      return XidAction::leave_out;
+  }
+  return XidAction::report;
+}
+
+std::string story_of(const GpuEvent& event) {
+  switch (event.kind) {
+    case GpuEvent::Kind::xid:
+      return "Xid " + std::to_string(event.xid) + ", " + std::string(xid_of(event.xid).what);
+    case GpuEvent::Kind::memory_error:
+      return "an error of its memory that cannot be corrected";
+    case GpuEvent::Kind::lost:
+      return "the driver has lost it";
+  }
+  return "something happened to it";
+}
+
+}  // namespace
+
+DeviceEvents::DeviceEvents(std::vector<std::string> devices, Journal& journal)
+    : devices_(std::move(devices)), journal_(journal) {}
+
+std::vector<int> DeviceEvents::cuda_numbers() const {
+  std::set<int> numbers;
+  for (const std::string& device : devices_) {
+    if (!device.starts_with(kCudaPrefix)) continue;
+    int number = -1;
+    const char* const end = device.data() + device.size();
+    const auto [stop, error] = std::from_chars(device.data() + kCudaPrefix.size(), end, number);
+    if (error == std::errc{} && stop == end && number >= 0) numbers.insert(number);
+  }
+  return {numbers.begin(), numbers.end()};
+}
+
+void DeviceEvents::watched(const std::vector<WatchedGpu>& gpus) {
+  json list = json::array();
+  for (const WatchedGpu& gpu : gpus) {
+    list.push_back({{"device", device_of(gpu.cuda_number)},
+                    {"index", gpu.facts.index},
+                    {"name", gpu.facts.name},
+                    {"uuid", gpu.facts.uuid},
+                    {"pci_bus_id", gpu.facts.pci_bus_id},
+                    {"has_events", gpu.has_events}});
+  }
+  journal_.append({{"event", "devices_watched"}, {"devices", std::move(list)}});
+}
+
+void DeviceEvents::unwatched(const std::string& why) {
+  journal_.append(
+      {{"event", "devices_unwatched"}, {"what", "what happens to the GPUs themselves is not noticed: " + why}});
+}
+
+std::vector<Event> DeviceEvents::take(const GpuEvent& event, const State& state, Moment now) {
+  const std::string device = device_of(event.cuda_number);
+  const std::string what = device + ": " + story_of(event);
+  const XidAction action = action_of(event);
+  Last& last = last_[device];
+  last.what = story_of(event);
+  last.moment = now;
+  if (++last.count <= kMostLines) write_down(device, event, action, what);
+  std::vector<Event> events;
+  if (action == XidAction::report) return events;
+  const bool is_aftermath = action == XidAction::replace && last.blow && now - *last.blow < kAftermath;
+  if (!is_aftermath) {
+    last.blow = now;
+    last.first_newcomer = state.next_member;
+  }
+  if (action == XidAction::leave_out) add_losses(device, what, events);
+  add_failures(device, what, state, last.first_newcomer, events);
+  return events;
+}
+
+void DeviceEvents::add_losses(const std::string& device, const std::string& what, std::vector<Event>& events) const {
+  for (std::size_t place = 0; place < devices_.size(); ++place) {
+    if (devices_[place] != device) continue;
+    events.push_back({.kind = EventKind::place_lost, .what = what, .place = static_cast<int>(place)});
+  }
+}
+
+void DeviceEvents::add_failures(const std::string& device, const std::string& what, const State& state,
+                                int first_spared, std::vector<Event>& events) const {
+  for (const Member& member : state.members) {
+    const bool is_there = devices_.at(static_cast<std::size_t>(member.place)) == device && is_able(member);
+    if (!is_there || member.id >= first_spared) continue;
+    events.push_back({.kind = EventKind::device_failed, .member = member.id, .what = what});
+  }
+}
+
+void DeviceEvents::write_down(const std::string& device, const GpuEvent& event, XidAction action,
+                              const std::string& what) {
+  json line{{"event", "device_event"}, {"device", device}, {"what", what}, {"action", to_string(action)}};
+  if (event.kind == GpuEvent::Kind::xid) line["xid"] = event.xid;
+  if (last_[device].count == kMostLines) {
+    line["what"] = what + "; of the further ones of this device, nothing is written down but what is done";
+  }
+  journal_.append(std::move(line));
+}
+
+json DeviceEvents::describe(Moment now) const {
+  json list = json::array();
+  for (const auto& [device, last] : last_) {
+    list.push_back({{"device", device},
+                    {"what", last.what},
+                    {"count", last.count},
+                    {"seconds_ago", std::chrono::duration<double>(now - last.moment).count()}});
+  }
+  return list;
+}
+
+}  // namespace holdfast::recovery

@@ -1,0 +1,61 @@
+#pragma once
+
+// What the driver tells of the run's devices, written down, and what the supervisor hears of it.
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "decide/supervisor.h"
+#include "gpu/gpu_watch.h"
+#include "gpu/xid.h"
+#include "journal/journal.h"
+
+namespace holdfast::recovery {
+
+class DeviceEvents {
+ public:
+  // A device in trouble may have thousands: no more lines than these are written down for each.
+  static constexpr int kMostLines = 100;
+  // One error of a device's memory comes in several events (48, then 94, and one of NVML's own), some of them late:
+  // whoever was started since the first of them has nothing to do with it.
+  static constexpr std::chrono::seconds kAftermath{5};
+
+  // `devices` are the names of the places. The journal outlives it.
+  DeviceEvents(std::vector<std::string> devices, Journal& journal);
+
+  // N of each cuda:N among the places, once.
+  std::vector<int> cuda_numbers() const;
+
+  void watched(const std::vector<WatchedGpu>& gpus);
+  void unwatched(const std::string& why);
+  // Returns the events that follow.
+  std::vector<Event> take(const GpuEvent& event, const State& state, Moment now);
+
+  // The newest of each device, as a list.
+  nlohmann::json describe(Moment now) const;
+
+ private:
+  struct Last {
+    std::string what{};
+    Moment moment{};
+    int count = 0;
+    std::optional<Moment> blow{};  // when its replicas were last to be replaced
+    int first_newcomer = 0;        // the processes from this one on were started since then
+  };
+
+  void add_losses(const std::string& device, const std::string& what, std::vector<Event>& events) const;
+  void add_failures(const std::string& device, const std::string& what, const State& state, int first_spared,
+                    std::vector<Event>& events) const;
+  void write_down(const std::string& device, const GpuEvent& event, XidAction action, const std::string& what);
+
+  const std::vector<std::string> devices_;  // by place
+  Journal& journal_;
+  std::map<std::string, Last> last_;  // by device
+};
+
+}  // namespace holdfast::recovery

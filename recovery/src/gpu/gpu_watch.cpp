@@ -1,0 +1,249 @@
+#include "gpu/gpu_watch.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include <boost/asio/post.hpp>
+
+#include "gpu/nvml_devices.h"
+#include "gpu/nvml_library.h"
+#include "holdfast/base/error.h"
+#include "holdfast/base/threads.h"
+
+namespace holdfast::recovery {
+namespace {
+
+constexpr std::chrono::seconds kStopTimeout(1);
+constexpr unsigned int kWaitMilliseconds = 100;  // NVML's wait cannot be ended earlier
+constexpr std::chrono::seconds kPauseAfterAnError(1);
+constexpr int kMostErrors = 5;  // one after the other
+
+// Signals are the business of the watchdog's thread.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_{};
+};
+
+// Of the events of all devices that are watched; the session outlives it.
+class EventSet {
+ public:
+  explicit EventSet(const NvmlSession& nvml) : nvml_(nvml) {
+    const int code = call_nvml(nvml_->event_set_create, &set_);
+    if (code == nvml::kSuccess) return;
+    throw Error(ErrorCode::unavailable,
+                "the NVIDIA driver tells no events: \"" + describe_nvml_error(nvml_.library(), code) + "\"");
+  }
+  ~EventSet() { call_nvml(nvml_->event_set_free, set_); }
+  EventSet(const EventSet&) = delete;
+  EventSet& operator=(const EventSet&) = delete;
+
+  // False where the device tells none of the events.
+  bool add(nvml::Device device) {
+    unsigned long long types = nvml::kXidCriticalError | nvml::kDoubleBitEccError;
+    unsigned long long supported = 0;
+    if (call_nvml(nvml_->supported_events, device, &supported) == nvml::kSuccess) types &= supported;
+    return types != 0 && call_nvml(nvml_->register_events, device, types, set_) == nvml::kSuccess;
+  }
+
+  int wait(nvml::EventData& data) { return call_nvml(nvml_->event_set_wait, set_, &data, kWaitMilliseconds); }
+
+ private:
+  const NvmlSession& nvml_;
+  nvml::EventSet set_ = nullptr;
+};
+
+}  // namespace
+
+// What both threads hold; the last of them frees it.
+class GpuWatch::Shared {
+ public:
+  Shared(boost::asio::io_context& io, Handlers handlers) : io_(io), handlers_(std::move(handlers)) {}
+
+  void stop() {
+    std::unique_lock lock(mutex_);
+    is_stopping_ = true;
+    changed_.notify_all();
+    changed_.wait_for(lock, kStopTimeout, [this] { return has_ended_; });
+  }
+
+  void end() {
+    const std::lock_guard lock(mutex_);
+    has_ended_ = true;
+    changed_.notify_all();
+  }
+
+  bool is_stopping() {
+    const std::lock_guard lock(mutex_);
+    return is_stopping_;
+  }
+
+  void pause() {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, kPauseAfterAnError, [this] { return is_stopping_; });
+  }
+
+  // On the thread of `io`. It is not touched once stop() was called.
+  template <class Tell>
+  void post(const std::shared_ptr<Shared>& self, Tell tell) {
+    const std::lock_guard lock(mutex_);
+    if (is_stopping_) return;
+    boost::asio::post(io_, [self, tell = std::move(tell)] {
+      if (!self->is_stopping()) tell(self->handlers_);
+    });
+  }
+
+ private:
+  boost::asio::io_context& io_;
+  const Handlers handlers_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool is_stopping_ = false;
+  bool has_ended_ = false;
+};
+
+// On the thread of its own.
+class GpuWatch::Watcher {
+ public:
+  Watcher(std::vector<int> cuda_numbers, std::shared_ptr<Shared> shared)
+      : cuda_numbers_(std::move(cuda_numbers)), shared_(std::move(shared)) {}
+
+  // Returns when `shared` says so, or when there is nothing to watch any more.
+  static void watch(const std::vector<int>& cuda_numbers, const std::shared_ptr<Shared>& shared) {
+    try {
+      Watcher(cuda_numbers, shared).run();
+    } catch (const Error& error) {
+      shared->post(shared, [why = std::string(error.what())](const Handlers& handlers) { handlers.on_end(why); });
+    }
+    shared->end();
+  }
+
+ private:
+  struct Watched {
+    WatchedGpu gpu{};
+    nvml::Device handle = nullptr;
+  };
+
+  void run() {
+    find();
+    while (!shared_->is_stopping()) wait();
+  }
+
+  void find() {
+    const std::vector<NvmlDevice> devices = find_devices(nvml_);
+    std::vector<GpuFacts> facts;
+    for (const NvmlDevice& device : devices) facts.push_back(device.facts);
+    const std::vector<int> order = cuda_order(facts, std::getenv("CUDA_VISIBLE_DEVICES"));
+    for (const int number : cuda_numbers_) {
+      if (number >= static_cast<int>(order.size())) continue;
+      const NvmlDevice& device = devices.at(static_cast<std::size_t>(order[static_cast<std::size_t>(number)]));
+      if (device.handle == nullptr) continue;
+      watched_.push_back({.gpu = {.cuda_number = number, .facts = device.facts}, .handle = device.handle});
+    }
+    register_all();
+    std::vector<WatchedGpu> gpus;
+    for (const Watched& watched : watched_) gpus.push_back(watched.gpu);
+    shared_->post(shared_, [gpus](const Handlers& handlers) { handlers.on_begin(gpus); });
+  }
+
+  void register_all() {
+    events_.emplace(nvml_);
+    if (watched_.empty()) throw Error(ErrorCode::unavailable, "the NVIDIA driver has none of the run's devices");
+    for (Watched& watched : watched_) watched.gpu.has_events = events_->add(watched.handle);
+  }
+
+  void wait() {
+    if (!events_) register_all();
+    const bool has_any_events =
+        std::any_of(watched_.begin(), watched_.end(), [](const Watched& watched) { return watched.gpu.has_events; });
+    if (!has_any_events) {
+      shared_->pause();
+      look_for_losses();
+      return;
+    }
+    nvml::EventData data;
+    const int code = events_->wait(data);
+    if (code == nvml::kTimeout || code == nvml::kSuccess) errors_ = 0;
+    if (code == nvml::kTimeout) return;
+    if (code == nvml::kSuccess) return tell_of(data);
+    if (look_for_losses()) return;
+    if (++errors_ >= kMostErrors) {
+      throw Error(ErrorCode::unavailable, "the NVIDIA driver does not tell events any more: \"" +
+                                              describe_nvml_error(nvml_.library(), code) + "\"");
+    }
+    events_.reset();
+    shared_->pause();
+  }
+
+  void tell_of(const nvml::EventData& data) {
+    const auto found = std::find_if(watched_.begin(), watched_.end(),
+                                    [&](const Watched& watched) { return watched.handle == data.device; });
+    if (found == watched_.end()) return;
+    GpuEvent event{.cuda_number = found->gpu.cuda_number};
+    event.kind = data.type == nvml::kXidCriticalError ? GpuEvent::Kind::xid : GpuEvent::Kind::memory_error;
+    if (event.kind == GpuEvent::Kind::xid) event.xid = static_cast<int>(data.data);
+    tell(event);
+  }
+
+  void tell(const GpuEvent& event) {
+    shared_->post(shared_, [event](const Handlers& handlers) { handlers.on_event(event); });
+  }
+
+  // A set with a device that is lost may answer nothing else any more, so that there is another without it.
+  bool look_for_losses() {
+    const auto lost = std::stable_partition(watched_.begin(), watched_.end(),
+                                            [this](const Watched& watched) { return !is_lost(watched.handle); });
+    if (lost == watched_.end()) return false;
+    for (auto watched = lost; watched != watched_.end(); ++watched) {
+      tell({.kind = GpuEvent::Kind::lost, .cuda_number = watched->gpu.cuda_number});
+    }
+    watched_.erase(lost, watched_.end());
+    events_.reset();
+    return true;
+  }
+
+  bool is_lost(nvml::Device device) const {
+    unsigned int degrees = 0;
+    const int code = call_nvml(nvml_->temperature, device, nvml::kTemperatureOfTheGpu, &degrees);
+    return code == nvml::kGpuIsLost || code == nvml::kResetRequired;
+  }
+
+  const std::vector<int> cuda_numbers_;
+  const std::shared_ptr<Shared> shared_;
+  const NvmlSession nvml_;
+  std::vector<Watched> watched_;
+  std::optional<EventSet> events_;  // of all that are watched; empty: to be made anew
+  int errors_ = 0;
+};
+
+GpuWatch::GpuWatch(boost::asio::io_context& io, std::vector<int> cuda_numbers, Handlers handlers)
+    : shared_(std::make_shared<Shared>(io, std::move(handlers))) {
+  const SignalsBlocked until_the_thread_has_inherited_it;
+  start_thread("the thread that watches GPUs", [numbers = std::move(cuda_numbers), shared = shared_] {
+    Watcher::watch(numbers, shared);
+  }).detach();
+}
+
+GpuWatch::~GpuWatch() {
+  shared_->stop();
+}
+
+}  // namespace holdfast::recovery

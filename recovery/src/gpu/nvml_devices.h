@@ -1,0 +1,20 @@
+#pragma once
+
+// The devices of NVML with what tells them apart.
+
+#include <vector>
+
+#include "gpu/nvml_library.h"
+#include "holdfast/recovery/gpu_monitor.h"
+
+namespace holdfast::recovery {
+
+struct NvmlDevice {
+  nvml::Device handle = nullptr;  // null of one that is lost
+  GpuFacts facts{};               // index, problem, name, uuid, pci_bus_id and instances
+};
+
+// By index. Throws Error{unavailable} where the driver does not say how many there are.
+std::vector<NvmlDevice> find_devices(const NvmlSession& nvml);
+
+}  // namespace holdfast::recovery

@@ -1,0 +1,288 @@
+#include "journal/incident_story.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include "decide/supervisor_text.h"
+#include "holdfast/recovery/watchdog.h"
+
+namespace holdfast::recovery {
+namespace {
+
+// The words by which the supervisor's sentences lead to the cause at their end.
+constexpr std::array<std::string_view, 2> kBeforeACause{", the last time so: ", "; the last failure was "};
+// This sentence itself counts the starts that failed.
+constexpr std::string_view kNobodyGotReady = "gave up: no process has got ready";
+
+bool is_noticed_by(EventKind kind) {
+  return kind == EventKind::died || kind == EventKind::exited || kind == EventKind::failure_reported ||
+         kind == EventKind::hang_detected || kind == EventKind::device_failed || kind == EventKind::start_failed ||
+         kind == EventKind::slow || kind == EventKind::finished;
+}
+
+const Action* find_action(const Decision& decision, ActionKind kind, int member = -1) {
+  const auto found = std::find_if(decision.actions.begin(), decision.actions.end(), [&](const Action& action) {
+    return action.kind == kind && (member < 0 || action.member == member);
+  });
+  return found == decision.actions.end() ? nullptr : &*found;
+}
+
+bool is_end(const std::string& cause) {
+  return cause.starts_with("killed by signal") || cause.starts_with("exited with code");
+}
+
+std::string times(std::size_t count) {
+  if (count == 2) return "twice";
+  return (count == 3 ? "three" : std::to_string(count)) + " times";
+}
+
+std::string count_of_replicas(int count) {
+  return std::to_string(count) + (count == 1 ? " replica" : " replicas");
+}
+
+std::string at_step(std::int64_t step) {
+  return step < 0 ? "" : " in step " + std::to_string(step);
+}
+
+// "was killed by signal 9 (SIGKILL) in step 40": what a replica did, by the event that told of its failure.
+std::string what_happened(EventKind kind, const std::string& cause, bool are_several, std::int64_t step) {
+  const std::string was = are_several ? "were " : "was ";
+  if (cause.empty()) return "died" + at_step(step);
+  if (cause.starts_with("killed by signal")) return was + cause + at_step(step);
+  if (is_end(cause)) return cause + at_step(step);
+  if (kind == EventKind::start_failed) return cause;
+  if (kind == EventKind::slow) return was + cause.substr(cause.find("slow"));
+  if (kind == EventKind::hang_detected) return "hung" + at_step(step) + ": " + cause;
+  if (kind == EventKind::device_failed) return "lost its device" + at_step(step) + ": " + cause;
+  return "failed" + at_step(step) + ": " + cause;
+}
+
+// The part of the sentence before the cause; empty where that adds nothing to the cause and its count.
+std::string why_given_up(const std::string& sentence) {
+  if (sentence.starts_with(kNobodyGotReady)) return "";
+  for (const std::string_view joiner : kBeforeACause) {
+    const std::size_t end = sentence.find(joiner);
+    if (end != std::string::npos) return sentence.substr(0, end);
+  }
+  return "";
+}
+
+}  // namespace
+
+std::vector<IncidentStory::Line> IncidentStory::take(const Event& event, int rank, const Decision& decision,
+                                                     Moment now) {
+  target_ = decision.state.target;
+  const auto is_starting = [](const Member& member) { return member.stage == Stage::starting; };
+  is_more_expected_ = !decision.state.pending_starts.empty() ||
+                      std::any_of(decision.state.members.begin(), decision.state.members.end(), is_starting);
+  note_failure(event, rank, decision, now);
+  settle_causes(decision);
+  note_places(event, decision);
+  note_generation(decision, now);
+  const bool is_dropped = event.generation != decision.state.generation;
+  if (event.kind == EventKind::progressed && !is_dropped) note_progress(event, now);
+  return lines_due(now);
+}
+
+void IncidentStory::note_failure(const Event& event, int rank, const Decision& decision, Moment now) {
+  if (!is_noticed_by(event.kind) || !decision.is_of_a_failure || find_loss(event.member) != nullptr) return;
+  const Member* member = find_member(decision.state, event.member);
+  const bool has_failed = member != nullptr && member->stage == Stage::failed;
+  if (!has_failed && find_action(decision, ActionKind::record_failure, event.member) == nullptr) return;
+  const bool was_member = std::find(by_rank_.begin(), by_rank_.end(), event.member) != by_rank_.end();
+  const bool others_go_on = !was_member && decision.state.phase == RunPhase::running;
+  const bool is_a_further_one = !incidents_.empty() && !others_go_on && !incidents_.back().is_open &&
+                                !incidents_.back().is_of_a_newcomer && !incidents_.back().is_told;
+  if (!is_a_further_one) incidents_.push_back({.noticed = now, .is_of_a_newcomer = others_go_on});
+  Incident& incident = incidents_.back();
+  incident.step = std::max(incident.step, event.step);
+  incident.losses.push_back(
+      {.member = event.member, .rank = rank, .kind = event.kind, .is_thrown = event.is_thrown, .cause = {}});
+}
+
+void IncidentStory::settle_causes(const Decision& decision) {
+  for (const Action& action : decision.actions) {
+    if (action.kind != ActionKind::record_failure) continue;
+    if (Loss* loss = find_loss(action.member)) loss->cause = action.text;
+  }
+}
+
+void IncidentStory::note_places(const Event& event, const Decision& decision) {
+  if (incidents_.empty() || event.kind == EventKind::place_lost) return;
+  for (const PlaceChange& change : decision.place_changes) {
+    if (change.kind != PlaceChange::Kind::left_out) continue;
+    incidents_.back().remarks.push_back("place " + std::to_string(change.place) + " is left out for " +
+                                        seconds(change.rest));
+  }
+}
+
+void IncidentStory::note_generation(const Decision& decision, Moment now) {
+  const Action* opened = find_action(decision, ActionKind::open_generation);
+  if (opened == nullptr) return;
+  for (Incident& incident : incidents_) {
+    if (incident.is_open || incident.is_of_a_newcomer) continue;
+    incident.is_open = true;
+    incident.replicas = static_cast<int>(opened->members.size());
+    incident.survivors =
+        static_cast<int>(std::count_if(opened->members.begin(), opened->members.end(), [this](int member) {
+          return std::find(by_rank_.begin(), by_rank_.end(), member) != by_rank_.end();
+        }));
+    if (!tells_steps_) incident.went_on = now;
+  }
+  by_rank_ = opened->members;
+}
+
+void IncidentStory::note_progress(const Event& event, Moment now) {
+  for (Incident& incident : incidents_) {
+    if (!incident.is_open || incident.went_on) continue;
+    incident.went_on = now;
+    incident.went_on_at = event.step;
+  }
+}
+
+IncidentStory::Loss* IncidentStory::find_loss(int member) {
+  for (Incident& incident : incidents_) {
+    for (Loss& loss : incident.losses) {
+      if (loss.member == member) return &loss;
+    }
+  }
+  return nullptr;
+}
+
+std::vector<IncidentStory::Line> IncidentStory::look(Moment now) {
+  return lines_due(now);
+}
+
+std::vector<IncidentStory::Line> IncidentStory::lines_due(Moment now) {
+  std::vector<Line> lines;
+  for (Incident& incident : incidents_) {
+    const bool is_known = std::none_of(incident.losses.begin(), incident.losses.end(),
+                                       [](const Loss& loss) { return loss.cause.empty(); });
+    const bool is_over = incident.went_on || incident.is_of_a_newcomer;
+    if (!incident.is_told && ((is_over && is_known) || now - incident.noticed >= kPatience)) {
+      incident.is_told = true;
+      lines.push_back({LogLevel::warning, describe(incident) + "; " + describe_outcome(incident)});
+    } else if (incident.is_told && incident.went_on) {
+      lines.push_back({LogLevel::info, describe_outcome(incident)});
+    }
+  }
+  std::erase_if(incidents_, [](const Incident& incident) {
+    return incident.is_told && (incident.went_on || incident.is_of_a_newcomer);
+  });
+  return lines;
+}
+
+std::vector<IncidentStory::Line> IncidentStory::end(int exit_code, const std::string& sentence) {
+  std::vector<Line> lines;
+  const Loss* last = exit_code == kExitFinished || exit_code == kExitStopped ? nullptr : loss_of(sentence);
+  for (Incident& incident : incidents_) {
+    const bool is_of_the_end =
+        last != nullptr && std::all_of(incident.losses.begin(), incident.losses.end(),
+                                       [&](const Loss& loss) { return loss.cause == last->cause; });
+    if (std::exchange(incident.is_told, true) || is_of_the_end) continue;
+    const std::string then = exit_code == kExitFinished ? "; the run has finished all the same" : "";
+    lines.push_back({LogLevel::warning, describe(incident) + then});
+  }
+  return lines;
+}
+
+std::string IncidentStory::last_sentence(int exit_code, const std::string& sentence) const {
+  const Loss* last = exit_code == kExitFinished || exit_code == kExitStopped ? nullptr : loss_of(sentence);
+  if (last == nullptr) return sentence;
+  // Each start of a process that never got ready counts, and each generation that ended by it.
+  std::map<int, std::size_t> of_rank;
+  std::size_t count = 0;
+  std::int64_t step = -1;
+  for (const Incident& incident : incidents_) {
+    const std::map<int, std::size_t> before = of_rank;
+    for (const Loss& loss : incident.losses) {
+      if (loss.cause == last->cause) ++of_rank[loss.rank];
+    }
+    if (of_rank == before) continue;
+    ++count;
+    step = incident.step;
+  }
+  std::set<int> ranks;
+  for (const auto& [rank, starts] : of_rank) {
+    ranks.insert(rank);
+    count = std::max(count, starts);
+  }
+  const bool is_told = last->kind == EventKind::failure_reported;
+  const std::string who = describe_ranks(ranks);
+  const std::string why = why_given_up(sentence);
+  std::string remark;
+  if (is_told) remark = (last->is_thrown ? "thrown by the training function in " : "in ") + who;
+  // The reason why it was given up counts them itself.
+  if (count > 1 && why.empty()) remark += (remark.empty() ? "" : ", ") + times(count);
+  if (!why.empty()) remark += (remark.empty() ? "" : "; ") + why;
+  const std::string text =
+      is_told ? last->cause : who + " " + what_happened(last->kind, last->cause, ranks.size() > 1, step);
+  return "training ended: " + text + (remark.empty() ? "" : " (" + remark + ")");
+}
+
+// The newest cause that the sentence ends with; none: the sentence tells of something else.
+const IncidentStory::Loss* IncidentStory::loss_of(const std::string& sentence) const {
+  for (auto incident = incidents_.rbegin(); incident != incidents_.rend(); ++incident) {
+    for (const Loss& loss : incident->losses) {
+      if (!loss.cause.empty() && sentence.ends_with(": " + loss.cause)) return &loss;
+    }
+  }
+  return nullptr;
+}
+
+// Those with the same cause together.
+std::string IncidentStory::describe(const Incident& incident) const {
+  std::vector<std::pair<const Loss*, std::set<int>>> groups;
+  for (const Loss& loss : incident.losses) {
+    const auto group =
+        std::find_if(groups.begin(), groups.end(), [&](const auto& known) { return known.first->cause == loss.cause; });
+    if (group != groups.end()) {
+      group->second.insert(loss.rank);
+    } else {
+      groups.push_back({&loss, {loss.rank}});
+    }
+  }
+  std::string text;
+  for (const auto& [loss, ranks] : groups) {
+    const std::string who = incident.is_of_a_newcomer
+                                ? "a process that was to become replica " + std::to_string(loss->rank)
+                                : describe_ranks(ranks);
+    text += (text.empty() ? "" : "; ") + who + " " +
+            what_happened(loss->kind, loss->cause, ranks.size() > 1, incident.step);
+  }
+  for (const std::string& remark : incident.remarks) text += "; " + remark;
+  return text;
+}
+
+std::string IncidentStory::describe_outcome(const Incident& incident) const {
+  if (incident.is_of_a_newcomer) return "the others go on";
+  if (!incident.went_on) {
+    if (incident.is_open) return "training goes on with " + count_of_replicas(incident.replicas);
+    return is_more_expected_ ? "training waits for a new process" : "training waits for the others";
+  }
+  const bool are_others = incident.survivors > 0 && incident.survivors == incident.replicas;
+  const std::string others =
+      incident.replicas == 1 ? "the other replica" : "the other " + count_of_replicas(incident.replicas);
+  std::string text = "training went on with " + (are_others ? others : count_of_replicas(incident.replicas));
+  if (incident.went_on_at >= 0) text += " at step " + std::to_string(incident.went_on_at);
+  text += " after " + seconds(*incident.went_on - incident.noticed);
+  if (incident.replicas < target_ && is_more_expected_) text += "; a new process joins when it is ready";
+  return text;
+}
+
+std::string IncidentStory::describe_ranks(const std::set<int>& ranks) const {
+  if (ranks.size() == 1) return "replica " + std::to_string(*ranks.begin());
+  if (static_cast<int>(ranks.size()) == target_) {
+    return target_ == 2 ? "both replicas" : "all " + std::to_string(target_) + " replicas";
+  }
+  std::string text = "replicas";
+  for (const int rank : ranks) {
+    text += (rank == *ranks.begin() ? " " : rank == *ranks.rbegin() ? " and " : ", ") + std::to_string(rank);
+  }
+  return text;
+}
+
+}  // namespace holdfast::recovery

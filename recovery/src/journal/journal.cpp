@@ -1,0 +1,185 @@
+#include "journal/journal.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <climits>
+#include <cmath>
+#include <fstream>
+
+#include "holdfast/base/error.h"
+#include "holdfast/base/log.h"
+#include "holdfast/base/regular_file.h"
+#include "holdfast/base/shown_text.h"
+#include "holdfast/base/whole_number.h"
+
+namespace holdfast::recovery {
+namespace {
+
+constexpr const char* kRunEndedEvent = "run_ended";
+// Holds a Restart; no other line has it, whatever workers report.
+constexpr const char* kRestartEntry = "restart";
+
+bool ends_in_the_middle_of_a_line(int file) {
+  const off_t bytes = ::lseek(file, 0, SEEK_END);
+  char last = '\n';
+  return bytes > 0 && ::pread(file, &last, 1, bytes - 1) == 1 && last != '\n';
+}
+
+constexpr std::size_t kLongestQuote = 40;  // of what a line says
+// The highest generation that counts: each has a line, so no run gets there. The next one's number must not overflow.
+constexpr std::int64_t kLastGeneration = 1'000'000'000;
+
+Error unexpected(const std::string& what) {
+  return Error(ErrorCode::invalid_file, what);
+}
+
+std::int64_t whole_number_of(const nlohmann::json& object, const char* name, std::int64_t lowest,
+                             std::int64_t highest) {
+  if (!object.contains(name)) throw unexpected(std::string("it has no \"") + name + "\"");
+  const std::string text = object.at(name).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+  const auto number = whole_number<std::int64_t>(text);
+  if (number && *number >= lowest && *number <= highest) return *number;
+  throw unexpected(std::string("its \"") + name + "\" is " + shown_text(text, kLongestQuote) +
+                   ", not a whole number from " + std::to_string(lowest) + " to " + std::to_string(highest));
+}
+
+int generation_of(const nlohmann::json& line) {
+  return static_cast<int>(whole_number_of(line, "generation", -1, kLastGeneration));
+}
+
+// Calls take(line) for each line that is a JSON object.
+template <typename Take>
+void read_lines(const std::string& journal_path, const Take& take) {
+  if (::access(journal_path.c_str(), F_OK) != 0 && errno == ENOENT) return;
+  // Opened as a check only: the stream below opens the file again, and for a FIFO it would wait without end for a
+  // writer.
+  open_regular_file(journal_path, O_RDONLY, "read the journal " + journal_path);
+  std::ifstream file(journal_path);
+  std::int64_t number = 0;
+  for (std::string text; std::getline(file, text);) {
+    ++number;
+    const nlohmann::json line = nlohmann::json::parse(text, nullptr, false);
+    if (!line.is_object()) continue;
+    const auto skip = [&](const std::string& why) {
+      log(LogLevel::warning, "line " + std::to_string(number) + " of " + journal_path +
+                                 " is skipped, since Holdfast writes none like it: " + why);
+    };
+    try {
+      take(line);
+    } catch (const Error& error) {
+      skip(error.what());
+    } catch (const nlohmann::json::exception&) {
+      skip("what it says of a restart is not whole");
+    }
+  }
+}
+
+}  // namespace
+
+double unix_seconds_now() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<double>(std::chrono::duration_cast<std::chrono::microseconds>(now).count()) / 1'000'000;
+}
+
+nlohmann::json to_json(const Restart& restart) {
+  return {{"generation", restart.generation},
+          {"rank", restart.rank},
+          {"cause", restart.cause},
+          {"detected", restart.detected_unix_seconds},
+          {"step", restart.step}};
+}
+
+Restart restart_from_json(const nlohmann::json& json) {
+  return {.generation = generation_of(json),
+          .rank = static_cast<int>(whole_number_of(json, "rank", -1, INT_MAX)),
+          .cause = json.at("cause").get<std::string>(),
+          .detected_unix_seconds = json.at("detected").get<double>(),
+          .step = whole_number_of(json, "step", -1, INT64_MAX)};
+}
+
+void RestartCounts::add(const Restart& restart) {
+  ++all;
+  ++by_rank[restart.rank];
+}
+
+bool tells_of_result(const nlohmann::json& event_name) {
+  return event_name == "first_epoch_finished" || event_name == "fit_finished" || event_name == "savepoint";
+}
+
+std::string journal_path(const std::string& run_directory) {
+  return run_directory + "/journal.jsonl";
+}
+
+Past read_past(const std::string& journal_path) {
+  Past past;
+  bool was_stopped_or_killed = false;
+  bool is_under_way = false;
+  read_lines(journal_path, [&](const nlohmann::json& line) {
+    if (line.contains("generation")) past.last_generation = std::max(past.last_generation, generation_of(line));
+    if (line.contains(kRestartEntry)) past.restarts.add(restart_from_json(line.at(kRestartEntry)));
+    const nlohmann::json event = line.value("event", nlohmann::json());
+    if (tells_of_result(event)) past.has_results = true;
+    if (event == "watchdog_started") {
+      was_stopped_or_killed = was_stopped_or_killed || is_under_way;
+      is_under_way = true;
+    } else if (event == kRunEndedEvent) {
+      is_under_way = false;
+      past.has_failed_by_itself = true;
+      if (!line.value("failed_by_itself", false)) was_stopped_or_killed = true;
+    }
+  });
+  if (was_stopped_or_killed || is_under_way) past.has_failed_by_itself = false;
+  return past;
+}
+
+std::vector<Restart> read_restarts(const std::string& journal_path) {
+  std::vector<Restart> restarts;
+  read_lines(journal_path, [&](const nlohmann::json& line) {
+    if (line.contains(kRestartEntry)) restarts.push_back(restart_from_json(line.at(kRestartEntry)));
+  });
+  return restarts;
+}
+
+Journal::Journal(const std::string& path)
+    : path_(path),
+      file_(open_regular_file(path, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW, "open the journal " + path)),
+      is_torn_(ends_in_the_middle_of_a_line(file_.value())) {}
+
+void Journal::append(nlohmann::json line) {
+  line["time"] = unix_seconds_now();
+  std::string text = line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  // Otherwise this line would become part of the torn one, and could not be read either.
+  if (is_torn_) text.insert(0, "\n");
+  const std::size_t written = write(text);
+  const int error_number = errno;
+  if (written > 0) is_torn_ = text[written - 1] != '\n';
+  if (written == text.size()) return;
+  const std::string why =
+      written > 0 ? "only a part was written; is the disk full?" : system_error(error_number, "cannot write").what();
+  log(LogLevel::warning, "a line of " + path_ + " is lost: " + why);
+}
+
+std::size_t Journal::write(const std::string& text) {
+  ssize_t written = -1;
+  do {
+    written = ::write(file_.value(), text.data(), text.size());
+  } while (written < 0 && errno == EINTR);
+  return written < 0 ? 0 : static_cast<std::size_t>(written);
+}
+
+void Journal::append_run_end(int exit_code, bool failed_by_itself) {
+  append({{"event", kRunEndedEvent}, {"exit_code", exit_code}, {"failed_by_itself", failed_by_itself}});
+}
+
+void Journal::append_restart(const Restart& restart) {
+  append({{"event", "restart"},
+          {"generation", restart.generation},
+          {"rank", restart.rank},
+          {kRestartEntry, to_json(restart)}});
+}
+
+}  // namespace holdfast::recovery

@@ -1,0 +1,67 @@
+#include "journal/place_story.h"
+
+#include <chrono>
+
+#include <nlohmann/json.hpp>
+
+#include "decide/place_changes.h"
+#include "journal/journal.h"
+
+namespace holdfast::recovery {
+namespace {
+
+using nlohmann::json;
+using Kind = PlaceChange::Kind;
+using Rest = RunReport::Rest;
+
+Rest rest_of(double time, const PlaceChange& change, int incident) {
+  return {.place = change.place,
+          .began = time,
+          .seconds = std::chrono::duration<double>(change.rest).count(),
+          .is_of_a_trial = change.is_of_a_trial,
+          .failures = change.failures,
+          .times_left_out = change.times_left_out,
+          .incident = incident,
+          .device = change.device};
+}
+
+json number_or_null(int number) {
+  return number < 0 ? json(nullptr) : json(number);
+}
+
+}  // namespace
+
+void PlaceStory::take_decision(double time, const json& line, int incident) {
+  const auto changes = line.find("places");
+  if (changes == line.end()) return;
+  for (const json& entry : *changes) {
+    const PlaceChange change = place_change_from_json(entry);
+    if (change.kind == Kind::left_out) {
+      open_[change.place] = rests_.size();
+      rests_.push_back(rest_of(time, change, incident));
+      continue;
+    }
+    const auto open = open_.find(change.place);
+    if (open == open_.end()) continue;
+    Rest& rest = rests_[open->second];
+    (change.kind == Kind::tried ? rest.tried : rest.used_again) = time;
+    (change.kind == Kind::tried ? rest.tried_by : rest.shown_well_by) = change.member;
+  }
+}
+
+json to_json(const Rest& rest) {
+  return {{"place", rest.place},
+          {"began", rest.began},
+          {"seconds", rest.seconds},
+          {"is_of_a_trial", rest.is_of_a_trial},
+          {"failures", rest.failures},
+          {"times_left_out", rest.times_left_out},
+          {"incident", number_or_null(rest.incident)},
+          {"tried", or_null(rest.tried)},
+          {"tried_by", number_or_null(rest.tried_by)},
+          {"used_again", or_null(rest.used_again)},
+          {"shown_well_by", number_or_null(rest.shown_well_by)},
+          {"device", rest.device.empty() ? json(nullptr) : json(rest.device)}};
+}
+
+}  // namespace holdfast::recovery

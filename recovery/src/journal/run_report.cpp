@@ -1,0 +1,366 @@
+#include "holdfast/recovery/run_report.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <deque>
+#include <fstream>
+#include <map>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "holdfast/base/error.h"
+#include "holdfast/base/regular_file.h"
+#include "holdfast/recovery/watchdog.h"
+#include "journal/journal.h"
+#include "journal/place_story.h"
+#include "journal/recorded_actions.h"
+#include "journal/slow_story.h"
+
+namespace holdfast::recovery {
+namespace {
+
+using nlohmann::json;
+using Incident = RunReport::Incident;
+
+std::string evidence_of(const std::string& event, const json& line) {
+  if (event == "died") return "the mutex that it holds while it lives was let go";
+  if (event == "hang_detected") return "hung: " + line.value("what", "");
+  if (event == "slow") return "slow: " + line.value("what", "");
+  if (event == "device_failed") return "its device: " + line.value("what", "");
+  if (event == "failure_reported") return "it reported: " + line.value("what", "");
+  if (event == "start_failed") return "it could not be started: " + line.value("what", "");
+  if (line.contains("signal"))
+    return "the kernel confirmed its end by signal " + std::to_string(line.at("signal").get<int>());
+  return "the kernel confirmed its end with exit code " + std::to_string(line.value("exit_code", -1));
+}
+
+bool tells_of_failure(const std::string& event) {
+  return event == "died" || event == "hang_detected" || event == "slow" || event == "failure_reported" ||
+         event == "device_failed" || event == "start_failed";
+}
+
+class Reader {
+ public:
+  void take(const std::string& text) {
+    const json line = json::parse(text, nullptr, false);
+    try {
+      if (!line.is_object()) throw Error(ErrorCode::invalid_file, "a line is torn");
+      take_line(line);
+    } catch (const json::exception&) {
+      ++report_.skipped_lines;
+    } catch (const Error&) {
+      ++report_.skipped_lines;
+    }
+  }
+
+  RunReport report() {
+    report_.slow_replicas = slow_story_.replicas();
+    report_.rests = place_story_.rests();
+    return std::move(report_);
+  }
+
+ private:
+  // Only the watchdog's own decisions have a reason; a worker may call what it reports as it likes.
+  void take_line(const json& line) {
+    const auto event = line.at("event").get<std::string>();
+    const auto time = line.at("time").get<double>();
+    if (line.contains("reason")) {
+      take_decision(event, time, line);
+    } else if (line.contains("restart")) {
+      restarts_.push_back(restart_from_json(line.at("restart")));
+    } else if (line.contains("details")) {
+      take_note(event, line);
+    } else if (event == "crashed") {
+      take_crash(line);
+    } else if (event == "device_event" || event == "devices_unwatched") {
+      report_.remarks.push_back({time, line.at("what").get<std::string>()});
+    } else if (event == "straggler") {
+      slow_story_.take_standing(time, line);
+    } else if (event == "dealt") {
+      slow_story_.take_deal(time, line);
+    } else if (event == "watchdog_started") {
+      begin_start(time, line);
+    }
+  }
+
+  void begin_start(double time, const json& line) {
+    report_.starts.push_back(
+        {.time = time, .pid = line.at("pid").get<int>(), .replicas = line.at("replicas").get<int>()});
+    open_.clear();
+    restarts_.clear();
+    by_rank_.clear();
+    is_training_ = false;
+    incidents_behind_ = report_.incidents.size();
+    slow_story_.begin_start();
+    place_story_.begin_start();
+  }
+
+  // --- what workers told
+
+  void take_note(const std::string& event, const json& line) {
+    const json& details = line.at("details");
+    if (!details.is_object()) return;
+    RunReport::Savepoints& savepoints = report_.savepoints;
+    if (event == "savepoint") {
+      ++savepoints.durable;
+      savepoints.newest_path = details.at("path").get<std::string>();
+      savepoints.newest_step = details.at("step").get<std::int64_t>();
+      report_.furthest_step = std::max(report_.furthest_step, savepoints.newest_step);
+    } else if (event == "savepoint_skipped") {
+      ++savepoints.skipped;
+    } else if (event == "savepoint_failed" || event == "savepoint_set_aside" || event == "savepoint_passed_over") {
+      if (savepoints.problems.size() < RunReport::kMostProblems) {
+        savepoints.problems.push_back(details.at("path").get<std::string>() + ": " + details.value("why", ""));
+      }
+    } else if (event == "resumed") {
+      resumed({details.at("path").get<std::string>(), details.at("step").get<std::int64_t>()});
+    } else if (event == "fit_finished") {
+      report_.furthest_step = std::max(report_.furthest_step, details.value("step", std::int64_t{-1}));
+    }
+  }
+
+  void resumed(const RunReport::Origin& origin) {
+    bool explains_an_incident = false;
+    for (const std::size_t index : open_) {
+      Incident& incident = report_.incidents[index];
+      if (!incident.opened || incident.progressed) continue;
+      explains_an_incident = true;
+      incident.resumed = origin;
+      incident.repeated = std::max<std::int64_t>(0, report_.furthest_step - origin.step);
+    }
+    if (explains_an_incident || report_.starts.empty()) return;
+    if (!report_.starts.back().resumed) report_.starts.back().resumed = origin;
+  }
+
+  // It comes after the line of the exit.
+  void take_crash(const json& line) {
+    const int member = line.at("member").get<int>();
+    const auto incident = std::find_if(report_.incidents.rbegin(), report_.incidents.rend(),
+                                       [member](const Incident& other) { return other.member == member; });
+    if (incident == report_.incidents.rend() || incident->pid != line.at("pid").get<int>()) return;
+    incident->frames = line.at("frames").get<std::vector<std::string>>();
+  }
+
+  // --- what the watchdog decided
+
+  void take_decision(const std::string& event, double time, const json& line) {
+    const RecordedActions actions = recorded_actions(line);
+    const auto step = line.value("step", std::int64_t{-1});
+    report_.furthest_step = std::max(report_.furthest_step, step);
+    note_failure(event, time, line, actions);
+    for (const auto& [member, cause] : actions.failures) settle_cause(member, cause);
+    place_story_.take_decision(time, line, last_incident_index_of(line.value("member", -1)));
+    slow_story_.take_decision(event, time, line, actions);
+    if (event == "exited") last_incident_of_.erase(line.value("member", -1));
+    if (actions.cancelled) note_cancel(time);
+    if (actions.opened) note_open(*actions.opened, actions.members, time);
+    if (event == "progressed") note_progress(time);
+    if (actions.finish) note_end(*actions.finish, time);
+    const auto reason = line.at("reason").get<std::string>();
+    if (event == "scale_requested" || event == "stop_requested") report_.remarks.push_back({time, reason});
+  }
+
+  void note_failure(const std::string& event, double time, const json& line, const RecordedActions& actions) {
+    const int member = line.value("member", -1);
+    const bool is_new = actions.has_failure_of(member) || (tells_of_failure(event) && actions.killed.contains(member));
+    Incident* incident = open_incident_of(member);
+    if (incident == nullptr && is_new) incident = &begin_incident(member, time, line);
+    const bool is_evidence = tells_of_failure(event) || event == "exited";
+    if (incident != nullptr && is_evidence) incident->evidence.push_back(evidence_of(event, line));
+    if (incident != nullptr && incident->cause.empty()) incident->cause = line.value("what", "");
+  }
+
+  int last_incident_index_of(int member) const {
+    const auto found = last_incident_of_.find(member);
+    return found == last_incident_of_.end() ? -1 : static_cast<int>(found->second);
+  }
+
+  Incident* open_incident_of(int member) {
+    const int index = last_incident_index_of(member);
+    return index < 0 ? nullptr : &report_.incidents[static_cast<std::size_t>(index)];
+  }
+
+  Incident& begin_incident(int member, double time, const json& line) {
+    Incident incident{.member = member, .pid = line.value("pid", 0), .step = line.value("step", std::int64_t{-1})};
+    incident.noticed = time;
+    incident.replicas = is_training_ ? static_cast<int>(by_rank_.size()) : 0;
+    const auto place = std::find(by_rank_.begin(), by_rank_.end(), member);
+    if (place != by_rank_.end()) {
+      incident.rank = static_cast<int>(place - by_rank_.begin());
+      incident.generation = generation_;
+      incident.replicas = static_cast<int>(by_rank_.size());
+      open_.push_back(report_.incidents.size());
+    }
+    last_incident_of_[member] = report_.incidents.size();
+    report_.incidents.push_back(std::move(incident));
+    return report_.incidents.back();
+  }
+
+  // The line of the failure comes before the line of the decision that records it.
+  void settle_cause(int member, const std::string& cause) {
+    const std::optional<Restart> restart =
+        restarts_.empty() ? std::nullopt : std::optional<Restart>(std::move(restarts_.front()));
+    if (restart) restarts_.pop_front();
+    Incident* incident = open_incident_of(member);
+    if (incident == nullptr) return;
+    incident->cause = cause;
+    if (!restart) return;
+    incident->noticed = restart->detected_unix_seconds;
+    incident->step = restart->step;
+  }
+
+  void note_cancel(double time) {
+    is_training_ = false;
+    for (const std::size_t index : open_) {
+      Incident& incident = report_.incidents[index];
+      if (incident.generation == generation_ && !incident.cancelled) incident.cancelled = time;
+    }
+  }
+
+  void note_open(int generation, const std::vector<int>& by_rank, double time) {
+    ++report_.generations;
+    for (const std::size_t index : open_) {
+      Incident& incident = report_.incidents[index];
+      if (!incident.opened) {
+        incident.opened = time;
+        incident.next_generation = generation;
+        incident.next_replicas = static_cast<int>(by_rank.size());
+        incident.survivors = count_survivors(by_rank, incident.member);
+      }
+      if (static_cast<int>(by_rank.size()) >= incident.replicas && !incident.whole) incident.whole = time;
+    }
+    generation_ = generation;
+    by_rank_ = by_rank;
+    is_training_ = true;
+    forget_settled();
+  }
+
+  int count_survivors(const std::vector<int>& by_rank, int failed) const {
+    return static_cast<int>(std::count_if(by_rank.begin(), by_rank.end(), [&](int member) {
+      return member != failed && std::find(by_rank_.begin(), by_rank_.end(), member) != by_rank_.end();
+    }));
+  }
+
+  void note_progress(double time) {
+    incidents_behind_ = report_.incidents.size();
+    for (const std::size_t index : open_) {
+      Incident& incident = report_.incidents[index];
+      if (!incident.opened || incident.progressed) continue;
+      incident.progressed = time;
+      if (incident.repeated) continue;
+      incident.repeated = incident.survivors > 0 ? 0 : std::max<std::int64_t>(0, incident.step);
+    }
+    forget_settled();
+  }
+
+  void forget_settled() {
+    std::erase_if(open_, [this](std::size_t index) {
+      return report_.incidents[index].progressed.has_value() && report_.incidents[index].whole.has_value();
+    });
+  }
+
+  void note_end(const std::pair<int, std::string>& finish, double time) {
+    if (report_.starts.empty()) return;
+    RunReport::Start& start = report_.starts.back();
+    start.ended = time;
+    start.exit_code = finish.first;
+    start.sentence = finish.second;
+    if (finish.first == kExitFinished || finish.first == kExitStopped) return;
+    if (report_.incidents.size() > incidents_behind_) report_.incidents.back().ended_run = true;
+  }
+
+  RunReport report_;
+  std::size_t incidents_behind_ = 0;  // at the last progress; later ones may have ended the run
+  int generation_ = -1;
+  std::vector<int> by_rank_;                     // members of it
+  bool is_training_ = false;                     // it has begun, and its waits were not ended
+  std::vector<std::size_t> open_;                // incidents whose story goes on
+  std::map<int, std::size_t> last_incident_of_;  // by member, until its exit
+  std::deque<Restart> restarts_;                 // not yet seen in a decision
+  SlowStory slow_story_;
+  PlaceStory place_story_;
+};
+
+json to_json(const std::optional<RunReport::Origin>& origin) {
+  if (!origin) return nullptr;
+  return {{"path", origin->path}, {"step", origin->step}};
+}
+
+json to_json(const RunReport::Start& start) {
+  return {{"time", start.time},
+          {"pid", start.pid},
+          {"replicas", start.replicas},
+          {"resumed", to_json(start.resumed)},
+          {"ended", or_null(start.ended)},
+          {"exit_code", start.ended ? json(start.exit_code) : json(nullptr)},
+          {"sentence", start.sentence}};
+}
+
+json to_json(const Incident& incident) {
+  return {{"cause", incident.cause},
+          {"evidence", incident.evidence},
+          {"frames", incident.frames},
+          {"member", incident.member},
+          {"rank", incident.rank},
+          {"pid", incident.pid},
+          {"generation", incident.generation},
+          {"step", incident.step},
+          {"replicas", incident.replicas},
+          {"noticed", incident.noticed},
+          {"cancelled", or_null(incident.cancelled)},
+          {"opened", or_null(incident.opened)},
+          {"progressed", or_null(incident.progressed)},
+          {"whole", or_null(incident.whole)},
+          {"next_generation", incident.next_generation},
+          {"next_replicas", incident.next_replicas},
+          {"survivors", incident.survivors},
+          {"resumed", to_json(incident.resumed)},
+          {"repeated", or_null(incident.repeated)},
+          {"ended_run", incident.ended_run}};
+}
+
+json to_json(const RunReport::Remark& remark) {
+  return {{"time", remark.time}, {"sentence", remark.sentence}};
+}
+
+template <class Part>
+json list_of(const std::vector<Part>& parts) {
+  json list = json::array();
+  for (const Part& part : parts) list.push_back(to_json(part));
+  return list;
+}
+
+}  // namespace
+
+RunReport read_run_report(const std::string& journal_path) {
+  // The reader would wait for a FIFO's writer without end.
+  open_regular_file(journal_path, O_RDONLY, "read the journal " + journal_path);
+  std::ifstream file(journal_path);
+  if (!file) throw system_error(errno, "cannot read the journal " + journal_path);
+  Reader reader;
+  for (std::string line; std::getline(file, line);) reader.take(line);
+  return reader.report();
+}
+
+std::string to_json(const RunReport& report) {
+  const json body = {{"starts", list_of(report.starts)},
+                     {"incidents", list_of(report.incidents)},
+                     {"remarks", list_of(report.remarks)},
+                     {"slow_replicas", list_of(report.slow_replicas)},
+                     {"rests", list_of(report.rests)},
+                     {"savepoints",
+                      {{"durable", report.savepoints.durable},
+                       {"skipped", report.savepoints.skipped},
+                       {"newest_path", report.savepoints.newest_path},
+                       {"newest_step", report.savepoints.newest_step},
+                       {"problems", report.savepoints.problems}}},
+                     {"furthest_step", report.furthest_step},
+                     {"generations", report.generations},
+                     {"skipped_lines", report.skipped_lines}};
+  return body.dump(1, ' ', false, json::error_handler_t::replace);
+}
+
+}  // namespace holdfast::recovery

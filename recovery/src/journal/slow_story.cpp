@@ -1,0 +1,152 @@
+#include "journal/slow_story.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+namespace holdfast::recovery {
+namespace {
+
+using nlohmann::json;
+using SlowReplica = RunReport::SlowReplica;
+
+std::string name_of(SlowReplica::Ending ending) {
+  switch (ending) {
+    case SlowReplica::Ending::open:
+      return "open";
+    case SlowReplica::Ending::quick_again:
+      return "quick_again";
+    case SlowReplica::Ending::replaced:
+      return "replaced";
+    case SlowReplica::Ending::process_ended:
+      return "process_ended";
+  }
+  return "unknown";
+}
+
+json to_json(const RunReport::Deal& deal) {
+  return {{"time", deal.time},
+          {"generation", deal.generation},
+          {"shards", deal.shards},
+          {"milliseconds_per_round", deal.milliseconds_per_round},
+          {"why", deal.why}};
+}
+
+RunReport::Deal deal_of(double time, const json& line) {
+  return {.time = time,
+          .generation = line.at("generation").get<int>(),
+          .shards = line.value("shards", std::vector<int>{}),
+          .milliseconds_per_round = line.value("milliseconds_per_round", std::vector<double>{}),
+          .why = line.value("why", "")};
+}
+
+bool is_uneven(const std::vector<int>& shards) {
+  if (shards.empty()) return false;
+  const auto [fewest, most] = std::minmax_element(shards.begin(), shards.end());
+  return *most - *fewest > 1;
+}
+
+}  // namespace
+
+void SlowStory::begin_start() {
+  places_.clear();
+  members_.clear();
+  open_.clear();
+  unevenly_.clear();
+  to_succeed_.clear();
+}
+
+RunReport::SlowReplica* SlowStory::slow_now(int member) {
+  const auto found = open_.find(member);
+  return found == open_.end() ? nullptr : &replicas_[found->second];
+}
+
+void SlowStory::end(int member, Ending ending, double time) {
+  const auto found = open_.find(member);
+  if (found == open_.end()) return;
+  SlowReplica& replica = replicas_[found->second];
+  replica.ending = ending;
+  replica.ended = time;
+  if (ending == Ending::replaced) to_succeed_.push_back(found->second);
+  open_.erase(found);
+}
+
+// The watchdog tells of all whenever one becomes slow or is so no longer.
+void SlowStory::take_standing(double time, const json& line) {
+  const int member = line.at("member").get<int>();
+  if (!line.at("is_straggler").get<bool>()) return end(member, Ending::quick_again, time);
+  if (slow_now(member) != nullptr) return;
+  SlowReplica replica{.member = member,
+                      .rank = line.at("rank").get<int>(),
+                      .generation = line.at("generation").get<int>(),
+                      .noticed = time,
+                      .since_step = line.at("since_step").get<std::int64_t>(),
+                      .score = line.at("score").get<double>(),
+                      .waiting_share = line.value("waiting_share", 0.0)};
+  if (line.contains("milliseconds_per_round")) {
+    replica.milliseconds_per_round = line.at("milliseconds_per_round").get<double>();
+  }
+  if (const auto place = places_.find(member); place != places_.end()) replica.place = place->second;
+  open_[member] = replicas_.size();
+  replicas_.push_back(std::move(replica));
+}
+
+// It is made for those that are slow; the next one tells those for whom the deal before it was made how that ended.
+void SlowStory::take_deal(double time, const json& line) {
+  const RunReport::Deal deal = deal_of(time, line);
+  std::vector<std::size_t> concerned = std::exchange(unevenly_, {});
+  for (const auto& [member, index] : open_) concerned.push_back(index);
+  std::sort(concerned.begin(), concerned.end());
+  concerned.erase(std::unique(concerned.begin(), concerned.end()), concerned.end());
+  for (const std::size_t index : concerned) replicas_[index].deals.push_back(deal);
+  if (is_uneven(deal.shards)) unevenly_ = std::move(concerned);
+}
+
+void SlowStory::take_decision(const std::string& event, double time, const json& line, const RecordedActions& actions) {
+  for (const auto& [member, place] : actions.started) places_[member] = place;
+  const int member = line.value("member", -1);
+  if (event == "slow" && actions.has_failure_of(member)) end(member, Ending::replaced, time);
+  if (SlowReplica* replica = event == "slow" ? slow_now(member) : nullptr) {
+    replica->left_alone.push_back({time, line.at("reason").get<std::string>()});
+  }
+  for (const int killed : actions.killed) end(killed, Ending::process_ended, time);
+  if (event == "exited" || event == "died") end(member, Ending::process_ended, time);
+  if (actions.opened) note_successors(actions.members);
+}
+
+// Where the spare has failed too, a survivor may have got the rank: nobody has replaced anybody then.
+void SlowStory::note_successors(const std::vector<int>& by_rank) {
+  const std::vector<int> before = std::exchange(members_, by_rank);
+  for (const std::size_t index : std::exchange(to_succeed_, {})) {
+    const auto rank = static_cast<std::size_t>(replicas_[index].rank);
+    const bool is_new = rank < by_rank.size() && std::find(before.begin(), before.end(), by_rank[rank]) == before.end();
+    if (is_new) replicas_[index].replaced_by = by_rank[rank];
+  }
+}
+
+json to_json(const SlowReplica& replica) {
+  json deals = json::array();
+  for (const RunReport::Deal& deal : replica.deals) deals.push_back(to_json(deal));
+  json left_alone = json::array();
+  for (const RunReport::Remark& remark : replica.left_alone) {
+    left_alone.push_back({{"time", remark.time}, {"sentence", remark.sentence}});
+  }
+  return {{"member", replica.member},
+          {"rank", replica.rank},
+          {"place", replica.place},
+          {"generation", replica.generation},
+          {"noticed", replica.noticed},
+          {"since_step", replica.since_step},
+          {"score", replica.score},
+          {"milliseconds_per_round",
+           replica.milliseconds_per_round ? json(*replica.milliseconds_per_round) : json(nullptr)},
+          {"waiting_share", replica.waiting_share},
+          {"deals", deals},
+          {"left_alone", left_alone},
+          {"ending", name_of(replica.ending)},
+          {"ended", replica.ended ? json(*replica.ended) : json(nullptr)},
+          {"replaced_by", replica.replaced_by < 0 ? json(nullptr) : json(replica.replaced_by)}};
+}
+
+}  // namespace holdfast::recovery

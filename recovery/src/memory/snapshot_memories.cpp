@@ -1,0 +1,40 @@
+#include "memory/snapshot_memories.h"
+
+#include <utility>
+
+#include "channel/descriptors.h"
+
+namespace holdfast::recovery {
+
+FileDescriptor SnapshotMemories::add(std::size_t bytes) {
+  SharedMemory memory = SharedMemory::create("holdfast-snapshots", bytes);
+  FileDescriptor descriptor = duplicate(memory.descriptor());
+  memories_.push_back(std::move(memory));
+  return descriptor;
+}
+
+// Behind the newest writer's memory only what it does not replace yet.
+void SnapshotMemories::forget_old() {
+  while (memories_.size() > 1 && MemorySnapshots::newest(memories_.back())) {
+    memories_.erase(memories_.begin());
+  }
+}
+
+std::vector<FileDescriptor> SnapshotMemories::read_only_descriptors() const {
+  std::vector<FileDescriptor> descriptors;
+  for (auto memory = memories_.rbegin(); memory != memories_.rend(); ++memory) {
+    descriptors.push_back(memory->read_only_descriptor());
+  }
+  return descriptors;
+}
+
+std::optional<MemorySnapshots::Whole> SnapshotMemories::newest() const {
+  std::optional<MemorySnapshots::Whole> newest;
+  for (const SharedMemory& memory : memories_) {
+    const auto candidate = MemorySnapshots::newest(memory);
+    if (candidate && (!newest || candidate->step > newest->step)) newest = candidate;
+  }
+  return newest;
+}
+
+}  // namespace holdfast::recovery

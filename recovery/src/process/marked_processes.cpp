@@ -1,0 +1,178 @@
+#include "process/marked_processes.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstdint>
+#include <cstdlib>
+
+#include "channel/descriptors.h"
+#include "holdfast/base/error.h"
+
+namespace holdfast::recovery {
+namespace {
+
+constexpr std::string_view kMarkVariable = "HOLDFAST_DESCENDANT_OF=";
+
+// Linux gives arguments and environment 6 MiB at most.
+constexpr std::size_t kLargestEnvironment = std::size_t{8} << 20;
+
+// An execution is over within milliseconds, unless the program is read from a very slow disk.
+constexpr int kMostAttempts = 1000;
+
+// Of the value of the variable: marks of runs within runs, with slashes between them.
+std::optional<int> member_in(std::string_view marks, std::string_view run) {
+  for (std::size_t at = marks.find(run); at != std::string_view::npos; at = marks.find(run, at + 1)) {
+    if (at > 0 && marks[at - 1] != '/') continue;
+    const std::string_view rest = marks.substr(at + run.size());
+    int member = -1;
+    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), member);
+    const bool is_whole = end == rest.data() + rest.size() || *end == '/';
+    if (error == std::errc{} && is_whole && member >= 0) return member;
+  }
+  return std::nullopt;
+}
+
+// Of the line in /proc/PID/stat, from 1, as proc(5) counts; 0 where it has not so many.
+std::uint64_t field_of(std::string_view line, int number) {
+  // The name of the program, second, may hold anything.
+  const std::size_t name_end = line.rfind(')');
+  if (name_end == std::string_view::npos) return 0;
+  line.remove_prefix(name_end + 1);
+  for (int field = 2; field < number; ++field) {
+    const std::size_t space = line.find(' ');
+    if (space == std::string_view::npos) return 0;
+    line.remove_prefix(space + 1);
+  }
+  std::uint64_t value = 0;
+  std::from_chars(line.data(), line.data() + line.size(), value);
+  return value;
+}
+
+// Of a process, by its folder in /proc, that showed no environment: whether it may show one a moment later.
+bool is_between_programs(int process) {
+  const FileDescriptor file(::openat(process, "stat", O_RDONLY | O_CLOEXEC));
+  if (!file.is_open()) return false;
+  std::array<char, 2048> line;
+  const ssize_t bytes = ::read(file.value(), line.data(), line.size());
+  if (bytes <= 0) return false;
+  const std::string_view text(line.data(), static_cast<std::size_t>(bytes));
+  const std::uint64_t code_begin = field_of(text, 26);
+  const bool has_environment = field_of(text, 50) != field_of(text, 51);
+  // Linux writes where the code begins last of all.
+  if (code_begin != 0) return has_environment;
+  // Those that have no memory any more, or never had, have no program either.
+  return ::readlinkat(process, "exe", line.data(), line.size()) > 0;
+}
+
+bool is_number(const char* name) {
+  return name[0] >= '1' && name[0] <= '9';
+}
+
+}  // namespace
+
+std::optional<int> marked_member(std::string_view environment, std::string_view run) {
+  for (std::size_t at = environment.find(kMarkVariable); at != std::string_view::npos;
+       at = environment.find(kMarkVariable, at + 1)) {
+    if (at > 0 && environment[at - 1] != '\0') continue;
+    std::string_view marks = environment.substr(at + kMarkVariable.size());
+    marks = marks.substr(0, marks.find('\0'));
+    if (const std::optional<int> member = member_in(marks, run)) return member;
+  }
+  return std::nullopt;
+}
+
+Marks Marks::create() {
+  std::uint64_t number = 0;
+  if (::getrandom(&number, sizeof number, 0) != static_cast<ssize_t>(sizeof number)) {
+    throw system_error(errno, "cannot draw a number for the mark of a run's processes");
+  }
+  return Marks(std::to_string(::getpid()) + "." + std::to_string(number) + ".");
+}
+
+std::string Marks::variable_of(int member) const {
+  const std::string name(kMarkVariable.substr(0, kMarkVariable.size() - 1));
+  const char* around = std::getenv(name.c_str());
+  const std::string outer = around == nullptr || *around == '\0' ? "" : std::string(around) + "/";
+  return name + "=" + outer + run_ + std::to_string(member);
+}
+
+MarkedProcesses::MarkedProcesses(std::string_view run) : run_(run) {
+  const FileDescriptor folder(::open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder.is_open()) throw system_error(errno, "cannot look for processes in /proc");
+  folder_ = duplicate(folder.value());
+  void* const memory =
+      ::mmap(nullptr, kLargestEnvironment, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) throw system_error(errno, "cannot get memory to look for processes");
+  environment_ = static_cast<char*>(memory);
+}
+
+MarkedProcesses::~MarkedProcesses() {
+  ::munmap(environment_, kLargestEnvironment);
+}
+
+void MarkedProcesses::rewind() {
+  ::lseek(folder_.value(), 0, SEEK_SET);
+  entries_begin_ = entries_end_ = 0;
+}
+
+std::optional<MarkedProcess> MarkedProcesses::next() {
+  while (const char* const name = next_name()) {
+    if (!is_number(name)) continue;
+    int pid = 0;
+    std::from_chars(name, name + std::string_view(name).size(), pid);
+    // Before its environment is read: so that one is signalled is the one whose mark was seen, or gone.
+    FileDescriptor process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+    if (!process.is_open()) continue;
+    if (const std::optional<int> member = marked_member(environment_of(name), run_)) {
+      return MarkedProcess{.member = *member, .process = std::move(process)};
+    }
+  }
+  return std::nullopt;
+}
+
+const char* MarkedProcesses::next_name() {
+  if (entries_begin_ == entries_end_) {
+    const ssize_t bytes = ::getdents64(folder_.value(), entries_.data(), entries_.size());
+    if (bytes <= 0) return nullptr;
+    entries_begin_ = 0;
+    entries_end_ = static_cast<std::size_t>(bytes);
+  }
+  const auto* const entry = reinterpret_cast<const dirent64*>(entries_.data() + entries_begin_);
+  entries_begin_ += entry->d_reclen;
+  return entry->d_name;
+}
+
+// Empty for those that are gone, zombies, the kernel's own, and other users'. One that is just executing another
+// program has none for a moment, and is asked again.
+std::string_view MarkedProcesses::environment_of(const char* pid) {
+  const FileDescriptor process(::openat(folder_.value(), pid, O_PATH | O_DIRECTORY | O_CLOEXEC));
+  for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+    const std::string_view environment = read_environment(process.value());
+    if (!environment.empty() || !is_between_programs(process.value())) return environment;
+    ::poll(nullptr, 0, 1);
+  }
+  return {};
+}
+
+std::string_view MarkedProcesses::read_environment(int process) {
+  const FileDescriptor file(::openat(process, "environ", O_RDONLY | O_CLOEXEC));
+  std::size_t size = 0;
+  while (file.is_open() && size < kLargestEnvironment) {
+    const ssize_t bytes = ::read(file.value(), environment_ + size, kLargestEnvironment - size);
+    if (bytes < 0 && errno == EINTR) continue;
+    if (bytes <= 0) break;
+    size += static_cast<std::size_t>(bytes);
+  }
+  return {environment_, size};
+}
+
+}  // namespace holdfast::recovery

@@ -1,0 +1,43 @@
+#include "process/signals.h"
+
+#include <signal.h>
+
+namespace holdfast::recovery {
+namespace {
+
+constexpr int kSignalsOfFailingWrites[] = {SIGPIPE, SIGXFSZ};
+
+bool has_handler(int signal, void (*handler)(int)) {
+  struct sigaction action {};
+  return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == handler;
+}
+
+void do_nothing(int /*signal*/) {}
+
+}  // namespace
+
+bool is_ignored(int signal) {
+  return has_handler(signal, SIG_IGN);
+}
+
+void outlive_failing_writes() {
+  for (const int signal : kSignalsOfFailingWrites) {
+    if (!has_handler(signal, SIG_DFL)) continue;
+    struct sigaction action {};
+    action.sa_handler = do_nothing;
+    action.sa_flags = SA_RESTART;
+    ::sigaction(signal, &action, nullptr);
+  }
+}
+
+void ignore_failing_writes() {
+  for (const int signal : kSignalsOfFailingWrites) ::signal(signal, SIG_IGN);
+}
+
+void take_failing_writes_back() {
+  for (const int signal : kSignalsOfFailingWrites) {
+    if (is_ignored(signal)) ::signal(signal, SIG_DFL);
+  }
+}
+
+}  // namespace holdfast::recovery

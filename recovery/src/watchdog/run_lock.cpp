@@ -1,0 +1,89 @@
+#include "holdfast/recovery/run_lock.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "channel/descriptors.h"
+#include "holdfast/base/error.h"
+#include "holdfast/base/regular_file.h"
+
+namespace holdfast::recovery {
+namespace {
+
+constexpr std::chrono::milliseconds kLockRetryPeriod(20);
+
+FileDescriptor open_lock_file(const std::string& directory) {
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  if (error) throw system_error(error.value(), "cannot create the run directory " + directory);
+  const std::string path = directory + "/lock";
+  // The file is cut and written to; through a link that would be another program's file.
+  const FileDescriptor file = open_regular_file(path, O_RDWR | O_CREAT | O_NOFOLLOW, "take the lock " + path);
+  return duplicate(file.value());
+}
+
+// False when somebody else has it.
+bool try_lock(int file, const std::string& directory) {
+  if (::flock(file, LOCK_EX | LOCK_NB) == 0) return true;
+  if (errno == EWOULDBLOCK || errno == EINTR) return false;
+  throw system_error(errno, "cannot lock the run directory " + directory);
+}
+
+// The earlier owner may have put the directory aside (run_start.h) while this process waited for its lock.
+bool is_the_lock_of(int file, const std::string& directory) {
+  struct stat held {};
+  struct stat there {};
+  return ::fstat(file, &held) == 0 && ::stat((directory + "/lock").c_str(), &there) == 0 &&
+         held.st_dev == there.st_dev && held.st_ino == there.st_ino;
+}
+
+Error taken(const std::string& directory) {
+  std::string pid;
+  std::ifstream(directory + "/lock") >> pid;
+  const std::string owner = pid.empty() ? "another process" : "process " + pid + " or its replicas";
+  return Error(ErrorCode::already_running, "the run directory " + directory + " is in use by " + owner +
+                                               "; wait for that run to end, or give another directory");
+}
+
+// For the sentence that the next who wants the lock tells its user; it holds without it.
+void write_owner(int file) {
+  const std::string text = std::to_string(::getpid()) + "\n";
+  if (::ftruncate(file, 0) == 0) {
+    [[maybe_unused]] const ssize_t written = ::pwrite(file, text.data(), text.size(), 0);
+  }
+}
+
+}  // namespace
+
+FileDescriptor lock_run_directory(const std::string& directory, Deadline deadline) {
+  FileDescriptor file = open_lock_file(directory);
+  // flock(2) knows no deadline.
+  for (;;) {
+    const bool is_locked = try_lock(file.value(), directory);
+    if (is_locked && is_the_lock_of(file.value(), directory)) break;
+    if (deadline.has_passed()) throw taken(directory);
+    if (is_locked) {
+      file = open_lock_file(directory);
+    } else {
+      std::this_thread::sleep_for(kLockRetryPeriod);
+    }
+  }
+  write_owner(file.value());
+  return file;
+}
+
+bool is_directory_taken_over(const FileDescriptor& lock, const std::string& directory) {
+  struct stat held {};
+  struct stat there {};
+  if (::fstat(lock.value(), &held) != 0 || ::lstat((directory + "/lock").c_str(), &there) != 0) return false;
+  return held.st_dev != there.st_dev || held.st_ino != there.st_ino;
+}
+
+}  // namespace holdfast::recovery

@@ -1,0 +1,268 @@
+// Why a fresh start is bound to an occasion: a scheduler that starts a preempted job again repeats its environment and
+// its arguments. Without a token each preemption would throw away the training that the job has done.
+// docs/recovery.md#starting-anew
+
+#include "holdfast/recovery/run_start.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <system_error>
+#include <utility>
+
+#include "holdfast/base/file_system.h"
+#include "holdfast/base/log.h"
+#include "holdfast/base/whole_file.h"
+#include "holdfast/recovery/run_lock.h"
+#include "holdfast/recovery/watchdog.h"
+#include "journal/journal.h"
+
+namespace holdfast::recovery {
+namespace {
+
+namespace fs = std::filesystem;
+
+// For the replicas of a watchdog that was killed to die.
+constexpr std::chrono::seconds kLockTimeout(2);
+constexpr std::string_view kFreshPrefix = "fresh:";
+constexpr int kMostPutAside = 1'000'000;
+constexpr std::size_t kPodSuffixLetters = 5;
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// "train-x7k2p" is a pod of job "train": the controller adds only letters and digits that spell no words.
+std::string without_pod_suffix(const std::string& pod) {
+  const std::size_t dash = pod.rfind('-');
+  if (dash == std::string::npos || dash == 0 || pod.size() - dash - 1 != kPodSuffixLetters) return pod;
+  const bool is_suffix = pod.find_first_not_of("bcdfghjklmnpqrstvwxz2456789", dash + 1) == std::string::npos;
+  return is_suffix ? pod.substr(0, dash) : pod;
+}
+
+std::string job_of_cluster() {
+  const std::string slurm = environment("SLURM_JOB_ID");
+  if (!slurm.empty()) return "Slurm job " + slurm;
+  if (environment("KUBERNETES_SERVICE_HOST").empty() || environment("HOSTNAME").empty()) return "";
+  return "Kubernetes job " + without_pod_suffix(environment("HOSTNAME"));
+}
+
+AskedStart fresh_start(const std::string& token, const std::string& asked_by) {
+  return {.start = Start::fresh, .token = token.empty() ? job_of_cluster() : token, .asked_by = asked_by};
+}
+
+bool is_savepoint_name(const std::string& name) {
+  return name.starts_with("savepoint-") && name.find(".h5") != std::string::npos;
+}
+
+bool holds_savepoints(const std::string& folder) {
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    if (is_savepoint_name(entry.path().filename())) return true;
+  }
+  return false;
+}
+
+std::string record_path(const std::string& directory) {
+  return directory + "/start.json";
+}
+
+bool holds_run(const std::string& directory) {
+  const auto holds = [&](const char* name) {
+    std::error_code error;
+    return fs::exists(directory + "/" + name, error);
+  };
+  return holds("run.json") || holds("journal.jsonl") || holds("arithmetic.txt") || holds("start.json") ||
+         holds_savepoints(directory);
+}
+
+// RUN_DIRECTORY/start.json, in a run that was begun anew: what a later watchdog needs to know of that start.
+struct StartRecord {
+  std::string token{};  // the occasion
+  int copies_of = 0;    // number of the earlier run whose copies are still to be put aside; 0: none is
+};
+
+StartRecord read_record(const std::string& directory) {
+  const std::string path = record_path(directory);
+  if (!posix_file_system().exists(path)) return {};
+  try {
+    const nlohmann::json record = nlohmann::json::parse(read_text_file(posix_file_system(), path));
+    return {.token = record.value("fresh", ""), .copies_of = record.value("copies_of", 0)};
+  } catch (const nlohmann::json::exception&) {
+    throw Error(ErrorCode::invalid_file, path +
+                                             ", which says on what occasion the run was begun anew, is damaged; remove "
+                                             "it to start anew once more, or set HOLDFAST_START=resume to go on");
+  }
+}
+
+void write_record(const std::string& directory, const StartRecord& record) {
+  nlohmann::json object = nlohmann::json::object();
+  if (!record.token.empty()) object["fresh"] = record.token;
+  if (record.copies_of > 0) object["copies_of"] = record.copies_of;
+  const std::string text = object.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  write_whole_file(posix_file_system(), record_path(directory), std::as_bytes(std::span(text)));
+}
+
+Error cannot_put_aside(const std::string& folder, const std::string& why) {
+  return Error(ErrorCode::refused, "the earlier run in " + folder + " cannot be put aside to start anew: " + why +
+                                       "; move it away yourself, or give another run directory");
+}
+
+// Where the folder really lies: a symbolic link to it stays, and points to the new one then.
+fs::path place_of_folder(const std::string& folder) {
+  std::error_code error;
+  fs::path path = fs::canonical(folder, error);
+  if (error) throw cannot_put_aside(folder, error.message());
+  return path;
+}
+
+bool is_within(const fs::path& inner, const fs::path& outer) {
+  return std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end()).first == outer.end();
+}
+
+void require_not_in_use(const fs::path& folder) {
+  std::error_code error;
+  const fs::path current = fs::current_path(error);
+  if (error || !is_within(current, folder)) return;
+  throw cannot_put_aside(folder, "the program runs inside it, so that its relative paths would lead astray");
+}
+
+fs::path numbered(const fs::path& folder, int number) {
+  return folder.string() + "." + std::to_string(number);
+}
+
+int first_free_number(const std::vector<fs::path>& folders) {
+  for (int number = 1; number < kMostPutAside; ++number) {
+    const bool is_free = std::none_of(folders.begin(), folders.end(), [&](const fs::path& folder) {
+      std::error_code error;
+      return fs::symlink_status(numbered(folder, number), error).type() != fs::file_type::not_found;
+    });
+    if (is_free) return number;
+  }
+  throw cannot_put_aside(folders.front(), "there are too many earlier ones next to it");
+}
+
+// Never replaces what another process has put there meanwhile.
+void rename_folder(const fs::path& from, const fs::path& to) {
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return;
+  if (errno == EINVAL) {  // a file system that knows no such flag
+    std::error_code error;
+    fs::rename(from, to, error);
+    if (!error) return;
+    throw cannot_put_aside(from, error.message());
+  }
+  throw cannot_put_aside(from, std::generic_category().message(errno));
+}
+
+// All or none.
+void rename_all(const std::vector<fs::path>& folders, int number) {
+  std::size_t renamed = 0;
+  try {
+    for (; renamed < folders.size(); ++renamed) rename_folder(folders[renamed], numbered(folders[renamed], number));
+  } catch (const Error&) {
+    while (renamed > 0) {
+      --renamed;
+      rename_folder(numbered(folders[renamed], number), folders[renamed]);
+    }
+    throw;
+  }
+  for (const fs::path& folder : folders) posix_file_system().sync_folder(parent_folder(folder));
+}
+
+}  // namespace
+
+AskedStart start_asked_for(const std::optional<Start>& start, const std::string& token) {
+  if (!token.empty() && start != Start::fresh) {
+    throw Error(ErrorCode::invalid_argument,
+                "a token \"" + token + "\" names an occasion to start anew, and no fresh start was asked for");
+  }
+  if (start == Start::fresh) return fresh_start(token, "the options");
+  if (start == Start::resume) return {.start = Start::resume, .token = {}, .asked_by = "the options"};
+  const std::string value = environment(kStartVariable);
+  const std::string asked_by = std::string(kStartVariable) + "=" + value;
+  if (value.empty()) return {};
+  if (value == "resume") return {.start = Start::resume, .token = {}, .asked_by = asked_by};
+  if (value == "fresh") return fresh_start("", asked_by);
+  if (value.starts_with(kFreshPrefix) && value.size() > kFreshPrefix.size()) {
+    return fresh_start(value.substr(kFreshPrefix.size()), asked_by);
+  }
+  throw Error(ErrorCode::invalid_argument, "the environment has " + asked_by +
+                                               ", where resume, fresh or fresh:TOKEN is expected; correct or unset it");
+}
+
+OwnedRun::OwnedRun(std::string directory, Options options, FileDescriptor lock)
+    : directory_(std::move(directory)), options_(std::move(options)), lock_(std::move(lock)) {}
+
+OwnedRun OwnedRun::take(const std::string& directory, const Options& options) {
+  OwnedRun run(directory, options, lock_run_directory(directory, Deadline::after(kLockTimeout)));
+  const AskedStart& how = options.how;
+  const bool is_there = holds_run(directory);
+  if (how.start == Start::resume) {
+    if (is_there && !how.asked_by.empty()) log(LogLevel::info, how.asked_by + ": goes on with the run in " + directory);
+    return run;
+  }
+  if (is_there && !how.token.empty() && read_record(directory).token == how.token) {
+    log(LogLevel::info, how.asked_by + ": the run in " + directory + " was begun anew by the same " +
+                            (how.token == job_of_cluster() ? how.token : "token " + how.token) +
+                            ", so it goes on; another token, as in " + kStartVariable +
+                            "=fresh:TOKEN, starts anew once more");
+    return run;
+  }
+  const std::vector<std::string> copies = options.copies.value_or(std::vector<std::string>{});
+  if (is_there || std::any_of(copies.begin(), copies.end(), holds_savepoints)) {
+    log(LogLevel::info, how.asked_by + ": the earlier run in " + directory + " is kept as " + run.put_aside(how.token) +
+                            ", and a new one starts");
+    return run;
+  }
+  log(LogLevel::info, how.asked_by + ": " + directory + " holds no earlier run");
+  if (!how.token.empty()) write_record(directory, {.token = how.token});
+  return run;
+}
+
+bool OwnedRun::may_give_way() const {
+  const Past past = read_past(journal_path(directory_));
+  return past.has_failed_by_itself && !past.has_results;
+}
+
+std::string OwnedRun::put_aside(const std::string& token) {
+  std::vector<fs::path> folders = {place_of_folder(directory_)};
+  for (const std::string& copy : options_.copies.value_or(std::vector<std::string>{})) {
+    if (holds_savepoints(copy)) folders.push_back(place_of_folder(copy));
+  }
+  for (const fs::path& folder : folders) require_not_in_use(folder);
+  const int number = first_free_number(folders);
+  rename_all(folders, number);
+  // At the place that a link leads to: the link itself creates nothing.
+  posix_file_system().create_folders(folders.front());
+  // The earlier run's lock is held until this one is: nobody finds either without an owner.
+  lock_ = lock_run_directory(directory_, Deadline::after(kLockTimeout));
+  const StartRecord record{.token = token, .copies_of = options_.copies ? 0 : number};
+  if (!record.token.empty() || record.copies_of > 0) write_record(directory_, record);
+  return numbered(folders.front(), number);
+}
+
+// Where a folder with this number exists, the next number is taken: nothing that is there may be lost.
+void put_copies_aside(const std::string& run_directory, const std::vector<std::string>& copies) {
+  StartRecord record = read_record(run_directory);
+  if (record.copies_of == 0) return;
+  for (const std::string& copy : copies) {
+    if (!holds_savepoints(copy)) continue;
+    const fs::path folder = place_of_folder(copy);
+    require_not_in_use(folder);
+    std::error_code error;
+    const bool is_free = !fs::exists(numbered(folder, record.copies_of), error);
+    const int number = is_free ? record.copies_of : first_free_number({folder});
+    rename_all({folder}, number);
+    log(LogLevel::info, "copies of the earlier run's savepoints are kept as " + numbered(folder, number).string());
+  }
+  record.copies_of = 0;
+  write_record(run_directory, record);
+}
+
+}  // namespace holdfast::recovery

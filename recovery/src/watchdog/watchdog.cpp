@@ -1,0 +1,267 @@
+#include "watchdog/watchdog.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "decide/watchdog_options.h"
+#include "holdfast/base/error.h"
+#include "holdfast/base/log.h"
+#include "holdfast/recovery/run_lock.h"
+#include "process/signals.h"
+
+namespace holdfast::recovery {
+namespace {
+
+// For the names of functions, where the run's end is a crash.
+constexpr std::chrono::seconds kCrashTimeout(5);
+
+}  // namespace
+
+Watchdog::Watchdog(const WatchdogOptions& options, const OwnedRun& run, bool may_give_way)
+    : options_(options),
+      run_(run),
+      may_give_way_(may_give_way),
+      past_(read_past(journal_path(options.run_directory))),
+      journal_(journal_path(options.run_directory)),
+      signals_(io_, SIGINT, SIGTERM, SIGUSR1),
+      state_(initial_state(policy_of(options), past_.last_generation + 1)),
+      sweeper_(io_, run_.lock().value(),
+               [this] {
+                 journal_.append({{"event", "sweeper_lost"}});
+               }),
+      hang_detector_(hang_limits_of(options),
+                     {.is_stopped = [this](int id) { return processes_.at(id)->is_stopped(); },
+                      .cpu_demand = [this](int id) { return processes_.at(id)->cpu_demand(); },
+                      .in_background = [this](int id) { return processes_.at(id)->what_in_background(); }}) {
+  // nohup(1) starts programs so, and means it.
+  if (!is_ignored(SIGHUP)) signals_.add(SIGHUP);
+}
+
+RunOutcome Watchdog::run() {
+  journal_.append({{"event", "watchdog_started"},
+                   {"pid", ::getpid()},
+                   {"replicas", options_.replicas},
+                   {"command", options_.command}});
+  open_control();
+  watch_devices();
+  wait_for_signal();
+  wait_for_tick();
+  feed({.kind = EventKind::start});
+  io_.run();
+  control_.reset();
+  gpu_watch_.reset();
+  tell_of_crashes(crash_reader_.take_all(Deadline::after(kCrashTimeout)));
+  hand_over_what_is_left();
+  const bool has_failed = outcome_.exit_code == kExitUnrecoverable || outcome_.exit_code == kExitGaveUp;
+  journal_.append_run_end(outcome_.exit_code, has_failed && !was_killed_from_outside_);
+  return outcome_;
+}
+
+// Training matters more than being asked: a file system may have no sockets.
+void Watchdog::open_control() {
+  try {
+    control_.emplace(
+        io_, options_.run_directory,
+        [this](const nlohmann::json& request, const ControlSocket::Answer& answer) {
+          requests_.take(request, answer, Moment::clock::now());
+        },
+        ControlSocket::Limits{});
+  } catch (const Error& error) {
+    log(LogLevel::warning, std::string("watchdog: ") + error.what());
+    journal_.append({{"event", "no_control_socket"}, {"what", error.what()}});
+  }
+}
+
+// Training goes on without it: what fails because of a device fails all the same.
+void Watchdog::watch_devices() {
+  const std::vector<int> numbers = device_events_.cuda_numbers();
+  if (numbers.empty()) return;
+  const auto take = [this](const GpuEvent& event) {
+    for (Event& follows : device_events_.take(event, state_, Moment::clock::now())) {
+      follows.step = follows.kind == EventKind::device_failed ? step_of(follows.member) : -1;
+      feed(std::move(follows));
+    }
+  };
+  try {
+    gpu_watch_.emplace(
+        io_, numbers,
+        GpuWatch::Handlers{.on_begin = [this](const std::vector<WatchedGpu>& gpus) { device_events_.watched(gpus); },
+                           .on_event = take,
+                           .on_end = [this](const std::string& why) { device_events_.unwatched(why); }});
+  } catch (const Error& error) {
+    device_events_.unwatched(error.what());
+  }
+}
+
+RunRequests::Run Watchdog::run_to_ask() {
+  return {.max_replicas = most_replicas(options_),
+          .devices = options_.devices,
+          .state = [this]() -> const State& { return state_; },
+          .sights = [this] { return sights(); },
+          .restarts = [this]() -> const RestartCounts& { return past_.restarts; },
+          .device_events = [this](Moment now) { return device_events_.describe(now); },
+          .scale = [this](int replicas) { feed({.kind = EventKind::scale_requested, .count = replicas}); },
+          .ask_for_savepoint =
+              [this](int number) {
+                send(by_rank_.front(), {.body = {{"kind", kMakeSavepoint}, {"number", number}}});
+              }};
+}
+
+std::map<int, Sight> Watchdog::sights() const {
+  std::map<int, Sight> sights;
+  for (const auto& [id, process] : processes_) {
+    const Pulse pulse = process->pulse(id, 0);
+    const std::optional<Worker::Work> work = slow_replicas_.work_of(id);
+    sights[id] = {.pid = process->pid(),
+                  .step = pulse.step,
+                  .phase = pulse.phase,
+                  .progress = pulse.progress,
+                  .samples = process->samples(),
+                  .shards = work ? work->shards : 0};
+  }
+  return sights;
+}
+
+void Watchdog::hand_over_what_is_left() {
+  if (outcome_.exit_code == kExitFinished || outcome_.has_other_choices || !options_.when_unfinished) return;
+  const std::optional<MemorySnapshots::Whole> newest = snapshot_memories_.newest();
+  if (newest && is_directory_taken_over(run_.lock(), options_.run_directory)) {
+    log(LogLevel::warning, "watchdog: the newest state in memory is not saved in " + options_.run_directory +
+                               ", where another run has begun");
+    return;
+  }
+  if (newest) options_.when_unfinished(newest->step, newest->bytes);
+}
+
+// Actions may cause events: those wait until the decision before them is carried out.
+void Watchdog::feed(Event event) {
+  const auto process = processes_.find(event.member);
+  event.is_joining = process != processes_.end() && process->second->standing() != Standing::in_steps;
+  events_.push_back(std::move(event));
+  if (events_.size() > 1) return;
+  while (!events_.empty()) {
+    decide_on(events_.front());
+    events_.pop_front();
+  }
+}
+
+// What survivors wait for comes before what is only written down. `subject` is who the event is about, as it was.
+void Watchdog::decide_on(const Event& event) {
+  const Moment now = Moment::clock::now();
+  const nlohmann::json subject = {
+      {"member", event.member}, {"rank", rank_of(event.member)}, {"pid", pid_of(event.member)}};
+  const auto intended = intended_ranks_.find(event.member);
+  const int rank =
+      rank_of(event.member) >= 0 || intended == intended_ranks_.end() ? rank_of(event.member) : intended->second;
+  Decision decision = decide(state_, event, now);
+  state_ = decision.state;
+  for (const Action& action : decision.actions) perform(action);
+  write_down(event, subject, decision, now);
+  tell_of(event, rank, decision, now);
+  forget_gone_processes();
+}
+
+void Watchdog::write_down(const Event& event, const nlohmann::json& subject, const Decision& decision, Moment now) {
+  nlohmann::json line{{"event", to_string(event.kind)}, {"generation", state_.generation}, {"reason", decision.reason}};
+  const bool is_of_the_run = event.kind == EventKind::start || event.kind == EventKind::stop_requested ||
+                             event.kind == EventKind::scale_requested || event.kind == EventKind::timer ||
+                             event.kind == EventKind::progressed || event.kind == EventKind::deal_proposed ||
+                             event.kind == EventKind::place_lost || event.kind == EventKind::directory_lost;
+  if (!is_of_the_run) line.update(subject);
+  if (event.kind == EventKind::place_lost) line["place"] = event.place;
+  if (event.step >= 0) line["step"] = event.step;
+  if (!event.what.empty()) line["what"] = event.what;
+  if (event.signal != 0) line["signal"] = event.signal;
+  if (event.kind == EventKind::exited && event.signal == 0) line["exit_code"] = event.exit_code;
+  for (const Action& action : decision.actions) line["actions"].push_back(describe(action, now));
+  for (const PlaceChange& change : decision.place_changes) line["places"].push_back(to_json(change));
+  journal_.append(std::move(line));
+  log(LogLevel::debug, "watchdog: " + decision.reason);
+}
+
+void Watchdog::write_to_log(const std::vector<IncidentStory::Line>& lines) {
+  for (const IncidentStory::Line& line : lines) log(line.level, line.text);
+}
+
+// What a user reads: what was asked for, and a line for each incident.
+void Watchdog::tell_of(const Event& event, int rank, const Decision& decision, Moment now) {
+  if (outcome_.has_other_choices) return;  // run_watchdog() tells of it
+  write_to_log(story_.take(event, rank, decision, now));
+  const bool is_asked_for = event.kind == EventKind::stop_requested || event.kind == EventKind::scale_requested ||
+                            event.kind == EventKind::deal_proposed;
+  if (is_asked_for) log(LogLevel::info, decision.reason);
+  if (event.kind == EventKind::place_lost) log(LogLevel::warning, decision.reason);
+  const bool is_of_a_place = !decision.place_changes.empty() && !decision.is_of_a_failure;
+  if (is_of_a_place && event.kind != EventKind::place_lost) log(LogLevel::info, decision.reason);
+  for (const Action& action : decision.actions) {
+    if (action.kind != ActionKind::finish) continue;
+    write_to_log(story_.end(action.exit_code, action.text));
+    outcome_.sentence = story_.last_sentence(action.exit_code, action.text);
+  }
+}
+
+void Watchdog::forget_gone_processes() {
+  const auto is_gone = [this](const auto& entry) { return find_member(state_, entry.first) == nullptr; };
+  std::erase_if(processes_, is_gone);
+  std::erase_if(intended_ranks_, is_gone);
+}
+
+// One that the supervisor has forgotten counts as leaving.
+Stage Watchdog::stage_of(int id) const {
+  const Member* member = find_member(state_, id);
+  return member == nullptr ? Stage::leaving : member->stage;
+}
+
+int Watchdog::rank_of(int id) const {
+  const Member* member = find_member(state_, id);
+  return member == nullptr ? -1 : member->rank;
+}
+
+std::int64_t Watchdog::step_of(int id) const {
+  const auto process = processes_.find(id);
+  if (process == processes_.end() || process->second->standing() == Standing::newcomer) return -1;
+  return process->second->step();
+}
+
+int Watchdog::pid_of(int id) const {
+  const auto process = processes_.find(id);
+  return process == processes_.end() ? 0 : process->second->pid();
+}
+
+std::uint64_t Watchdog::arrivals_of(int id) const {
+  return arenas_ && stage_of(id) == Stage::training ? arenas_->arrivals(rank_of(id)) : 0;
+}
+
+RunOutcome run_watchdog(const WatchdogOptions& options) {
+  check_options(options);
+  return run_watchdog(OwnedRun::take(options.run_directory, {.copies = std::nullopt, .how = options.start}),
+                      [&] { return options; });
+}
+
+RunOutcome run_watchdog(OwnedRun run, const std::function<WatchdogOptions()>& options_of) {
+  outlive_failing_writes();
+  bool may_give_way = run.may_give_way();
+  for (;;) {
+    std::string why;
+    try {
+      const WatchdogOptions options = options_of();
+      check_options(options);
+      if (options.log_level) set_log_level(*options.log_level);
+      RunOutcome outcome = Watchdog(options, run, may_give_way).run();
+      if (!outcome.has_other_choices || !run.may_give_way()) return outcome;
+      why = outcome.sentence;
+    } catch (const OtherChoices& failure) {
+      if (!may_give_way) throw;
+      why = failure.what();
+    }
+    may_give_way = false;
+    const std::string kept_as = run.put_aside();
+    log(LogLevel::warning, "the earlier run in " + run.directory() +
+                               " had failed before it had any result; it is kept as " + kept_as +
+                               ", and a new one starts, since the program has changed: " + why);
+  }
+}
+
+}  // namespace holdfast::recovery

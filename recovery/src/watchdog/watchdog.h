@@ -1,0 +1,146 @@
+#pragma once
+
+// One run's watchdog: turns signals, ticks and what replicas tell into events, has the supervisor decide on them, and
+// carries out what it decided. Its functions stand in watchdog.cpp, watchdog_events.cpp and watchdog_actions.cpp.
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <nlohmann/json.hpp>
+
+#include "channel/arena_exchange.h"
+#include "channel/messages.h"
+#include "control/control_socket.h"
+#include "control/run_requests.h"
+#include "control/run_status.h"
+#include "decide/supervisor.h"
+#include "detect/hang_detector.h"
+#include "detect/slow_replicas.h"
+#include "gpu/device_events.h"
+#include "gpu/gpu_watch.h"
+#include "holdfast/base/shared_memory.h"
+#include "holdfast/recovery/watchdog.h"
+#include "journal/incident_story.h"
+#include "journal/journal.h"
+#include "memory/snapshot_memories.h"
+#include "process/crash_reader.h"
+#include "process/replica_process.h"
+#include "process/sweeper.h"
+
+namespace holdfast::recovery {
+
+class Watchdog {
+ public:
+  // The options make sense, and outlive it, as does `run`, the owner of their directory. `may_give_way`: replicas that
+  // report other choices than that run's end this one without a word of failure.
+  Watchdog(const WatchdogOptions& options, const OwnedRun& run, bool may_give_way);
+
+  // Blocks until the run has ended.
+  RunOutcome run();
+
+ private:
+  // watchdog.cpp
+  void open_control();
+  void watch_devices();
+  RunRequests::Run run_to_ask();
+  std::map<int, Sight> sights() const;
+  void hand_over_what_is_left();
+  void feed(Event event);
+  void decide_on(const Event& event);
+  void write_down(const Event& event, const nlohmann::json& subject, const Decision& decision, Moment now);
+  void tell_of(const Event& event, int rank, const Decision& decision, Moment now);
+  static void write_to_log(const std::vector<IncidentStory::Line>& lines);
+  void forget_gone_processes();
+  Stage stage_of(int id) const;
+  int rank_of(int id) const;
+  std::int64_t step_of(int id) const;
+  int pid_of(int id) const;
+  std::uint64_t arrivals_of(int id) const;
+
+  // watchdog_events.cpp
+  void wait_for_signal();
+  void wait_for_tick();
+  void look_for_progress();
+  void look_for_hang();
+  void look_for_stragglers();
+  ReplicaProcess::Handlers handlers_of(int id);
+  void on_exit(int id, ExitStatus status);
+  void note_crash(int id, ExitStatus status);
+  void tell_of_crashes(std::vector<CrashStory> crashes);
+  void on_swept(int id, int ended, bool is_any_left);
+  void on_message(int id, Message& message);
+  void note(int id, const nlohmann::json& body);
+  void send_arenas(int id, ArenaNumber which, std::size_t bytes, FileDescriptor shown);
+  void send_snapshot_memory(int id, std::size_t bytes);
+
+  // watchdog_actions.cpp
+  void perform(const Action& action);
+  void start_process(int id, int place);
+  std::vector<std::string> variables_of(int id, int rank, int place) const;
+  int intended_rank(int id);
+  void open_generation(const Action& action);
+  void cancel_generation();
+  void send_replies(const std::vector<ArenaExchange::Reply>& replies);
+  void kill_process(int id);
+  void ask_to_stop();
+  void tell_members(const nlohmann::json& body);
+  void set_timer(Moment moment);
+  void record_failure(const Action& action);
+  void send(int id, const Message& message);
+
+  // Constant after construction.
+  const WatchdogOptions& options_;
+  const OwnedRun& run_;
+  const bool may_give_way_;
+
+  // All on the thread of run().
+  Past past_;  // with the restarts of this watchdog
+  Journal journal_;
+
+  boost::asio::io_context io_{1};
+  boost::asio::signal_set signals_;
+  boost::asio::steady_timer tick_{io_};
+  boost::asio::steady_timer timer_{io_};  // the supervisor's
+
+  State state_;
+  std::deque<Event> events_;  // the first is being decided on
+  RunOutcome outcome_;
+  std::string other_choices_;         // what the replica said that reported them
+  std::set<int> killed_;              // members, by the supervisor's decision
+  std::set<int> dead_by_themselves_;  // members that died before that
+  bool was_killed_from_outside_ = false;
+
+  Sweeper sweeper_;  // outlives all processes
+  DeviceEvents device_events_{options_.devices, journal_};
+  RunRequests requests_{run_to_ask()};
+  HangDetector hang_detector_;
+  SlowReplicas slow_replicas_{options_.when_slow, journal_};
+  CrashReader crash_reader_;
+  std::set<std::vector<std::string>> logged_crashes_;  // by their frames
+  IncidentStory story_{!options_.is_plain_program};
+  std::map<int, std::shared_ptr<ReplicaProcess>> processes_;  // by member
+  std::map<int, int> intended_ranks_;                         // by member
+  SnapshotMemories snapshot_memories_;
+
+  // Of the newest generation.
+  std::optional<ArenaExchange> arenas_;
+  std::vector<int> by_rank_;  // members
+  bool has_progressed_ = false;
+
+  std::int64_t furthest_step_ = -1;  // of all generations before
+
+  std::optional<GpuWatch> gpu_watch_;
+  std::optional<ControlSocket> control_;  // last: it asks for all the others
+};
+
+}  // namespace holdfast::recovery

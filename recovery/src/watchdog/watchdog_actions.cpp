@@ -1,0 +1,187 @@
+// What the watchdog does for the supervisor.
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "channel/messages.h"
+#include "decide/watchdog_options.h"
+#include "holdfast/base/error.h"
+#include "watchdog/watchdog.h"
+
+namespace holdfast::recovery {
+namespace {
+
+// What the system refuses to one process it refuses to the next: a program that does not exist, a system call that the
+// kernel lacks, a limit of this process. Once the program has run, such a failure may pass: its file may be in the
+// middle of a replacement.
+bool is_same_for_all(ErrorCode code) {
+  return code == ErrorCode::refused || code == ErrorCode::not_found || code == ErrorCode::unavailable;
+}
+
+}  // namespace
+
+void Watchdog::perform(const Action& action) {
+  switch (action.kind) {
+    case ActionKind::start_process:
+      return start_process(action.member, action.place);
+    case ActionKind::open_generation:
+      return open_generation(action);
+    case ActionKind::cancel_generation:
+      return cancel_generation();
+    case ActionKind::kill_process:
+      return kill_process(action.member);
+    case ActionKind::ask_to_regroup:
+      return tell_members({{"kind", kRegroup}, {"generation", state_.generation}});
+    case ActionKind::ask_to_stop:
+      return ask_to_stop();
+    case ActionKind::set_timer:
+      return set_timer(action.moment);
+    case ActionKind::record_failure:
+      return record_failure(action);
+    case ActionKind::finish:
+      outcome_.exit_code = action.exit_code;
+      outcome_.sentence = outcome_.has_other_choices ? other_choices_ : action.text;
+      requests_.run_ended(action.text);
+      return io_.stop();
+  }
+}
+
+void Watchdog::start_process(int id, int place) {
+  const int rank = intended_rank(id);
+  try {
+    const auto process = ReplicaProcess::start(io_, sweeper_,
+                                               {.executable = options_.executable,
+                                                .arguments = options_.command,
+                                                .lock = run_.lock().value(),
+                                                .variables = variables_of(id, rank, place),
+                                                .member = id,
+                                                .ignores_failing_writes = !options_.is_plain_program},
+                                               handlers_of(id));
+    processes_.emplace(id, process);
+  } catch (const Error& error) {
+    const bool is_certain = !state_.was_any_ready && is_same_for_all(error.code());
+    return feed({.kind = EventKind::start_failed, .member = id, .what = error.what(), .is_unrecoverable = is_certain});
+  }
+  send(id, {.body = hello_message({.intended_rank = rank,
+                                   .replicas = state_.target,
+                                   .watchdog_pid = ::getpid(),
+                                   .patience = hang_limits_of(options_).longest(),
+                                   .run_directory = options_.run_directory,
+                                   .config = options_.worker_config,
+                                   .faults = options_.faults,
+                                   .log_level = options_.log_level})});
+  if (options_.is_plain_program) feed({.kind = EventKind::ready, .member = id});
+}
+
+std::vector<std::string> Watchdog::variables_of(int id, int rank, int place) const {
+  if (!options_.variables_of) return {};
+  const bool is_first = std::none_of(processes_.begin(), processes_.end(), [&](const auto& entry) {
+    return entry.first != id && find_member(state_, entry.first) != nullptr;
+  });
+  return options_.variables_of({.rank = rank, .replicas = state_.target, .place = place, .is_first = is_first});
+}
+
+// The lowest that no other process has or is to have, so that one process thinks itself the first.
+int Watchdog::intended_rank(int id) {
+  std::set<int> taken;
+  for (const Member& member : state_.members) {
+    if (member.stage == Stage::failed || member.stage == Stage::leaving) continue;
+    if (member.rank >= 0) {
+      taken.insert(member.rank);
+    } else if (const auto intended = intended_ranks_.find(member.id); intended != intended_ranks_.end()) {
+      taken.insert(intended->second);
+    }
+  }
+  int rank = 0;
+  while (taken.contains(rank)) ++rank;
+  return intended_ranks_[id] = rank;
+}
+
+void Watchdog::open_generation(const Action& action) {
+  for (const auto& [id, process] : processes_) furthest_step_ = std::max(furthest_step_, process->step());
+  has_progressed_ = false;
+  by_rank_ = action.members;
+  arenas_.emplace(action.generation, static_cast<int>(by_rank_.size()));
+  snapshot_memories_.forget_old();
+  for (std::size_t rank = 0; rank < by_rank_.size(); ++rank) {
+    Message welcome{.body = welcome_message({.generation = action.generation,
+                                             .rank = static_cast<int>(rank),
+                                             .size = static_cast<int>(by_rank_.size()),
+                                             .shards = action.shards})};
+    if (rank == 0 && options_.recover_from == RecoverFrom::survivors) {
+      welcome.descriptors = snapshot_memories_.read_only_descriptors();
+    }
+    send(by_rank_[rank], welcome);
+  }
+  requests_.generation_opened();
+  slow_replicas_.generation_opened(action, furthest_step_, Moment::clock::now());
+}
+
+void Watchdog::cancel_generation() {
+  if (arenas_) send_replies(arenas_->cancel());
+}
+
+void Watchdog::send_replies(const std::vector<ArenaExchange::Reply>& replies) {
+  for (const ArenaExchange::Reply& reply : replies) {
+    const int id = by_rank_.at(static_cast<std::size_t>(reply.rank));
+    if (processes_.contains(id)) send(id, reply.message);
+  }
+}
+
+void Watchdog::kill_process(int id) {
+  const auto process = processes_.find(id);
+  if (process == processes_.end()) return;
+  killed_.insert(id);
+  process->second->kill();
+}
+
+void Watchdog::ask_to_stop() {
+  if (!options_.is_plain_program) return tell_members({{"kind", kStop}});
+  for (const auto& [id, process] : processes_) {
+    if (stage_of(id) == Stage::training) process->ask_to_leave(SIGTERM);
+  }
+}
+
+void Watchdog::tell_members(const nlohmann::json& body) {
+  for (const auto& [id, process] : processes_) {
+    const Stage stage = stage_of(id);
+    if (stage == Stage::training || stage == Stage::waiting) send(id, {.body = body});
+  }
+}
+
+void Watchdog::set_timer(Moment moment) {
+  timer_.expires_at(moment);
+  timer_.async_wait([this](const boost::system::error_code& error) {
+    if (!error) feed({.kind = EventKind::timer});
+  });
+}
+
+void Watchdog::record_failure(const Action& action) {
+  const std::chrono::duration<double> ago = Moment::clock::now() - action.moment;
+  const Restart restart{.generation = action.generation,
+                        .rank = action.rank,
+                        .cause = action.text,
+                        .detected_unix_seconds = unix_seconds_now() - ago.count(),
+                        .step = action.step};
+  past_.restarts.add(restart);
+  journal_.append_restart(restart);
+}
+
+// A plain program reads nothing.
+void Watchdog::send(int id, const Message& message) {
+  const auto process = processes_.find(id);
+  if (process == processes_.end() || options_.is_plain_program) return;
+  try {
+    process->second->send(message);
+  } catch (const Error& error) {
+    // One that is gone is noticed by its death or exit, which say more.
+    if (error.code() == ErrorCode::unavailable) return;
+    feed({.kind = EventKind::failure_reported, .member = id, .what = error.what(), .step = step_of(id)});
+  }
+}
+
+}  // namespace holdfast::recovery

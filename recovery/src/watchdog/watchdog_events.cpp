@@ -1,0 +1,274 @@
+// What the watchdog sees, and what its replicas tell and ask of it.
+
+#include <algorithm>
+#include <csignal>
+#include <limits>
+#include <utility>
+
+#include "channel/messages.h"
+#include "decide/supervisor_text.h"
+#include "holdfast/base/error.h"
+#include "holdfast/base/log.h"
+#include "holdfast/recovery/run_lock.h"
+#include "watchdog/watchdog.h"
+
+namespace holdfast::recovery {
+namespace {
+
+constexpr std::chrono::milliseconds kTickPeriod(100);
+constexpr std::size_t kMostLoggedFrames = 8;
+
+}  // namespace
+
+void Watchdog::wait_for_signal() {
+  signals_.async_wait([this](const boost::system::error_code& error, int signal) {
+    if (error) return;
+    feed({.kind = EventKind::stop_requested, .signal = signal});
+    wait_for_signal();
+  });
+}
+
+void Watchdog::wait_for_tick() {
+  tick_.expires_after(kTickPeriod);
+  tick_.async_wait([this](const boost::system::error_code& error) {
+    if (error) return;
+    look_for_progress();
+    look_for_hang();
+    look_for_stragglers();
+    tell_of_crashes(crash_reader_.take());
+    write_to_log(story_.look(Moment::clock::now()));
+    requests_.look(Moment::clock::now());
+    wait_for_tick();
+  });
+}
+
+// Of the members of the generation that runs.
+void Watchdog::look_for_progress() {
+  if (state_.phase != RunPhase::running || has_progressed_) return;
+  std::int64_t lowest = std::numeric_limits<std::int64_t>::max();
+  for (const auto& [id, process] : processes_) {
+    if (stage_of(id) == Stage::training) lowest = std::min(lowest, process->step());
+  }
+  if (lowest == std::numeric_limits<std::int64_t>::max() || lowest <= furthest_step_) return;
+  has_progressed_ = true;
+  feed({.kind = EventKind::progressed, .generation = state_.generation, .step = lowest});
+}
+
+void Watchdog::look_for_hang() {
+  if (state_.phase != RunPhase::running && state_.phase != RunPhase::gathering) return;
+  if (options_.is_plain_program) return;
+  std::vector<Pulse> pulses;
+  for (const auto& [id, process] : processes_) {
+    const Stage stage = stage_of(id);
+    if (stage != Stage::starting && stage != Stage::training) continue;
+    Pulse pulse = process->pulse(id, arrivals_of(id));
+    pulse.is_joining = stage == Stage::training && pulse.phase == Phase::starting;
+    if (const auto work = slow_replicas_.work_of(id)) {
+      pulse.rounds = std::max(1, rounds_of(work->shards, work->at_once));
+    }
+    pulses.push_back(pulse);
+  }
+  if (const std::optional<Hang> hang = hang_detector_.look(pulses, Moment::clock::now())) {
+    const auto& process = processes_.at(hang->member);
+    const Registration& registration = options_.registration;
+    const std::string hint =
+        process->has_joined() ? "" : "; it did not get to " + registration.call + "; " + registration.advice;
+    feed({.kind = EventKind::hang_detected,
+          .member = hang->member,
+          .what = hang->what + hint,
+          .step = step_of(hang->member)});
+  }
+}
+
+// Once all members have said what they compute.
+void Watchdog::look_for_stragglers() {
+  if (state_.phase != RunPhase::running) return;
+  std::vector<Load> loads;
+  std::int64_t step = -1;
+  for (const int id : by_rank_) {
+    const auto process = processes_.find(id);
+    const std::optional<Worker::Work> work = slow_replicas_.work_of(id);
+    if (process == processes_.end() || !work) return;
+    loads.push_back(process->second->load(id, work->shards, work->at_once));
+    step = std::max(step, process->second->step());
+  }
+  for (Event& event : slow_replicas_.look(loads, step, Moment::clock::now())) feed(std::move(event));
+}
+
+ReplicaProcess::Handlers Watchdog::handlers_of(int id) {
+  const auto tell = [this, id](EventKind kind, const std::string& what) {
+    feed({.kind = kind, .member = id, .what = what, .step = step_of(id)});
+  };
+  return {.on_message = [this, id](Message& message) { on_message(id, message); },
+          .on_bad_message = [tell](const std::string& what) { tell(EventKind::failure_reported, what); },
+          .on_death =
+              [this, id, tell] {
+                if (!killed_.contains(id)) dead_by_themselves_.insert(id);
+                tell(EventKind::died, "");
+              },
+          .on_exit = [this, id](ExitStatus status) { on_exit(id, status); },
+          .on_swept = [this, id](int ended, bool is_any_left) { on_swept(id, ended, is_any_left); }};
+}
+
+void Watchdog::on_exit(int id, ExitStatus status) {
+  // One that is seen to die is killed, too, before the kernel has said how it ended.
+  const bool is_killed_by_us = killed_.contains(id) && !dead_by_themselves_.contains(id);
+  if (status.signal == SIGKILL && !is_killed_by_us) was_killed_from_outside_ = true;
+  note_crash(id, status);
+  const bool is_clean = status.code == 0 && status.signal == 0;
+  Event event{
+      .kind = EventKind::exited, .member = id, .exit_code = status.code, .signal = status.signal, .step = step_of(id)};
+  if (options_.is_plain_program && state_.is_stop_requested) {
+    // It was asked by a signal that ends most programs.
+    event.what = status.signal == 0 ? "left with code " + std::to_string(status.code)
+                                    : "ended by signal " + std::to_string(status.signal);
+    event.exit_code = kExitStopped;
+    event.signal = 0;
+  } else if (options_.is_plain_program && is_clean) {
+    feed({.kind = EventKind::finished, .member = id});
+  } else if (is_clean && !processes_.at(id)->has_joined()) {
+    feed({.kind = EventKind::failure_reported,
+          .member = id,
+          .what = "ended with code 0 without " + options_.registration.call + "; " + options_.registration.advice,
+          .is_unrecoverable = true});
+  }
+  feed(std::move(event));
+}
+
+// A handler of the program's own may have ended it in another way since.
+void Watchdog::note_crash(int id, ExitStatus status) {
+  const auto& process = processes_.at(id);
+  std::optional<Crash> crash = process->crash();
+  if (!crash || status.signal == 0 || crash->signal != status.signal) return;
+  crash_reader_.add({.member = id,
+                     .rank = rank_of(id),
+                     .pid = process->pid(),
+                     .generation = state_.generation,
+                     .started = process->started(),
+                     .crash = std::move(*crash)});
+}
+
+void Watchdog::tell_of_crashes(std::vector<CrashStory> crashes) {
+  for (CrashStory& crash : crashes) {
+    std::string text =
+        name_of({.id = crash.member, .rank = crash.rank}) + " crashed (" + signal_name(crash.crash.signal) + ") in";
+    const std::size_t shown = std::min(crash.frames.size(), kMostLoggedFrames);
+    for (std::size_t i = 0; i < shown; ++i) text += "\n    #" + std::to_string(i) + " " + crash.frames[i];
+    if (shown < crash.frames.size()) text += "\n    (`holdfast report` has all)";
+    // What crashes at each start crashes in one place.
+    const bool is_new = logged_crashes_.insert(crash.frames).second;
+    log(is_new ? LogLevel::warning : LogLevel::debug, text);
+    journal_.append({{"event", "crashed"},
+                     {"generation", crash.generation},
+                     {"member", crash.member},
+                     {"rank", crash.rank},
+                     {"pid", crash.pid},
+                     {"signal", crash.crash.signal},
+                     {"frames", std::move(crash.frames)}});
+  }
+}
+
+void Watchdog::on_swept(int id, int ended, bool is_any_left) {
+  journal_.append({{"event", is_any_left ? "descendants_left" : "descendants_ended"},
+                   {"generation", state_.generation},
+                   {"member", id},
+                   {"rank", rank_of(id)},
+                   {"pid", pid_of(id)},
+                   {"count", ended}});
+  if (!is_any_left) return;
+  log(LogLevel::warning,
+      "watchdog: what process " + std::to_string(id) +
+          " had started is still there though it was killed; the run goes on without waiting for it");
+}
+
+void Watchdog::on_message(int id, Message& message) {
+  const nlohmann::json& body = message.body;
+  const std::string kind = body.at("kind").get<std::string>();
+  Event event{.member = id, .step = step_of(id)};
+  if (kind == kJoined) {
+    processes_.at(id)->watch_for_death();
+    if (!options_.is_plain_program) return;
+    event.kind = EventKind::failure_reported;
+    event.what = "registered as a worker, which a plain program never does; run it as what it is";
+    event.is_unrecoverable = true;
+  } else if (kind == kReady) {
+    event.kind = EventKind::ready;
+    feed(std::move(event));
+    for (Event& slow : slow_replicas_.on_spare_ready()) feed(std::move(slow));
+    return;
+  } else if (kind == kCheckedIn) {
+    event.kind = EventKind::checked_in;
+    event.generation = body.at("generation").get<int>();
+    event.step = body.at("step").get<std::int64_t>();
+  } else if (kind == kFinished) {
+    // Between two ticks it may have trained on to the end; then nobody would know what a failure cost.
+    look_for_progress();
+    event.kind = EventKind::finished;
+  } else if (kind == kFailure) {
+    event.kind = EventKind::failure_reported;
+    event.what = body.at("what").get<std::string>();
+    event.is_unrecoverable = body.at("is_unrecoverable").get<bool>();
+    if (body.contains(kOtherChoices) && may_give_way_) {
+      outcome_.has_other_choices = true;
+      other_choices_ = event.what;
+    }
+    event.is_thrown = body.value("is_thrown", false);
+  } else if (kind == kEvent) {
+    return note(id, body);
+  } else if (kind == kArenaRequest) {
+    return send_arenas(id, arena_number_of(body), body.at("bytes").get<std::size_t>(),
+                       message.descriptors.empty() ? FileDescriptor() : std::move(message.descriptors.front()));
+  } else if (kind == kSnapshotRequest) {
+    return send_snapshot_memory(id, body.at("bytes").get<std::size_t>());
+  } else if (kind == kWork) {
+    return slow_replicas_.work_reported(id, body.at("generation").get<int>(), parse_work(body));
+  } else if (kind == kSavepointMade) {
+    return requests_.savepoint_made(body.at("number").get<int>(), body.at("path").get<std::string>(),
+                                    body.at("step").get<std::int64_t>());
+  } else if (kind == kSavepointNotMade) {
+    return requests_.savepoint_not_made(body.at("number").get<int>(), body.at("why").get<std::string>());
+  } else {
+    event.kind = EventKind::failure_reported;
+    event.what = "sent a message of the unknown kind \"" + kind + "\"";
+  }
+  feed(std::move(event));
+}
+
+void Watchdog::note(int id, const nlohmann::json& body) {
+  journal_.append({{"event", body.at("name")},
+                   {"generation", state_.generation},
+                   {"member", id},
+                   {"rank", rank_of(id)},
+                   {"pid", pid_of(id)},
+                   {"details", body.at("details")}});
+  // The savepoint would be taken for another run's, and end that one.
+  if (body.at("name") != "savepoint_started" || !is_directory_taken_over(run_.lock(), options_.run_directory)) return;
+  feed({.kind = EventKind::directory_lost,
+        .what = "the run directory " + options_.run_directory +
+                " was removed or replaced while the run was live, and another run has begun there; this one ends"});
+}
+
+void Watchdog::send_arenas(int id, ArenaNumber which, std::size_t bytes, FileDescriptor shown) {
+  if (!arenas_ || which.generation != state_.generation || stage_of(id) != Stage::training) {
+    return send(id, {.body = arena_refusal(which, ErrorCode::cancelled,
+                                           "generation " + std::to_string(which.generation) + " was ended")});
+  }
+  send_replies(arenas_->request(rank_of(id), which.number, bytes, std::move(shown)));
+}
+
+void Watchdog::send_snapshot_memory(int id, std::size_t bytes) {
+  try {
+    std::vector<FileDescriptor> descriptors;
+    descriptors.push_back(snapshot_memories_.add(bytes));
+    send(id, {.body = {{"kind", kSnapshotMemory}}, .descriptors = std::move(descriptors)});
+  } catch (const Error& error) {
+    // A limit of this process's own holds for the next replica's memory as well.
+    feed({.kind = EventKind::failure_reported,
+          .member = id,
+          .what = error.what(),
+          .is_unrecoverable = error.code() == ErrorCode::refused,
+          .step = step_of(id)});
+  }
+}
+
+}  // namespace holdfast::recovery

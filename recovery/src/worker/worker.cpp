@@ -1,0 +1,509 @@
+#include "holdfast/recovery/worker.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <charconv>
+#include <condition_variable>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "channel/channel.h"
+#include "channel/messages.h"
+#include "detect/life_page.h"
+#include "holdfast/base/error.h"
+#include "holdfast/base/log.h"
+#include "holdfast/base/threads.h"
+#include "holdfast/recovery/watchdog.h"
+#include "journal/journal.h"
+#include "process/crash_handler.h"
+#include "process/signals.h"
+
+namespace holdfast::recovery {
+namespace {
+
+constexpr int kExitWithoutWatchdog = 70;
+// The watchdog answers within milliseconds; one that was stopped by a signal does not.
+constexpr std::chrono::seconds kSendTimeout(10);
+constexpr std::chrono::seconds kListenPeriod(1);
+// The listener ends this process when the watchdog is gone.
+constexpr std::chrono::hours kAsLongAsTheWatchdogLives(24 * 365);
+
+[[noreturn]] void end_process(const std::string& why) {
+  log(LogLevel::error, "replica: " + why + "; this process ends itself");
+  ::_exit(kExitWithoutWatchdog);
+}
+
+FileDescriptor adopt(int descriptor) {
+  // Programs that the application starts must neither hold the run directory's lock nor keep the channel open.
+  if (descriptor < 0 || ::fcntl(descriptor, F_SETFD, FD_CLOEXEC) != 0) {
+    throw Error(ErrorCode::invalid_argument, std::string(kWorkerVariable) + " names the descriptor " +
+                                                 std::to_string(descriptor) +
+                                                 ", which is not open; it is for the watchdog to set");
+  }
+  return FileDescriptor(descriptor);
+}
+
+using Inheritance = std::array<int, 3>;  // descriptors: channel, life page, lock
+
+Inheritance parse_inheritance(std::string_view value) {
+  Inheritance numbers{-1, -1, -1};
+  const char* position = value.data();
+  const char* const end = value.data() + value.size();
+  for (int& number : numbers) {
+    const auto [next, error] = std::from_chars(position, end, number);
+    if (error != std::errc{}) number = -1;
+    position = next == end ? end : next + 1;
+  }
+  return numbers;
+}
+
+// What the watchdog handed to this process, and to it alone. It is taken out of the environment before main() begins,
+// so that a program that main() starts is not a worker, and holds neither the run directory's lock nor the channel.
+std::optional<Inheritance> take_inheritance() {
+  const char* value = std::getenv(kWorkerVariable);
+  if (value == nullptr) return std::nullopt;
+  const Inheritance inheritance = parse_inheritance(value);
+  ::unsetenv(kWorkerVariable);
+  for (const int descriptor : inheritance) {
+    if (descriptor >= 0) ::fcntl(descriptor, F_SETFD, FD_CLOEXEC);
+  }
+  return inheritance;
+}
+
+const std::optional<Inheritance>& inheritance() {
+  static const std::optional<Inheritance> taken = take_inheritance();
+  return taken;
+}
+
+// Before the constructors of the program's own objects, which may start programs too.
+__attribute__((constructor(101))) void take_inheritance_early() {
+  static_cast<void>(inheritance());
+}
+
+nlohmann::json parse_or_quote(const std::string& text) {
+  nlohmann::json value = nlohmann::json::parse(text, nullptr, false);
+  return value.is_discarded() ? nlohmann::json(text) : value;
+}
+
+}  // namespace
+
+bool is_worker() {
+  return inheritance().has_value();
+}
+
+// A thread of its own listens to the watchdog. It also holds the life page: it lives until the Worker goes, or the
+// process.
+struct Worker::Connection {
+  Connection(FileDescriptor channel_end, FileDescriptor life_page, FileDescriptor lock_file)
+      : channel(std::move(channel_end)),
+        life(SharedMemory::map_writable(std::move(life_page), LifePage::kBytes + CrashPage::kBytes)),
+        page(LifePage::find(life)),
+        lock(std::move(lock_file)),
+        listener(start_listener()) {}
+
+  ~Connection() {
+    is_leaving = true;
+    channel.shut_down();
+    listener.join();
+  }
+
+  // Nobody else could tell the watchdog why this process leaves.
+  std::thread start_listener() {
+    try {
+      return start_thread("the thread that listens to the watchdog", [this] { listen(); });
+    } catch (const Error& error) {
+      try_to_send({{"kind", kFailure}, {"what", error.what()}, {"is_unrecoverable", false}}, "its cause");
+      throw;
+    }
+  }
+
+  void listen() {
+    page.hold();
+    try {
+      channel.send({.body = {{"kind", kJoined}}}, Deadline::after(kSendTimeout));
+      while (!channel.is_closed()) {
+        channel.wait_until_readable(Deadline::after(kListenPeriod));
+        while (std::optional<Message> message = channel.try_receive()) take(std::move(*message));
+      }
+    } catch (const std::exception& error) {
+      if (!is_leaving) end_process(error.what());
+    }
+    if (!is_leaving) end_process("the watchdog is gone");
+    page.let_go();
+  }
+
+  void take(Message message) {
+    const std::string kind = message.body.at("kind").get<std::string>();
+    const std::scoped_lock guard(mutex);
+    if (kind == kStop) {
+      is_stop_requested = true;
+    } else if (kind == kRegroup) {
+      regroup_generation = message.body.at("generation").get<int>();
+    } else if (kind == kArena) {
+      const ArenaNumber which = arena_number_of(message.body);
+      arena_replies.insert_or_assign(which, std::move(message));
+    } else if (kind == kMakeSavepoint) {
+      savepoint_number = message.body.at("number").get<int>();
+    } else if (kind == kSnapshotMemory) {
+      snapshot_memory = std::move(message.descriptors.at(0));
+    } else if (kind == kWelcome) {
+      welcome = std::move(message);
+    } else if (kind == kHello) {
+      hello = parse_hello(message.body);
+    }
+    has_changed.notify_all();
+  }
+
+  // Peers may take long: the phase says that it is not this replica that hangs.
+  template <typename Condition>
+  void wait_for_peers(const Condition& condition, const std::string& what, Deadline deadline) {
+    const Phase phase = page.phase;
+    const std::int64_t step = page.step;
+    enter(Phase::waiting_for_peers, step);
+    std::unique_lock guard(mutex);
+    const bool is_met = has_changed.wait_until(guard, deadline.moment(), condition);
+    enter(phase, step);
+    if (!is_met) throw Error(ErrorCode::deadline_exceeded, what + " took longer than it may");
+  }
+
+  void wait_for_hello(Deadline deadline) {
+    std::unique_lock guard(mutex);
+    if (!has_changed.wait_until(guard, deadline.moment(), [this] { return hello.has_value(); })) {
+      throw Error(ErrorCode::deadline_exceeded, "the watchdog did not answer");
+    }
+    member = {.generation = -1, .rank = hello->intended_rank, .size = hello->replicas, .shards = {}};
+    std::vector<Fault> parsed;
+    // The watchdog has checked them; the run may have fewer replicas since.
+    for (const std::string& fault : hello->faults) parsed.push_back(parse_fault(fault, kMaxReplicas));
+    faults.emplace(std::move(parsed), Faults::Place{.rank = hello->intended_rank,
+                                                    .generation = -1,
+                                                    .watchdog_pid = hello->watchdog_pid,
+                                                    .run_directory = hello->run_directory,
+                                                    .hooks = fault_hooks()});
+  }
+
+  Faults::Hooks fault_hooks() {
+    return {.close_channel = [this] { channel.shut_down(); },
+            .send_garbage =
+                [this](std::span<const std::byte> bytes) {
+                  ::send(channel.descriptor(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+                },
+            .stop_beats =
+                [this](std::optional<std::chrono::milliseconds> duration) {
+                  silent_until = duration ? Deadline::Clock::now() + *duration : Deadline::Clock::time_point::max();
+                }};
+  }
+
+  // Where a fault wants no sign of life, there is none.
+  bool is_silent() const {
+    const Deadline::Clock::time_point until = silent_until.load(std::memory_order_relaxed);
+    return until != Deadline::Clock::time_point{} && Deadline::Clock::now() < until;
+  }
+
+  void enter(Phase phase, std::int64_t step) {
+    if (!is_silent()) page.enter(phase, step);
+  }
+
+  // This is not a sign of life of the thread that trains, so faults have no effect here.
+  void enter_background(const BackgroundWork& work) {
+    const std::scoped_lock guard(background_mutex);
+    page.enter_background({.number = ++background_works, .bytes = work.bytes, .is_callback = work.is_callback},
+                          work.what);
+  }
+
+  void leave_background() {
+    const std::scoped_lock guard(background_mutex);
+    page.enter_background({}, "");
+  }
+
+  void wait_for_welcome(Deadline deadline) {
+    wait_for_peers([this] { return welcome.has_value(); }, "the start of the next generation", deadline);
+    const std::scoped_lock guard(mutex);
+    member = parse_welcome(welcome->body);
+    snapshots = std::move(welcome->descriptors);
+    welcome.reset();
+    faults->move_to(member.rank, member.generation);
+  }
+
+  // Whatever is left of generations before belongs to nobody.
+  void forget_arenas() {
+    const std::scoped_lock guard(mutex);
+    arena_replies.clear();
+    next_arena = 0;
+  }
+
+  Message wait_for_arenas(ArenaNumber which, Deadline deadline) {
+    wait_for_peers([this, which] { return arena_replies.contains(which); },
+                   "the exchange of shared memory number " + std::to_string(which.number) + " between all replicas",
+                   deadline);
+    const std::scoped_lock guard(mutex);
+    return std::move(arena_replies.extract(which).mapped());
+  }
+
+  FileDescriptor wait_for_snapshot_memory(Deadline deadline) {
+    std::unique_lock guard(mutex);
+    if (!has_changed.wait_until(guard, deadline.moment(), [this] { return snapshot_memory.has_value(); })) {
+      throw Error(ErrorCode::deadline_exceeded, "the watchdog did not give memory for snapshots in time");
+    }
+    FileDescriptor descriptor = std::move(*snapshot_memory);
+    snapshot_memory.reset();
+    return descriptor;
+  }
+
+  // Those of descriptors that were seen in the exchange before are what they were: its pages need not be found again.
+  std::vector<std::shared_ptr<const SharedMemory>> views_of(std::span<FileDescriptor> descriptors) {
+    if (descriptors.empty()) return {};
+    std::vector<std::shared_ptr<const SharedMemory>> now;
+    for (FileDescriptor& descriptor : descriptors) {
+      const auto known =
+          std::find_if(views.begin(), views.end(), [&](const auto& view) { return view->is_same_as(descriptor); });
+      now.push_back(known != views.end()
+                        ? *known
+                        : std::make_shared<SharedMemory>(SharedMemory::map_read_only(std::move(descriptor))));
+    }
+    views = now;
+    return now;
+  }
+
+  void send_message(const Message& message) const { channel.send(message, Deadline::after(kSendTimeout)); }
+  void send(nlohmann::json body) const { send_message({.body = std::move(body)}); }
+
+  void try_to_send(const nlohmann::json& body, const char* what) const noexcept {
+    try {
+      send(body);
+    } catch (const std::exception& error) {
+      log(LogLevel::warning,
+          std::string("replica: ") + what + " could not be reported to the watchdog: " + error.what());
+    }
+  }
+
+  void report_failure(const std::string& what, bool is_unrecoverable, bool is_thrown) const noexcept {
+    try {
+      nlohmann::json body{{"kind", kFailure}, {"what", what}, {"is_unrecoverable", is_unrecoverable}};
+      if (is_thrown) body["is_thrown"] = true;
+      send(std::move(body));
+    } catch (const std::exception& error) {
+      log(LogLevel::error, std::string("replica: a failure could not be reported to the watchdog: ") + error.what());
+    }
+  }
+
+  Channel channel;  // received from by the listener only
+  SharedMemory life;
+  LifePage& page;
+  CrashHandler crash_handler{CrashPage::find(life)};
+  FileDescriptor lock;  // keeps the run directory locked until the last replica is gone
+
+  // Of the thread that trains.
+  Welcome member;
+  std::optional<Faults> faults;
+  std::vector<FileDescriptor> snapshots;
+  int next_arena = 0;
+  std::vector<std::shared_ptr<const SharedMemory>> views;  // of what peers showed in the newest exchange
+
+  std::atomic<bool> is_stop_requested = false;
+  std::atomic<int> regroup_generation = -1;  // the one that is to regroup
+  std::atomic<int> savepoint_number = 0;     // of the newest request
+  std::atomic<bool> is_leaving = false;
+  std::atomic<Deadline::Clock::time_point> silent_until{};  // zero: never silent
+
+  std::mutex mutex;
+  std::condition_variable has_changed;
+  // Guarded by mutex.
+  std::optional<Hello> hello;  // constant once it is there
+  std::optional<Message> welcome;
+  std::map<ArenaNumber, Message> arena_replies;
+  std::optional<FileDescriptor> snapshot_memory;
+
+  std::mutex background_mutex;
+  std::uint64_t background_works = 0;  // guarded by background_mutex: how many there have been
+
+  std::thread listener;  // last: it uses all the others
+};
+
+std::unique_ptr<Worker> Worker::join(Deadline deadline) {
+  if (!is_worker()) {
+    throw Error(ErrorCode::invalid_argument, "this process was not started by a watchdog, so it is no worker of one");
+  }
+  static std::atomic<bool> has_joined = false;
+  if (has_joined.exchange(true)) {
+    throw Error(ErrorCode::invalid_argument,
+                "this process has registered with its watchdog before; a process is one worker");
+  }
+  const Inheritance& numbers = *inheritance();
+  // The watchdog had them ignored for what the program says before; what this process starts is to have the default.
+  take_failing_writes_back();
+  outlive_failing_writes();
+  FileDescriptor channel = adopt(numbers[0]);
+  FileDescriptor life = adopt(numbers[1]);
+  FileDescriptor lock = adopt(numbers[2]);
+  auto connection = std::make_unique<Connection>(std::move(channel), std::move(life), std::move(lock));
+  connection->wait_for_hello(deadline);
+  if (const auto level = connection->hello->log_level) set_log_level(*level);
+  return std::unique_ptr<Worker>(new Worker(std::move(connection)));
+}
+
+Worker::Worker(std::unique_ptr<Connection> connection) : connection_(std::move(connection)) {}
+
+Worker::~Worker() = default;
+
+void Worker::enter_generation(Deadline deadline, std::int64_t state_step) {
+  const int left = generation();
+  connection_->forget_arenas();
+  if (left >= 0) connection_->page.standing = Standing::joining_again;
+  if (left < 0) {
+    connection_->send({{"kind", kReady}});
+    deadline = Deadline::after(kAsLongAsTheWatchdogLives);
+  } else {
+    connection_->send({{"kind", kCheckedIn}, {"generation", left}, {"step", state_step}});
+  }
+  connection_->wait_for_welcome(deadline);
+}
+
+int Worker::rank() const {
+  return connection_->member.rank;
+}
+int Worker::size() const {
+  return connection_->member.size;
+}
+int Worker::generation() const {
+  return connection_->member.generation;
+}
+const std::vector<int>& Worker::dealt_shards() const {
+  return connection_->member.shards;
+}
+const std::string& Worker::run_directory() const {
+  return connection_->hello->run_directory;
+}
+const std::string& Worker::config() const {
+  return connection_->hello->config;
+}
+std::chrono::milliseconds Worker::patience() const {
+  return connection_->hello->patience;
+}
+std::vector<Restart> Worker::restarts() const {
+  return read_restarts(journal_path(run_directory()));
+}
+const Faults& Worker::faults() const {
+  return *connection_->faults;
+}
+
+Worker::Arena Worker::exchange_arenas(std::size_t bytes, Deadline deadline, const SharedMemory* shows) {
+  const ArenaNumber which{.generation = generation(), .number = connection_->next_arena++};
+  Message request{.body = arena_request(which, bytes)};
+  if (shows != nullptr) request.descriptors.push_back(shows->read_only_descriptor());
+  connection_->send_message(request);
+  Message reply = connection_->wait_for_arenas(which, deadline);
+  check_arena_reply(reply.body);
+  const auto ranks = static_cast<std::size_t>(size());
+  HOLDFAST_ASSERT(reply.descriptors.size() == ranks * (shows != nullptr ? 2 : 1));
+  Arena arena;
+  arena.all.resize(ranks);
+  arena.shown = connection_->views_of(std::span(reply.descriptors).subspan(ranks));
+  for (int peer = 0; peer < size(); ++peer) {
+    FileDescriptor& descriptor = reply.descriptors.at(peer);
+    if (peer == rank()) {
+      arena.own = SharedMemory::map_writable(std::move(descriptor), bytes);
+    } else {
+      arena.all.at(peer) = SharedMemory::map_read_only(std::move(descriptor), bytes);
+    }
+  }
+  return arena;
+}
+
+void Worker::report_work(const Work& work) {
+  check_work(work);
+  connection_->send(work_message(generation(), work));
+}
+
+MemorySnapshots Worker::request_snapshot_memory(std::size_t capacity_bytes, Deadline deadline) {
+  const std::size_t bytes = MemorySnapshots::memory_bytes(capacity_bytes);
+  connection_->send({{"kind", kSnapshotRequest}, {"bytes", bytes}});
+  return MemorySnapshots(SharedMemory::map_writable(connection_->wait_for_snapshot_memory(deadline), bytes));
+}
+
+std::vector<SharedMemory> Worker::take_snapshot_memories() {
+  std::vector<SharedMemory> memories;
+  for (FileDescriptor& descriptor : connection_->snapshots) {
+    memories.push_back(SharedMemory::map_read_only(std::move(descriptor)));
+  }
+  connection_->snapshots.clear();
+  return memories;
+}
+
+void Worker::enter(Phase phase, std::int64_t step) {
+  connection_->enter(phase, step);
+  // Whoever joins a generation is starting, regrouping or waits for peers.
+  if (phase == Phase::starting || phase == Phase::regrouping || phase == Phase::waiting_for_peers) return;
+  connection_->page.standing.store(Standing::in_steps, std::memory_order_relaxed);
+}
+void Worker::regroup() {
+  enter(Phase::regrouping, connection_->page.step);
+}
+void Worker::beat() {
+  if (!connection_->is_silent()) connection_->page.beat();
+}
+void Worker::enter_background(const BackgroundWork& work) {
+  connection_->enter_background(work);
+}
+void Worker::leave_background() {
+  connection_->leave_background();
+}
+void Worker::count_samples(std::int64_t samples) {
+  connection_->page.samples.fetch_add(static_cast<std::uint64_t>(samples), std::memory_order_relaxed);
+}
+bool Worker::stop_requested() const {
+  return connection_->is_stop_requested;
+}
+bool Worker::regroup_requested() const {
+  return connection_->regroup_generation == generation();
+}
+int Worker::savepoint_requested() const {
+  return connection_->savepoint_number;
+}
+
+void Worker::report_failure(const std::string& what, bool is_unrecoverable) noexcept {
+  connection_->report_failure(what, is_unrecoverable, false);
+}
+
+void Worker::report_exception(const std::string& what) noexcept {
+  connection_->report_failure(what, false, true);
+}
+
+void Worker::report_other_choices(const std::string& what) noexcept {
+  connection_->try_to_send({{"kind", kFailure}, {"what", what}, {"is_unrecoverable", true}, {kOtherChoices, true}},
+                           "a failure");
+}
+
+void Worker::report_savepoint(int number, const std::string& path, std::int64_t step) noexcept {
+  connection_->try_to_send({{"kind", kSavepointMade}, {"number", number}, {"path", path}, {"step", step}},
+                           "a savepoint that was asked for");
+}
+
+void Worker::report_no_savepoint(int number, const std::string& why) noexcept {
+  connection_->try_to_send({{"kind", kSavepointNotMade}, {"number", number}, {"why", why}},
+                           "the failure of a savepoint that was asked for");
+}
+
+void Worker::report_finished() {
+  connection_->send({{"kind", kFinished}});
+}
+
+void Worker::report_event(const std::string& name, const std::string& details) noexcept {
+  try {
+    connection_->send({{"kind", kEvent}, {"name", name}, {"details", parse_or_quote(details)}});
+  } catch (const std::exception& error) {
+    log(LogLevel::warning, std::string("replica: an event could not be reported to the watchdog: ") + error.what());
+  }
+}
+
+}  // namespace holdfast::recovery

@@ -1,0 +1,208 @@
+// Runs tests/scenarios/*.scenario against the supervisor; support/scenario.h says what a scenario is.
+
+#include "decide/supervisor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "unit/recovery/support/scenario.h"
+
+namespace holdfast::recovery {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+bool is_as_expected(const std::string& actual, const std::string& expected) {
+  if (!expected.ends_with("...")) return actual == expected;
+  return actual.starts_with(expected.substr(0, expected.size() - 3));
+}
+
+std::vector<std::filesystem::path> scenario_files() {
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(HOLDFAST_SOURCE_DIR "/tests/scenarios")) {
+    if (entry.path().extension() == ".scenario") files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+class SupervisorScenario : public testing::TestWithParam<std::filesystem::path> {};
+
+TEST_P(SupervisorScenario, GoesAsWritten) {
+  const Scenario scenario = read_scenario(GetParam());
+
+  const std::vector<ToldStep> told = tell(scenario);
+
+  for (std::size_t i = 0; i < told.size(); ++i) {
+    const ScenarioStep& step = scenario.steps[i];
+    const std::vector<std::string>& actual = told[i].actions;
+    EXPECT_TRUE(std::equal(actual.begin(), actual.end(), step.expected.begin(), step.expected.end(), is_as_expected))
+        << "line " << step.line << ": actions are " << testing::PrintToString(actual) << ", expected "
+        << testing::PrintToString(step.expected);
+    EXPECT_FALSE(told[i].reason.empty()) << "line " << step.line;
+    for (const std::string& reason : step.reasons) EXPECT_THAT(told[i].reason, HasSubstr(reason)) << step.line;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, SupervisorScenario, testing::ValuesIn(scenario_files()),
+                         [](const auto& file) { return file.param.stem().string(); });
+
+// Of place 1, as the journal has it.
+std::string left_out(int member, PlaceChange change) {
+  change.place = 1;
+  change.member = member;
+  return to_json(change).dump();
+}
+std::string tried(int member) {
+  return to_json({.kind = PlaceChange::Kind::tried, .place = 1, .member = member}).dump();
+}
+std::string used_again(int member) {
+  return to_json({.kind = PlaceChange::Kind::used_again, .place = 1, .member = member}).dump();
+}
+
+std::vector<std::string> place_changes_of(const std::string& scenario) {
+  std::vector<std::string> changes;
+  for (const ToldStep& step : tell(read_scenario(HOLDFAST_SOURCE_DIR "/tests/scenarios/" + scenario))) {
+    for (const PlaceChange& change : step.place_changes) changes.push_back(to_json(change).dump());
+  }
+  return changes;
+}
+
+TEST(Supervisor, TellsWhatBecomesOfAPlaceWhoseTrialsFail) {
+  EXPECT_THAT(
+      place_changes_of("place_fails_its_trial.scenario"),
+      ElementsAre(left_out(1, {.failures = 1, .times_left_out = 1, .rest = 60s}), tried(2),
+                  left_out(2, {.is_of_a_trial = true, .failures = 2, .times_left_out = 2, .rest = 120s}), tried(3),
+                  left_out(3, {.is_of_a_trial = true, .failures = 3, .times_left_out = 3, .rest = 200s}), tried(4),
+                  left_out(4, {.is_of_a_trial = true, .failures = 4, .times_left_out = 4, .rest = 200s})));
+}
+
+TEST(Supervisor, TellsWhoHasShownThatAPlaceIsWell) {
+  EXPECT_THAT(place_changes_of("place_back_after_its_rest.scenario"),
+              ElementsAre(left_out(1, {.failures = 1, .times_left_out = 1, .rest = 60s}), tried(2), used_again(2),
+                          left_out(2, {.failures = 1, .times_left_out = 2, .rest = 120s})));
+}
+
+// All that the supervisor says in all scenarios.
+std::string everything_said() {
+  std::string text;
+  for (const auto& file : scenario_files()) {
+    for (const ToldStep& step : tell(read_scenario(file))) {
+      text += step.reason + "\n";
+      for (const std::string& action : step.actions) text += action + "\n";
+    }
+  }
+  return text;
+}
+
+// The texts of its decisions, as they stand in the source: each is a branch of its own.
+std::set<std::string> sentences_in_the_source() {
+  std::ostringstream text;
+  for (const char* part : {"events", "failures", "generations"}) {
+    std::ifstream file(std::string(HOLDFAST_SOURCE_DIR "/recovery/src/decide/decider_") + part + ".cpp");
+    EXPECT_TRUE(file.is_open()) << part;
+    text << file.rdbuf();
+  }
+  const std::string decisions = text.str();
+  const std::regex literal("\"([^\"\\\\\\n]*)\"");
+  std::set<std::string> sentences;
+  for (std::sregex_iterator match(decisions.begin(), decisions.end(), literal), end; match != end; ++match) {
+    const bool is_include = match->prefix().str().ends_with("#include ");
+    if (!is_include) sentences.insert((*match)[1]);
+  }
+  return sentences;
+}
+
+TEST(Supervisor, SaysEachOfItsSentencesInAScenario) {
+  const std::string said = everything_said();
+  const std::set<std::string> not_in_scenarios{"gave up: no replica is left"};  // has a test of its own below
+
+  std::vector<std::string> missing;
+  for (const std::string& sentence : sentences_in_the_source()) {
+    if (said.find(sentence) == std::string::npos && !not_in_scenarios.contains(sentence)) missing.push_back(sentence);
+  }
+
+  EXPECT_THAT(missing, IsEmpty());
+}
+
+TEST(Supervisor, HasAtLeastSixtyScenarios) {
+  EXPECT_GE(scenario_files().size(), 60U);
+}
+
+TEST(Supervisor, StartsAtTheGenerationThatItIsGiven) {
+  State state = initial_state({.replicas = 1}, 7);
+  state = decide(state, {.kind = EventKind::start}, Moment{}).state;
+
+  const Decision decision = decide(state, {.kind = EventKind::ready, .member = 0}, Moment{});
+
+  ASSERT_EQ(decision.actions.size(), 1U);
+  EXPECT_EQ(describe(decision.actions[0], Moment{}), "open_generation 7 with 0");
+}
+
+TEST(Supervisor, LeavesTheStateThatItWasGivenAsItWas) {
+  const State state = initial_state({.replicas = 2}, 0);
+
+  static_cast<void>(decide(state, {.kind = EventKind::start}, Moment{}));
+
+  EXPECT_EQ(state.phase, RunPhase::idle);
+  EXPECT_THAT(state.members, IsEmpty());
+}
+
+TEST(Supervisor, RecordsWhenAFailureWasDetectedAndNotWhenItsProcessWasGone) {
+  const Moment detected = Moment{} + std::chrono::seconds(5);
+  State state = initial_state({.replicas = 1}, 0);
+  state = decide(state, {.kind = EventKind::start}, Moment{}).state;
+  state = decide(state, {.kind = EventKind::died, .member = 0}, detected).state;
+
+  const Decision decision =
+      decide(state, {.kind = EventKind::exited, .member = 0, .signal = 9}, detected + std::chrono::seconds(1));
+
+  ASSERT_FALSE(decision.actions.empty());
+  EXPECT_EQ(decision.actions[0].kind, ActionKind::record_failure);
+  EXPECT_EQ(decision.actions[0].moment, detected);
+}
+
+TEST(Supervisor, RecordsWhichGenerationEndedAndInWhichStep) {
+  State state = initial_state({.replicas = 1}, 3);
+  state = decide(state, {.kind = EventKind::start}, Moment{}).state;
+  state = decide(state, {.kind = EventKind::ready, .member = 0}, Moment{}).state;
+
+  const Decision decision =
+      decide(state, {.kind = EventKind::failure_reported, .member = 0, .what = "out of memory", .step = 812}, Moment{});
+
+  const auto record = std::find_if(decision.actions.begin(), decision.actions.end(),
+                                   [](const Action& action) { return action.kind == ActionKind::record_failure; });
+  ASSERT_NE(record, decision.actions.end());
+  EXPECT_EQ(record->generation, 3);
+  EXPECT_EQ(record->rank, 0);
+  EXPECT_EQ(record->step, 812);
+}
+
+// No sequence of events is known that leads there; should there be one, the run ends instead of waiting for nobody.
+TEST(Supervisor, EndsARunThatNobodyIsLeftFor) {
+  State state = initial_state({.replicas = 1}, 0);
+  state.phase = RunPhase::gathering;
+  state.members.push_back({.id = 0, .stage = Stage::leaving});
+
+  const Decision decision = decide(state, {.kind = EventKind::exited, .member = 0, .signal = 9}, Moment{});
+
+  ASSERT_FALSE(decision.actions.empty());
+  EXPECT_EQ(describe(decision.actions.back(), Moment{}), "finish 70: gave up: no replica is left");
+}
+
+}  // namespace
+}  // namespace holdfast::recovery

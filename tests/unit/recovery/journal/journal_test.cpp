@@ -1,0 +1,223 @@
+#include "journal/journal.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
+#include "holdfast/base/error.h"
+#include "support/temporary_folder.h"
+
+namespace holdfast::recovery {
+namespace {
+
+using testing::HasSubstr;
+
+std::vector<std::string> lines_of(const std::string& path) {
+  std::vector<std::string> lines;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) lines.push_back(line);
+  return lines;
+}
+
+class JournalTest : public testing::Test {
+ protected:
+  TemporaryFolder directory_;
+  std::string path_ = directory_.path() + "/journal.jsonl";
+};
+
+TEST_F(JournalTest, WritesOneObjectALineWithItsTime) {
+  const double before = unix_seconds_now();
+  Journal journal(path_);
+
+  journal.append({{"event", "savepoint written"}, {"details", {{"path", "a\nb"}}}});
+  journal.append({{"event", "died"}, {"rank", 1}});
+
+  const std::vector<std::string> lines = lines_of(path_);
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_EQ(nlohmann::json::parse(lines[0]).at("details").at("path"), "a\nb");
+  EXPECT_GE(nlohmann::json::parse(lines[1]).at("time").get<double>(), before);
+}
+
+TEST_F(JournalTest, TellsTheTimeToTheMicrosecond) {
+  const auto before = std::chrono::system_clock::now().time_since_epoch();
+  Journal(path_).append({{"event", "died"}});
+
+  const double time = nlohmann::json::parse(lines_of(path_).at(0)).at("time").get<double>();
+  // Cut to whole microseconds, and to what a double holds of them.
+  EXPECT_GT(time, std::chrono::duration<double>(before).count() - 2e-6);
+}
+
+TEST_F(JournalTest, GivesBackTheRestartsOfEarlierWatchdogs) {
+  Journal(path_).append_restart(
+      {.generation = 3, .rank = 1, .cause = "exited with code 3", .detected_unix_seconds = 1700000000.25, .step = 42});
+  Journal(path_).append({{"event", "start"}, {"generation", 4}});
+
+  const Past past = read_past(path_);
+  const std::vector<Restart> restarts = read_restarts(path_);
+
+  EXPECT_EQ(past.restarts.all, 1);
+  EXPECT_EQ(past.restarts.by_rank, (std::map<int, std::int64_t>{{1, 1}}));
+  ASSERT_EQ(restarts.size(), 1U);
+  EXPECT_EQ(restarts[0].generation, 3);
+  EXPECT_EQ(restarts[0].rank, 1);
+  EXPECT_EQ(restarts[0].cause, "exited with code 3");
+  EXPECT_EQ(restarts[0].detected_unix_seconds, 1700000000.25);
+  EXPECT_EQ(restarts[0].step, 42);
+  EXPECT_EQ(past.last_generation, 4);
+}
+
+TEST_F(JournalTest, HasNoPastWithoutAFile) {
+  const Past past = read_past(path_);
+
+  EXPECT_EQ(past.restarts.all, 0);
+  EXPECT_TRUE(read_restarts(path_).empty());
+  EXPECT_EQ(past.last_generation, -1);
+}
+
+TEST_F(JournalTest, SkipsATornLastLineAndStartsAFreshOneAfterIt) {
+  std::ofstream(path_) << R"({"event":"start","generation":1})"
+                       << "\n"
+                       << R"({"event":"restart","generation":9,"res)";
+
+  Journal(path_).append_restart({.generation = 2});
+  const Past past = read_past(path_);
+
+  EXPECT_EQ(lines_of(path_).size(), 3U);
+  EXPECT_EQ(past.restarts.all, 1);
+  EXPECT_EQ(past.last_generation, 2);
+}
+
+TEST_F(JournalTest, SkipsLinesThatAreNoneOfItsOwn) {
+  std::ofstream(path_) << "[1, 2]\n\nnull\n"
+                       << R"({"generation":"two"})"
+                       << "\n"
+                       << R"({"restart":{"generation":1}})"
+                       << "\n"
+                       << R"({"event":"start","generation":5})"
+                       << "\n";
+
+  const Past past = read_past(path_);
+
+  EXPECT_EQ(past.restarts.all, 0);
+  EXPECT_TRUE(read_restarts(path_).empty());
+  EXPECT_EQ(past.last_generation, 5);
+}
+
+TEST_F(JournalTest, TakesNoReportForARestart) {
+  Journal(path_).append({{"event", "restart"}, {"generation", 0}, {"details", {{"restart", 1}}}});
+
+  EXPECT_EQ(read_past(path_).restarts.all, 0);
+  EXPECT_TRUE(read_restarts(path_).empty());
+}
+
+TEST_F(JournalTest, TakesTextThatIsNotUtf8) {
+  Journal(path_).append({{"what", "\xff"}});
+
+  EXPECT_EQ(lines_of(path_).size(), 1U);
+}
+
+TEST_F(JournalTest, NamesThePathThatItCannotOpen) {
+  try {
+    Journal journal("/dev/null/journal.jsonl");
+    FAIL() << "the journal was opened";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("/dev/null/journal.jsonl"));
+  }
+}
+
+// A file that cannot get larger than `bytes`, as on a disk that is full then.
+class FullAt {
+ public:
+  explicit FullAt(rlim_t bytes) {
+    ::getrlimit(RLIMIT_FSIZE, &old_limit_);
+    const rlimit limit{.rlim_cur = bytes, .rlim_max = old_limit_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FullAt() {
+    ::setrlimit(RLIMIT_FSIZE, &old_limit_);
+    ::signal(SIGXFSZ, old_handler_);
+  }
+  FullAt(const FullAt&) = delete;
+  FullAt& operator=(const FullAt&) = delete;
+
+ private:
+  rlimit old_limit_{};
+  void (*const old_handler_)(int) = ::signal(SIGXFSZ, SIG_IGN);
+};
+
+TEST_F(JournalTest, OutlivesAFullDisk) {
+  Journal journal(path_);
+  journal.append({{"event", "died"}});
+  const FullAt full(std::filesystem::file_size(path_));
+
+  EXPECT_NO_THROW(journal.append({{"event", "died"}}));
+}
+
+// The next line was appended to the torn one, so that its event could not be read.
+TEST_F(JournalTest, LosesOnlyTheLineThatWasCutShort) {
+  Journal journal(path_);
+  journal.append_restart({.generation = 0});
+  {
+    const FullAt full(std::filesystem::file_size(path_) + 10);
+    journal.append_restart({.generation = 1});
+    journal.append_restart({.generation = 2});
+  }
+
+  journal.append_restart({.generation = 3});
+  journal.append_restart({.generation = 4});
+
+  const std::vector<Restart> restarts = read_restarts(path_);
+  ASSERT_EQ(restarts.size(), 3U);
+  EXPECT_EQ(restarts[1].generation, 3);
+  EXPECT_EQ(restarts[2].generation, 4);
+  EXPECT_EQ(lines_of(path_).size(), 4U);
+}
+
+TEST_F(JournalTest, BelievesNoGenerationThatNobodyReaches) {
+  std::ofstream(path_) << R"({"event":"start","generation":5})"
+                       << "\n"
+                       << R"({"event":"start","generation":2147483647})"
+                       << "\n"
+                       << R"({"event":"start","generation":1e300})"
+                       << "\n"
+                       << R"({"event":"start","generation":18446744073709551615})"
+                       << "\n"
+                       << R"({"event":"start","generation":-7})"
+                       << "\n";
+
+  EXPECT_EQ(read_past(path_).last_generation, 5);
+}
+
+TEST_F(JournalTest, FollowsNoLink) {
+  std::ofstream(directory_ / "victim") << "content\n";
+  std::filesystem::create_symlink("victim", path_);
+
+  try {
+    Journal journal(path_);
+    FAIL() << "the link was followed";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr(path_));
+    EXPECT_THAT(error.what(), HasSubstr("a symbolic link"));
+  }
+  EXPECT_EQ(lines_of(directory_ / "victim"), std::vector<std::string>{"content"});
+}
+
+// The start of a run waited silently for a writer of the FIFO, or read zeros without end.
+TEST_F(JournalTest, ReadsOnlyFiles) {
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  std::filesystem::create_symlink("/dev/full", directory_ / "zeros");
+
+  EXPECT_THROW(read_past(path_), Error);
+  EXPECT_THROW(read_restarts(path_), Error);
+  EXPECT_THROW(Journal journal(path_), Error);
+  EXPECT_THROW(read_past(directory_ / "zeros"), Error);
+}
+
+}  // namespace
+}  // namespace holdfast::recovery

@@ -1,0 +1,95 @@
+#include "process/signals.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+
+#include "holdfast/base/shared_memory.h"
+#include "support/temporary_folder.h"
+
+namespace holdfast::recovery {
+namespace {
+
+using SignalHandler = void (*)(int);
+
+class BrokenPipe : public testing::Test {
+ protected:
+  BrokenPipe() {
+    if (::pipe(ends_) == 0) ::close(ends_[0]);
+  }
+  ~BrokenPipe() override {
+    ::close(ends_[1]);
+    ::signal(SIGPIPE, before_);
+    ::signal(SIGXFSZ, before_for_files_);
+  }
+
+  // The error number; 0: written.
+  int write_to_it() const { return ::write(ends_[1], "x", 1) == 1 ? 0 : errno; }
+
+ private:
+  const SignalHandler before_ = ::signal(SIGPIPE, SIG_DFL);
+  const SignalHandler before_for_files_ = ::signal(SIGXFSZ, SIG_DFL);
+  int ends_[2] = {-1, -1};
+};
+
+TEST_F(BrokenPipe, EndsNoProcessThatOutlivesThem) {
+  outlive_failing_writes();
+
+  EXPECT_EQ(write_to_it(), EPIPE);
+}
+
+TEST_F(BrokenPipe, GoesToTheHandlerThatIsThere) {
+  static volatile std::sig_atomic_t handled = 0;
+  ::signal(SIGPIPE, [](int) { handled = 1; });
+
+  outlive_failing_writes();
+
+  EXPECT_EQ(write_to_it(), EPIPE);
+  EXPECT_EQ(handled, 1);
+}
+
+TEST_F(BrokenPipe, StaysIgnored) {
+  ::signal(SIGPIPE, SIG_IGN);
+
+  outlive_failing_writes();
+
+  EXPECT_TRUE(is_ignored(SIGPIPE));
+}
+
+TEST_F(BrokenPipe, IsIgnoredUntilThatIsTakenBack) {
+  ignore_failing_writes();
+  EXPECT_TRUE(is_ignored(SIGPIPE));
+  EXPECT_TRUE(is_ignored(SIGXFSZ));
+
+  take_failing_writes_back();
+
+  EXPECT_FALSE(is_ignored(SIGPIPE));
+  EXPECT_FALSE(is_ignored(SIGXFSZ));
+}
+
+// A limit of file sizes (ulimit -f) killed the watchdog at a line of its journal, and replicas at their memory files.
+TEST(TooLargeAFile, EndsNoProcessThatOutlivesFailingWrites) {
+  const TemporaryFolder folder;
+  const FileDescriptor file(::open((folder / "file").c_str(), O_WRONLY | O_CREAT, 0600));
+  const SignalHandler before = ::signal(SIGXFSZ, SIG_DFL);
+  rlimit old_limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &old_limit), 0);
+  const rlimit limit{.rlim_cur = 100, .rlim_max = old_limit.rlim_max};
+
+  outlive_failing_writes();
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+  const ssize_t written = ::pwrite(file.value(), "x", 1, 100);
+  const int error_number = errno;
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &old_limit), 0);
+  ::signal(SIGXFSZ, before);
+
+  EXPECT_EQ(written, -1);
+  EXPECT_EQ(error_number, EFBIG);
+}
+
+}  // namespace
+}  // namespace holdfast::recovery

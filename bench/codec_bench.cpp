@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "chunk_codec.h"
+#include "container/chunk_codec.h"
 #include "holdfast/base/digest.h"
 #include "holdfast/base/file_system.h"
 #include "holdfast/format/array_file.h"

@@ -1,5 +1,5 @@
 include(CMakePackageConfigHelpers)
-install(TARGETS holdfast_base holdfast_format holdfast_recovery holdfast_resilience_testing holdfast_sdk EXPORT HoldfastTargets
+install(TARGETS holdfast_base holdfast_format holdfast_exchange holdfast_recovery holdfast_resilience_testing holdfast_sdk EXPORT HoldfastTargets
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS holdfast_worker EXPORT HoldfastTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(HOLDFAST_BUILDS_CUDA)
@@ -8,7 +8,7 @@ if(HOLDFAST_BUILDS_CUDA)
 endif()
 install(TARGETS holdfast RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS holdfast-hdf5-reader RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/holdfast)
-foreach(part base format recovery testing sdk)
+foreach(part base format exchange recovery testing sdk)
   install(DIRECTORY ${part}/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 endforeach()
 install(EXPORT HoldfastTargets NAMESPACE Holdfast:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Holdfast)

@@ -1,7 +1,7 @@
 // The look at strangers' HDF5 files that comes before HDF5's own. It says nothing of what it passes; this looks for
 // reads outside the file, for circles, and for memory beyond the input's.
 
-#include "hdf5/foreign_check.h"
+#include "foreign_hdf5/foreign_check.h"
 
 #include "fuzz_input.h"
 

@@ -1,6 +1,6 @@
 // The index of an array file. There is one way to write an index: what was accepted is what its content encodes to.
 
-#include "index.h"
+#include "container/index.h"
 
 #include <algorithm>
 

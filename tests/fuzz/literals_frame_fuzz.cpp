@@ -1,7 +1,7 @@
 // The decoder of literals, beside zstd: what it accepts, zstd accepts with the same bytes. The first byte says how wide
 // elements are, and the rest is the frame, whose size is taken from its header.
 
-#include "literals_decoder.h"
+#include "codec/literals_decoder.h"
 
 // For ZSTD_d_forceIgnoreChecksum.
 #define ZSTD_STATIC_LINKING_ONLY
@@ -9,8 +9,8 @@
 
 #include <algorithm>
 
+#include "codec/shuffle.h"
 #include "fuzz_input.h"
-#include "shuffle.h"
 
 using namespace holdfast;
 using namespace holdfast::format;

@@ -1,8 +1,8 @@
 // The .npy reader, and that our header for what it accepted says the same.
 
-#include "exchange/npy.h"
 #include "fuzz_input.h"
-#include "shape_bytes.h"
+#include "holdfast/base/shape_bytes.h"
+#include "numpy/npy.h"
 
 using namespace holdfast;
 using namespace holdfast::format;

@@ -1,8 +1,8 @@
 // The safetensors reader, and that our header for what it accepted says the same.
 
-#include "exchange/safetensors_header.h"
 #include "fuzz_input.h"
 #include "holdfast/format/exchange/safetensors.h"
+#include "safetensors/safetensors_header.h"
 
 using namespace holdfast;
 using namespace holdfast::format;

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "container/user_block.h"
 #include "fuzz_input.h"
 #include "holdfast/base/digest.h"
-#include "user_block.h"
 
 using namespace holdfast;
 using namespace holdfast::format;

@@ -1,7 +1,7 @@
 // The ZIP reader with all members decompressed.
 
-#include "exchange/zip.h"
 #include "fuzz_input.h"
+#include "zip/zip.h"
 
 using namespace holdfast;
 using namespace holdfast::format;

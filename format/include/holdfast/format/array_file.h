@@ -25,6 +25,9 @@ namespace holdfast::format {
 // The version of the format that is written and read; docs/format.md says what a reader does with others.
 inline constexpr std::uint32_t kFormatVersion = 2;
 
+// In front of a file's HDF5 part.
+inline constexpr std::size_t kUserBlockBytes = 512;
+
 // An array to be written. The bytes belong to the caller.
 struct ArrayView {
   std::string name;                  // "model/dense/kernel": UTF-8, 1 to 1024 bytes; '/' separates up to 32 parts
@@ -38,6 +41,9 @@ enum class Storage : std::uint8_t {
   contiguous,  // as they are in memory
   zstd,        // in chunks: shuffled, then a zstd frame
 };
+
+// Whether `head`, the beginning of a file, is that of an array file, of whatever version, damaged or not.
+bool begins_as_array_file(std::span<const std::byte> head);
 
 // What a file says of one of its arrays.
 struct ArrayInfo {

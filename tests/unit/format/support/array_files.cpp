@@ -7,8 +7,8 @@
 #include <random>
 #include <stdexcept>
 
+#include "container/user_block.h"
 #include "unit/format/support/views.h"
-#include "user_block.h"
 
 namespace holdfast::format::testing {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <initializer_list>
 
-#include "huffman_code.h"
+#include "codec/huffman_code.h"
 
 namespace holdfast::format::testing {
 

@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 
-#include "hdf5/tree.h"
+#include "foreign_hdf5/tree.h"
 #include "holdfast/format/array_file.h"
 
 namespace holdfast::format::testing {

@@ -1,0 +1,103 @@
+#include "attribute_reader.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "holdfast/base/shape_bytes.h"
+#include "holdfast/base/utf8.h"
+#include "strings.h"
+
+namespace holdfast::hdf5_reader {
+namespace {
+
+using format::Handle;
+using format::Hdf5Attribute;
+using format::NamedArray;
+
+struct NameList {
+  std::vector<std::string> names;
+  std::uint64_t room;  // for how many more
+};
+
+herr_t append_name(hid_t, const char* name, const H5A_info_t*, void* data) {
+  try {
+    auto& list = *static_cast<NameList*>(data);
+    if (list.room-- == 0) return -1;
+    list.names.emplace_back(name);
+    return 0;
+  } catch (const std::exception&) {
+    return -1;  // HDF5 is C: no exception may pass through it
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> AttributeReader::list(hid_t object, const std::string& owner, std::uint64_t max_count) const {
+  NameList list{.names = {}, .room = max_count};
+  check_.succeeded(H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_INC, nullptr, append_name, &list),
+                   "the attributes of " + owner + " cannot be listed");
+  for (const std::string& name : list.names) {
+    const bool is_valid = !name.empty() && name.size() <= format::kMaxTreePathBytes && is_utf8(name);
+    check_.require(is_valid, "an attribute of " + owner + " has no valid name");
+  }
+  std::sort(list.names.begin(), list.names.end());
+  return std::move(list.names);
+}
+
+Hdf5Attribute AttributeReader::read(hid_t object, const std::string& name, const std::string& owner) const {
+  const std::string label = "attribute \"" + name + "\" of " + owner;
+  const Handle attribute =
+      check_.opened(H5Aopen(object, name.c_str(), H5P_DEFAULT), H5Aclose, label + " cannot be opened");
+  const Handle type = check_.opened(H5Aget_type(attribute), H5Tclose, "no type of " + label);
+  const Handle space = check_.opened(H5Aget_space(attribute), H5Sclose, "no space of " + label);
+  const bool is_string = H5Tget_class(type) == H5T_STRING;
+  return {name, is_string ? read_strings(attribute, type, space, label) : read_numbers(attribute, type, space, label)};
+}
+
+AttributeReader::Shape AttributeReader::read_shape(hid_t space, const std::string& label) const {
+  const int axes = check_.succeeded(H5Sget_simple_extent_ndims(space), "no shape of " + label);
+  check_.require(axes <= static_cast<int>(kMaxAxes), label + " has too many axes");
+  std::vector<hsize_t> extents(static_cast<std::size_t>(axes));
+  check_.succeeded(H5Sget_simple_extent_dims(space, extents.data(), nullptr), "no shape of " + label);
+  return {extents.begin(), extents.end()};
+}
+
+// As `type` has them. Attributes are not compressed: the file bounds what is allocated.
+std::vector<std::byte> AttributeReader::read_elements(hid_t attribute, hid_t type, const Shape& shape,
+                                                      const std::string& label) const {
+  std::uint64_t bytes = 0;
+  const bool is_possible = multiply_shape(shape, H5Tget_size(type), bytes) && bytes <= file_bytes_;
+  check_.require(is_possible, label + " declares more than the file holds");
+  std::vector<std::byte> elements(bytes);
+  if (bytes > 0) check_.succeeded(H5Aread(attribute, type, elements.data()), label + " cannot be read");
+  return elements;
+}
+
+AttributeReader::Value AttributeReader::read_numbers(hid_t attribute, hid_t type, hid_t space,
+                                                     const std::string& label) const {
+  const std::optional<ElementType> element = types_.find(type);
+  check_.require(element.has_value(), label + " has a type that is not read (" + class_name(type) + ")");
+  NamedArray array{"", element->dtype, {0}, {}};
+  if (H5Sget_simple_extent_type(space) == H5S_NULL) return array;
+  array.shape = read_shape(space, label);
+  array.bytes = read_elements(attribute, type, array.shape, label);
+  if (element->is_big_endian) swap_bytes(size_bytes(element->dtype), array.bytes);
+  check_.require(element->dtype != DType::boolean || are_truth_values(array.bytes),
+                 label + " has truth values that are neither true nor false");
+  return array;
+}
+
+AttributeReader::Value AttributeReader::read_strings(hid_t attribute, hid_t type, hid_t space,
+                                                     const std::string& label) const {
+  const H5S_class_t kind = H5Sget_simple_extent_type(space);
+  if (kind == H5S_NULL) return std::string();
+  const Shape shape = read_shape(space, label);
+  check_.require(shape.size() <= 1, label + " is an array of strings with several axes");
+  const Handle memory_type = string_memory_type(check_, type, label);
+  std::vector<std::byte> elements = read_elements(attribute, memory_type, shape, label);
+  std::vector<std::string> texts = take_strings(check_, memory_type, space, elements, label);
+  if (shape.empty()) return std::move(texts.at(0));
+  return texts;
+}
+
+}  // namespace holdfast::hdf5_reader

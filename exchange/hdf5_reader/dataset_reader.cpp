@@ -1,0 +1,233 @@
+#include "dataset_reader.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "foreign_hdf5/foreign_rules.h"
+#include "holdfast/base/shape_bytes.h"
+#include "strings.h"
+
+namespace holdfast::hdf5_reader {
+namespace {
+
+using format::Filter;
+using format::Handle;
+
+// What is read at once, where the chunks allow it.
+constexpr std::uint64_t kReadBytes = std::uint64_t{8} << 20;
+
+// What a file holds in place of a string of variable length: its length, and where it is.
+constexpr std::size_t kReferenceBytes = 4 + 8 + 4;
+
+// Whole rows of chunks, so that every chunk is decoded once.
+std::uint64_t rows_at_once(const DatasetInfo& info, std::uint64_t row_bytes) {
+  const std::uint64_t wanted = std::max<std::uint64_t>(1, kReadBytes / row_bytes);
+  if (!info.chunked) return wanted;
+  const std::uint64_t chunk_rows = info.chunked->chunk_shape[0];
+  return wanted <= chunk_rows ? chunk_rows : wanted / chunk_rows * chunk_rows;
+}
+
+// Of the grid of chunks; as many as can be counted.
+std::uint64_t count_chunks(const ChunkedStorage& storage) {
+  std::vector<std::uint64_t> grid;
+  for (std::size_t axis = 0; axis < storage.shape.size(); ++axis) {
+    const std::uint64_t extent = storage.shape[axis];
+    grid.push_back(extent / storage.chunk_shape[axis] + (extent % storage.chunk_shape[axis] == 0 ? 0 : 1));
+  }
+  std::uint64_t count = 0;
+  return multiply_shape(grid, 1, count) ? count : ~std::uint64_t{0};
+}
+
+}  // namespace
+
+// The order matters: HDF5 opens other files when it is asked for the shape of a virtual dataset.
+DatasetInfo DatasetReader::describe(hid_t dataset, const std::string& label) const {
+  const Handle creation = check_.opened(H5Dget_create_plist(dataset), H5Pclose, "no creation list of " + label);
+  check_.require(H5Pget_external_count(creation) == 0, label + format::kStoredOutside);
+  const H5D_layout_t layout = H5Pget_layout(creation);
+  check_.require(layout != H5D_VIRTUAL, label + format::kVirtual);
+  check_.require(layout == H5D_COMPACT || layout == H5D_CONTIGUOUS || layout == H5D_CHUNKED,
+                 label + " has an unknown layout");
+  DatasetInfo info;
+  describe_type(dataset, label, info);
+  info.shape = read_shape(dataset, label);
+  check_.require(!info.is_text || info.shape.empty(), label + " is an array of strings, and only single ones are read");
+  check_.require(multiply_shape(info.shape, info.element_bytes, info.bytes),
+                 label + " is larger than 64 bits count");
+  info.stored_bytes = H5Dget_storage_size(dataset);
+  if (layout == H5D_CHUNKED) info.chunked = describe_chunks(creation, dataset, info, label);
+  check_sizes(info, label);
+  return info;
+}
+
+void DatasetReader::describe_type(hid_t dataset, const std::string& label, DatasetInfo& info) const {
+  const Handle type = check_.opened(H5Dget_type(dataset), H5Tclose, "no type of " + label);
+  info.element_bytes = H5Tis_variable_str(type) > 0 ? kReferenceBytes : H5Tget_size(type);
+  info.is_text = H5Tget_class(type) == H5T_STRING;
+  if (info.is_text) return;
+  if (const std::optional<ElementType> found = types_.find(type)) {
+    info.type = *found;
+    return;
+  }
+  check_.require(is_keras_bfloat16(dataset, type, label),
+                 label + " has elements of a type that is not read (" + class_name(type) + ")");
+  info.type = {DType::bf16};
+  info.is_opaque = true;
+}
+
+bool DatasetReader::is_keras_bfloat16(hid_t dataset, hid_t type, const std::string& label) const {
+  if (H5Tget_class(type) != H5T_OPAQUE || H5Tget_size(type) != 2 || H5Aexists(dataset, "dtype") <= 0) return false;
+  const format::Hdf5Attribute attribute = attributes_.read(dataset, "dtype", label);
+  const auto* text = std::get_if<std::string>(&attribute.value);
+  return text != nullptr && *text == "bfloat16";
+}
+
+std::vector<std::uint64_t> DatasetReader::read_shape(hid_t dataset, const std::string& label) const {
+  const Handle space = check_.opened(H5Dget_space(dataset), H5Sclose, "no space of " + label);
+  const H5S_class_t kind = H5Sget_simple_extent_type(space);
+  check_.require(kind == H5S_SCALAR || kind == H5S_SIMPLE, label + " has no shape");
+  const int axes = check_.succeeded(H5Sget_simple_extent_ndims(space), "no shape of " + label);
+  check_.require(axes <= static_cast<int>(kMaxAxes), label + " has too many axes");
+  std::vector<hsize_t> extents(static_cast<std::size_t>(axes));
+  check_.succeeded(H5Sget_simple_extent_dims(space, extents.data(), nullptr), "no shape of " + label);
+  return {extents.begin(), extents.end()};
+}
+
+ChunkedStorage DatasetReader::describe_chunks(hid_t creation, hid_t dataset, const DatasetInfo& info,
+                                              const std::string& label) const {
+  ChunkedStorage storage;
+  storage.shape = info.shape;
+  storage.element_bytes = info.element_bytes;
+  storage.stored_bytes = info.stored_bytes;
+  std::vector<hsize_t> chunk(info.shape.size());
+  const int axes = H5Pget_chunk(creation, static_cast<int>(chunk.size()), chunk.data());
+  const bool is_possible = !chunk.empty() && axes == static_cast<int>(chunk.size()) &&
+                           std::find(chunk.begin(), chunk.end(), 0U) == chunk.end();
+  check_.require(is_possible, label + " has impossible chunks");
+  storage.chunk_shape.assign(chunk.begin(), chunk.end());
+  check_.require(multiply_shape(storage.chunk_shape, storage.element_bytes, storage.chunk_bytes),
+                 label + " has impossible chunks");
+  storage.filters = read_filters(creation, storage.element_bytes, label);
+
+  const Handle type = check_.opened(H5Dget_type(dataset), H5Tclose, "no type of " + label);
+  storage.fill_value.resize(storage.element_bytes);
+  H5D_fill_value_t kind = H5D_FILL_VALUE_UNDEFINED;
+  check_.succeeded(H5Pfill_value_defined(creation, &kind), "no fill value of " + label);
+  if (kind != H5D_FILL_VALUE_UNDEFINED) {
+    check_.succeeded(H5Pget_fill_value(creation, type, storage.fill_value.data()), "no fill value of " + label);
+  }
+  return storage;
+}
+
+std::vector<FilterStep> DatasetReader::read_filters(hid_t creation, std::size_t element_bytes,
+                                                    const std::string& label) const {
+  const int count = check_.succeeded(H5Pget_nfilters(creation), "no filters of " + label);
+  std::vector<FilterStep> steps;
+  for (int i = 0; i < count; ++i) {
+    unsigned flags = 0;
+    std::size_t values = 0;
+    const H5Z_filter_t number =
+        H5Pget_filter2(creation, static_cast<unsigned>(i), &flags, &values, nullptr, 0, nullptr, nullptr);
+    check_.require(format::is_known_filter(number), label + format::unknown_filter(number));
+    steps.push_back({static_cast<Filter>(number), element_bytes});
+  }
+  const auto compressing = std::count_if(steps.begin(), steps.end(), [](const FilterStep& step) {
+    return step.filter == Filter::deflate || step.filter == Filter::zstd;
+  });
+  check_.require(compressing <= 1, label + " is compressed twice");
+  return steps;
+}
+
+void DatasetReader::check_sizes(const DatasetInfo& info, const std::string& label) const {
+  const std::string sizes = label + " declares " + std::to_string(info.bytes) + " bytes, and " +
+                            std::to_string(info.stored_bytes) + " are stored";
+  check_.require(info.stored_bytes <= file_bytes_, sizes);
+  check_.require(format::may_declare(info.bytes, info.stored_bytes), sizes);
+  check_.require(!info.is_text || info.bytes <= file_bytes_, sizes);
+  if (!info.chunked) {
+    // All bytes are there, or none yet: then they are the fill value.
+    check_.require(info.stored_bytes == info.bytes || info.stored_bytes == 0, sizes);
+    return;
+  }
+  if (info.stored_bytes == 0) return;
+  // Every place of the grid is looked at.
+  const std::uint64_t chunks = count_chunks(*info.chunked);
+  check_.require(chunks <= info.stored_bytes, label + " is cut into " + std::to_string(chunks) + " chunks, and " +
+                                                  std::to_string(info.stored_bytes) + " bytes are stored");
+}
+
+void DatasetReader::check_memory(const DatasetInfo& info, std::uint64_t rows, std::uint64_t row_bytes,
+                                 const std::string& label) const {
+  const std::uint64_t piece_bytes = rows * row_bytes;
+  const std::uint64_t chunk_bytes = info.chunked ? info.chunked->chunk_bytes : 0;
+  if (piece_bytes <= max_memory_bytes_ && chunk_bytes <= max_memory_bytes_ - piece_bytes) return;
+  throw Error(ErrorCode::out_of_memory,
+              label + " is stored in chunks that take " + std::to_string(std::max(piece_bytes, chunk_bytes)) +
+                  " bytes of memory at once, and " + std::to_string(max_memory_bytes_) + " are allowed");
+}
+
+void DatasetReader::read(hid_t dataset, const DatasetInfo& info, const std::string& label,
+                         format::TreeSink& sink) const {
+  if (info.bytes == 0) return;
+  const std::uint64_t rows = info.shape.empty() ? 1 : info.shape[0];
+  const std::uint64_t row_bytes = info.bytes / rows;
+  const std::uint64_t step = rows_at_once(info, row_bytes);
+  check_memory(info, std::min(step, rows), row_bytes, label);
+  std::vector<std::byte> elements;
+  std::uint64_t chunks = 0;
+  for (std::uint64_t row = 0; row < rows;) {
+    const std::uint64_t count = std::min(step, rows - row);
+    elements.resize(count * row_bytes);
+    if (info.chunked) {
+      chunks += read_chunk_rows(dataset, *info.chunked, row, count, check_, label, elements);
+    } else {
+      read_plain_rows(dataset, info, row, count, elements, label);
+    }
+    if (info.type.is_big_endian) swap_bytes(size_bytes(info.type.dtype), elements);
+    check_.require(info.type.dtype != DType::boolean || are_truth_values(elements),
+                   label + " has truth values that are neither true nor false");
+    sink.add_elements(elements);
+    row += count;
+  }
+  if (info.chunked) check_all_were_read(dataset, chunks, label);
+}
+
+std::string DatasetReader::read_text(hid_t dataset, const std::string& label) const {
+  const std::string problem = label + " cannot be read";
+  const Handle stored_type = check_.opened(H5Dget_type(dataset), H5Tclose, problem);
+  const Handle space = check_.opened(H5Dget_space(dataset), H5Sclose, problem);
+  const Handle type = string_memory_type(check_, stored_type, label);
+  std::vector<std::byte> elements(H5Tget_size(type));
+  check_.succeeded(H5Dread(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, elements.data()), problem);
+  return std::move(take_strings(check_, type, space, elements, label).at(0));
+}
+
+// HDF5 may report a chunk as absent that it could not find in a damaged index.
+void DatasetReader::check_all_were_read(hid_t dataset, std::uint64_t chunks, const std::string& label) const {
+  const Handle space = check_.opened(H5Dget_space(dataset), H5Sclose, "no space of " + label);
+  hsize_t stored = 0;
+  check_.succeeded(H5Dget_num_chunks(dataset, space, &stored), "the chunks of " + label + " cannot be counted");
+  check_.require(stored == chunks, label + " has " + std::to_string(stored) + " chunks, and " + std::to_string(chunks) +
+                                       " of them can be found");
+}
+
+void DatasetReader::read_plain_rows(hid_t dataset, const DatasetInfo& info, std::uint64_t row, std::uint64_t rows,
+                                    std::span<std::byte> out, const std::string& label) const {
+  const std::string problem = label + " cannot be read";
+  const Handle type = check_.opened(H5Dget_type(dataset), H5Tclose, problem);
+  if (info.shape.empty()) {
+    check_.succeeded(H5Dread(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, out.data()), problem);
+    return;
+  }
+  std::vector<hsize_t> start(info.shape.size());
+  std::vector<hsize_t> count(info.shape.begin(), info.shape.end());
+  start[0] = row;
+  count[0] = rows;
+  const Handle from = check_.opened(H5Dget_space(dataset), H5Sclose, problem);
+  const Handle to =
+      check_.opened(H5Screate_simple(static_cast<int>(count.size()), count.data(), nullptr), H5Sclose, problem);
+  check_.succeeded(H5Sselect_hyperslab(from, H5S_SELECT_SET, start.data(), nullptr, count.data(), nullptr), problem);
+  check_.succeeded(H5Dread(dataset, type, to, from, H5P_DEFAULT, out.data()), problem);
+}
+
+}  // namespace holdfast::hdf5_reader

@@ -1,0 +1,158 @@
+// holdfast-hdf5-reader: parses a stranger's HDF5 file, locked in, and writes its content to standard output as
+// hdf5/tree_stream.h describes. Started by read_hdf5_tree alone: descriptor 3 is the file's memory.
+//
+//   holdfast-hdf5-reader PARENT MAX_ARRAY_BYTES MAX_OBJECTS SECONDS MAX_MEMORY_BYTES all|heads
+//   holdfast-hdf5-reader --try ACTION      locks itself in and tries what it must not be able to do; see attempts.h
+
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <cstring>
+#include <new>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "attempts.h"
+#include "foreign_hdf5/tree_stream.h"
+#include "sandbox.h"
+#include "tree_parser.h"
+
+namespace holdfast::hdf5_reader {
+namespace {
+
+using format::TreeEncoder;
+using format::TreeLimits;
+
+constexpr int kOutput = 1;
+constexpr int kInput = 3;
+
+constexpr int kUsage = 2;
+constexpr int kOutputFailed = 3;
+
+constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
+
+struct Request {
+  std::uint64_t parent = 0;
+  std::uint64_t max_array_bytes = 0;
+  std::uint64_t max_objects = 0;
+  std::uint64_t seconds = 0;
+  std::uint64_t max_memory_bytes = 0;
+  TreePart part = TreePart::all;
+};
+
+bool parse_number(std::string_view text, std::uint64_t& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+bool parse_arguments(const std::vector<std::string_view>& arguments, Request& request) {
+  if (arguments.size() != 6 || (arguments[5] != "all" && arguments[5] != "heads")) return false;
+  request.part = arguments[5] == "all" ? TreePart::all : TreePart::heads;
+  return parse_number(arguments[0], request.parent) && parse_number(arguments[1], request.max_array_bytes) &&
+         parse_number(arguments[2], request.max_objects) && parse_number(arguments[3], request.seconds) &&
+         parse_number(arguments[4], request.max_memory_bytes);
+}
+
+// To the pipe, in pieces of a useful size. There is nobody to tell when it fails: the parent sees the end.
+class Output {
+ public:
+  void write(std::span<const std::byte> bytes) {
+    if (buffer_.size() + bytes.size() <= kBufferBytes) {
+      buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
+      return;
+    }
+    flush();
+    write_now(bytes);
+  }
+  void flush() {
+    write_now(buffer_);
+    buffer_.clear();
+  }
+
+ private:
+  static constexpr std::size_t kBufferBytes = std::size_t{64} * 1024;
+
+  static void write_now(std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+      const ssize_t count = ::write(kOutput, bytes.data(), bytes.size());
+      if (count < 0 && errno == EINTR) continue;
+      if (count <= 0) ::_exit(kOutputFailed);
+      bytes = bytes.subspan(static_cast<std::size_t>(count));
+    }
+  }
+
+  std::vector<std::byte> buffer_;
+};
+
+// The file's memory cannot shrink, since only the parent's memory file backs it, so no read of it can fail.
+std::span<const std::byte> map_file() {
+  struct stat status {};
+  if (::fstat(kInput, &status) != 0 || status.st_size <= 0) ::_exit(kUsage);
+  const auto bytes = static_cast<std::size_t>(status.st_size);
+  void* address = ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, kInput, 0);
+  if (address == MAP_FAILED) ::_exit(kUsage);
+  ::close(kInput);
+  return {static_cast<const std::byte*>(address), bytes};
+}
+
+// A piece is a row of chunks, which may be most of a compressed dataset; the rest is the libraries' own.
+SandboxLimits limits_for(const Request& request, std::uint64_t file_bytes) {
+  const std::uint64_t piece_bytes =
+      std::min({request.max_array_bytes, request.max_memory_bytes, 64 * std::min(file_bytes, kGiB * 1024)});
+  return {.memory_bytes = kGiB + file_bytes + piece_bytes,
+          .cpu_seconds = request.seconds + file_bytes / (8 << 20),
+          .output = kOutput};
+}
+
+void read_tree(std::span<const std::byte> file, const Request& request, TreeEncoder& encoder) {
+  const TreeLimits limits{.max_array_bytes = request.max_array_bytes,
+                          .max_objects = request.max_objects,
+                          .max_memory_bytes = request.max_memory_bytes,
+                          .time = std::chrono::seconds(request.seconds)};
+  try {
+    parse_hdf5_tree(file, limits, request.part, encoder);
+    encoder.finish();
+  } catch (const Error& error) {
+    encoder.refuse(error.code(), error.what());
+  } catch (const std::bad_alloc&) {
+    encoder.refuse(ErrorCode::out_of_memory, "it asks for more memory than such a file should need");
+  }
+}
+
+int run(const Request& request) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  // The parent may have died before the line above.
+  if (static_cast<std::uint64_t>(::getppid()) != request.parent) return kUsage;
+  const std::span<const std::byte> file = map_file();
+  Output output;
+  TreeEncoder encoder([&](std::span<const std::byte> bytes) { output.write(bytes); });
+  if (!prepare_hdf5()) {
+    encoder.refuse(ErrorCode::unavailable, "HDF5 cannot be set up");
+  } else if (!lock_in(limits_for(request, file.size()))) {
+    encoder.refuse(ErrorCode::unsupported, std::string("this system cannot lock in a reader of strangers' files (") +
+                                               std::strerror(errno) + "), so none is read");
+  } else {
+    read_tree(file, request, encoder);
+  }
+  output.flush();
+  return 0;
+}
+
+}  // namespace
+}  // namespace holdfast::hdf5_reader
+
+// Leaves by _exit: handlers of the libraries would do what a locked-in process may not.
+int main(int argc, char** argv) {
+  using namespace holdfast::hdf5_reader;
+  const std::vector<std::string_view> arguments(argv + 1, argv + argc);
+  if (arguments.size() == 2 && arguments[0] == "--try") ::_exit(attempt(arguments[1]));
+  Request request;
+  ::_exit(parse_arguments(arguments, request) ? run(request) : kUsage);
+}

@@ -1,0 +1,64 @@
+#include "strings.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "holdfast/base/utf8.h"
+
+namespace holdfast::hdf5_reader {
+namespace {
+
+using format::Checker;
+using format::Handle;
+
+std::string without_padding(std::string_view text, H5T_str_t padding) {
+  if (padding == H5T_STR_NULLTERM) return std::string(text.substr(0, text.find('\0')));
+  const char filler = padding == H5T_STR_SPACEPAD ? ' ' : '\0';
+  return std::string(text.substr(0, text.find_last_not_of(filler) + 1));
+}
+
+std::vector<std::string> copy_fixed_strings(hid_t type, std::span<const std::byte> elements) {
+  const std::size_t width = H5Tget_size(type);
+  const H5T_str_t padding = H5Tget_strpad(type);
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < elements.size(); i += width) {
+    texts.push_back(without_padding({reinterpret_cast<const char*>(elements.data()) + i, width}, padding));
+  }
+  return texts;
+}
+
+std::vector<std::string> take_variable_strings(hid_t type, hid_t space, std::span<std::byte> elements) {
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < elements.size(); i += sizeof(char*)) {
+    const char* text = nullptr;
+    std::copy_n(elements.data() + i, sizeof text, reinterpret_cast<std::byte*>(&text));
+    texts.emplace_back(text == nullptr ? "" : text);
+  }
+  if (!elements.empty()) H5Dvlen_reclaim(type, space, H5P_DEFAULT, elements.data());
+  return texts;
+}
+
+}  // namespace
+
+Handle string_memory_type(const Checker& check, hid_t stored, const std::string& label) {
+  if (H5Tis_variable_str(stored) <= 0) {
+    check.require(H5Tget_size(stored) > 0, label + " has strings of no size");
+    return check.opened(H5Tcopy(stored), H5Tclose, "no string type");
+  }
+  Handle type = check.opened(H5Tcopy(H5T_C_S1), H5Tclose, "no string type");
+  check.succeeded(H5Tset_size(type, H5T_VARIABLE), "no string type");
+  check.succeeded(H5Tset_cset(type, H5Tget_cset(stored)), "no string type");
+  return type;
+}
+
+std::vector<std::string> take_strings(const Checker& check, hid_t type, hid_t space, std::span<std::byte> elements,
+                                      const std::string& label) {
+  std::vector<std::string> texts =
+      H5Tis_variable_str(type) > 0 ? take_variable_strings(type, space, elements) : copy_fixed_strings(type, elements);
+  for (const std::string& text : texts) {
+    check.require(is_utf8(text), label + " is not UTF-8 text without NUL");
+  }
+  return texts;
+}
+
+}  // namespace holdfast::hdf5_reader

@@ -1,0 +1,240 @@
+#include "tree_parser.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "attribute_reader.h"
+#include "dataset_reader.h"
+#include "element_types.h"
+#include "foreign_hdf5/foreign_rules.h"
+#include "foreign_hdf5/tree_names.h"
+#include "hdf5/hdf5_session.h"
+#include "hdf5/memory_image.h"
+
+namespace holdfast::hdf5_reader {
+namespace {
+
+using format::Checker;
+using format::FixedImage;
+using format::Handle;
+using format::Hdf5Attribute;
+using format::label_of;
+using format::TreeLimits;
+using format::TreeSink;
+
+struct Link {
+  std::string name;
+  bool is_hard;
+};
+
+struct LinkList {
+  std::vector<Link> links;
+  std::uint64_t room;  // for how many more
+  bool is_full = false;
+};
+
+herr_t append_link(hid_t, const char* name, const H5L_info_t* info, void* data) {
+  try {
+    auto& list = *static_cast<LinkList*>(data);
+    list.is_full = list.room-- == 0;
+    if (list.is_full) return -1;
+    list.links.push_back({.name = name, .is_hard = info->type == H5L_TYPE_HARD});
+    return 0;
+  } catch (const std::exception&) {
+    return -1;  // HDF5 is C: no exception may pass through it
+  }
+}
+
+// As in a record; see tree_stream.h.
+std::uint64_t size_of(const Hdf5Attribute& attribute) {
+  constexpr std::uint64_t kHead = 16;
+  if (const auto* text = std::get_if<std::string>(&attribute.value)) return kHead + text->size();
+  if (const auto* array = std::get_if<format::NamedArray>(&attribute.value)) {
+    return kHead + 8 * array->shape.size() + array->bytes.size();
+  }
+  std::uint64_t bytes = kHead;
+  for (const std::string& text : std::get<std::vector<std::string>>(attribute.value)) bytes += kHead + text.size();
+  return bytes;
+}
+
+class Parser {
+ public:
+  Parser(std::span<const std::byte> file, const TreeLimits& limits, TreePart part)
+      : check_(ErrorCode::invalid_file, "", ""),
+        limits_(limits),
+        part_(part),
+        file_bytes_(file.size()),
+        types_(check_),
+        attribute_reader_(check_, types_, file_bytes_),
+        dataset_reader_(check_, types_, attribute_reader_, file_bytes_, limits.max_memory_bytes),
+        image_(file),
+        file_(open()) {}
+
+  // Looks at all objects before it reads any, so that nothing is handed over of a file that asks for too much.
+  void parse(TreeSink& sink) {
+    list_objects();
+    for (const std::string& path : groups_) {
+      const Handle group = open_object(path, H5I_GROUP);
+      sink.add_group({path, read_attributes(group, label_of(path))});
+    }
+    for (const std::string& path : datasets_) read_dataset(path, sink);
+    for (const std::string& path : texts_) read_text(path, sink);
+  }
+
+ private:
+  Handle open() {
+    const Handle access = driver_access_list(check_, image_);
+    // An absolute name, so that HDF5 does not ask for the working directory.
+    return check_.opened(H5Fopen("/file", H5F_ACC_RDONLY, access), H5Fclose, "HDF5 cannot open it");
+  }
+
+  Handle open_object(const std::string& path, H5I_type_t kind) const {
+    const std::string from_root = "/" + path;
+    Handle object =
+        check_.opened(H5Oopen(file_, from_root.c_str(), H5P_DEFAULT), H5Oclose, label_of(path) + " cannot be opened");
+    check_.require(H5Iget_type(object) == kind, label_of(path) + " is not what it seemed");
+    return object;
+  }
+
+  // Walks the groups without recursion, through hard links alone and to each object once.
+  void list_objects() {
+    std::vector<std::string> waiting{""};
+    note_object(object_info(""), "");
+    while (!waiting.empty()) {
+      const std::string group = std::move(waiting.back());
+      waiting.pop_back();
+      for (const Link& link : list_links(group)) {
+        const std::string path = group.empty() ? link.name : group + "/" + link.name;
+        check_link(link, path);
+        const H5O_info_t info = object_info(path);
+        note_object(info, path);
+        check_.require(info.type == H5O_TYPE_GROUP || info.type == H5O_TYPE_DATASET,
+                       label_of(path) + " is a named type, which is no data");
+        if (info.type == H5O_TYPE_GROUP) {
+          waiting.push_back(path);
+        } else {
+          note_dataset(path);
+        }
+      }
+      groups_.push_back(group);
+    }
+    std::sort(groups_.begin(), groups_.end());
+    std::sort(datasets_.begin(), datasets_.end());
+    std::sort(texts_.begin(), texts_.end());
+  }
+
+  std::vector<Link> list_links(const std::string& group) const {
+    const Handle handle = open_object(group, H5I_GROUP);
+    LinkList list{.links = {}, .room = limits_.max_objects};
+    const herr_t result = H5Literate(handle, H5_INDEX_NAME, H5_ITER_INC, nullptr, append_link, &list);
+    check_.require(!list.is_full, too_many_objects());
+    check_.succeeded(result, "the links of " + label_of(group) + " cannot be listed");
+    return std::move(list.links);
+  }
+
+  std::string too_many_objects() const {
+    return "it has more than " + std::to_string(limits_.max_objects) + " objects";
+  }
+
+  void check_link(const Link& link, const std::string& path) const {
+    const std::string name_problem = format::problem_of_name(link.name);
+    check_.require(name_problem.empty(), label_of(path) + " " + name_problem);
+    check_.require(link.is_hard, label_of(path) + format::kNoHardLink);
+    const std::string path_problem = format::problem_of_path(path);
+    check_.require(path_problem.empty(), label_of(path) + " " + path_problem);
+  }
+
+  H5O_info_t object_info(const std::string& path) const {
+    const std::string from_root = "/" + path;
+    H5O_info_t info{};
+    check_.succeeded(H5Oget_info_by_name2(file_, from_root.c_str(), &info, H5O_INFO_BASIC, H5P_DEFAULT),
+                     label_of(path) + " cannot be looked at");
+    return info;
+  }
+
+  void note_object(const H5O_info_t& info, const std::string& path) {
+    check_.require(addresses_.insert(info.addr).second, label_of(path) + format::kSecondName);
+    check_.require(addresses_.size() <= limits_.max_objects, too_many_objects());
+    constexpr std::uint64_t kHead = 300;  // of a record with 32 axes
+    note_head_bytes(kHead + path.size());
+  }
+
+  void note_dataset(const std::string& path) {
+    const DatasetInfo info = dataset_reader_.describe(open_object(path, H5I_DATASET), label_of(path));
+    const bool is_countable = !__builtin_add_overflow(declared_bytes_, info.bytes, &declared_bytes_);
+    check_.require(is_countable && declared_bytes_ <= format::max_declared_bytes(file_bytes_, limits_),
+                   "its datasets declare " + std::to_string(declared_bytes_) + " bytes and more, and the file has " +
+                       std::to_string(file_bytes_));
+    // Honest datasets do not share their bytes.
+    stored_bytes_ += info.stored_bytes;
+    check_.require(stored_bytes_ <= file_bytes_, "its datasets take more bytes than the file has");
+    (info.is_text ? texts_ : datasets_).push_back(path);
+  }
+
+  void note_head_bytes(std::uint64_t bytes) {
+    head_bytes_ += bytes;
+    check_.require(head_bytes_ <= format::max_head_bytes(file_bytes_),
+                   "its names, attributes and texts are larger than the file can hold");
+  }
+
+  void read_dataset(const std::string& path, TreeSink& sink) {
+    const std::string label = label_of(path);
+    const Handle dataset = open_object(path, H5I_DATASET);
+    const DatasetInfo info = dataset_reader_.describe(dataset, label);
+    check_.require(!info.is_text, label + " is not what it seemed");
+    std::vector<Hdf5Attribute> attributes = read_attributes(dataset, label);
+    if (info.is_opaque) std::erase_if(attributes, [](const Hdf5Attribute& each) { return each.name == "dtype"; });
+    sink.add_dataset({{path, info.type.dtype, info.shape, {}}, std::move(attributes)});
+    if (part_ == TreePart::all) dataset_reader_.read(dataset, info, label, sink);
+  }
+
+  void read_text(const std::string& path, TreeSink& sink) {
+    const std::string label = label_of(path);
+    const Handle dataset = open_object(path, H5I_DATASET);
+    check_.require(dataset_reader_.describe(dataset, label).is_text, label + " is not what it seemed");
+    std::string text = dataset_reader_.read_text(dataset, label);
+    note_head_bytes(text.size());
+    sink.add_text({path, std::move(text), read_attributes(dataset, label)});
+  }
+
+  std::vector<Hdf5Attribute> read_attributes(hid_t object, const std::string& owner) {
+    std::vector<Hdf5Attribute> attributes;
+    for (const std::string& name : attribute_reader_.list(object, owner, limits_.max_objects)) {
+      attributes.push_back(attribute_reader_.read(object, name, owner));
+      note_head_bytes(name.size() + size_of(attributes.back()));
+    }
+    return attributes;
+  }
+
+  Checker check_;
+  TreeLimits limits_;
+  TreePart part_;
+  std::uint64_t file_bytes_;
+  ElementTypes types_;
+  AttributeReader attribute_reader_;
+  DatasetReader dataset_reader_;
+  FixedImage image_;
+  Handle file_;
+
+  std::vector<std::string> groups_;
+  std::vector<std::string> datasets_;
+  std::vector<std::string> texts_;
+  std::set<haddr_t> addresses_;
+  std::uint64_t declared_bytes_ = 0;
+  std::uint64_t stored_bytes_ = 0;
+  std::uint64_t head_bytes_ = 0;  // names, attributes and texts
+};
+
+}  // namespace
+
+bool prepare_hdf5() {
+  return H5dont_atexit() >= 0 && H5open() >= 0;
+}
+
+void parse_hdf5_tree(std::span<const std::byte> file, const TreeLimits& limits, TreePart part, TreeSink& sink) {
+  const format::Session session;
+  Parser(file, limits, part).parse(sink);
+}
+
+}  // namespace holdfast::hdf5_reader

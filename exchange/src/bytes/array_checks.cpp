@@ -1,0 +1,47 @@
+#include "bytes/array_checks.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "bytes/byte_source.h"
+#include "holdfast/base/error.h"
+#include "holdfast/base/shape_bytes.h"
+#include "holdfast/base/utf8.h"
+
+namespace holdfast::format {
+
+void refuse_to_write(const std::string& path, const std::string& problem) {
+  throw Error(ErrorCode::invalid_argument, "cannot write " + path + ": " + problem);
+}
+
+void check_arrays(const std::string& path, std::span<const ArrayView> arrays) {
+  std::set<std::string_view> names;
+  for (const ArrayView& array : arrays) {
+    if (!is_utf8(array.name)) refuse_to_write(path, "the name of an array is not UTF-8 text; rename the array");
+    const std::string label = "array " + shown(array.name);
+    if (!names.insert(array.name).second) refuse_to_write(path, label + " is there twice; rename one of the two");
+    std::uint64_t bytes = 0;
+    if (!multiply_shape(array.shape, size_bytes(array.dtype), bytes) || bytes != array.bytes.size()) {
+      refuse_to_write(path, label + " comes with " + std::to_string(array.bytes.size()) +
+                                " bytes, and its shape takes " + std::to_string(bytes) + "; give it all its elements");
+    }
+    if (array.dtype == DType::boolean && !holds_booleans(array.bytes)) {
+      refuse_to_write(path, label + " is boolean and holds other bytes than 0 and 1; give it those alone");
+    }
+  }
+}
+
+void check_metadata(const std::string& path, std::string_view metadata_json) {
+  if (!is_json(metadata_json)) refuse_to_write(path, "the metadata is not JSON; give a JSON text");
+}
+
+bool is_json(std::string_view text) {
+  return is_utf8(text) && nlohmann::json::accept(text);
+}
+
+bool holds_booleans(std::span<const std::byte> bytes) {
+  return std::all_of(bytes.begin(), bytes.end(), [](std::byte byte) { return byte <= std::byte{1}; });
+}
+
+}  // namespace holdfast::format

@@ -1,0 +1,111 @@
+#pragma once
+
+// The bytes of a file that somebody else wrote, wherever they are: on disk or, for tests, in memory. And a cursor that
+// never reads past the end of a piece of them.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "holdfast/base/error.h"
+#include "holdfast/base/file_system.h"
+#include "holdfast/base/utf8.h"
+
+namespace holdfast::format {
+
+// Throws Error{invalid_file, "PATH PROBLEM"}.
+[[noreturn]] void refuse_file(const std::string& path, const std::string& problem);
+
+// What to do where a file needs more memory than a caller allows.
+inline constexpr const char* kAllowMoreMemory =
+    "; allow more with --max-memory (AnyFileOptions::max_memory_bytes) if you trust the file";
+
+// Throws Error{out_of_memory} for a file of which `bytes` have to be in memory at once where `most` are allowed.
+[[noreturn]] void refuse_memory(const std::string& path, std::uint64_t bytes, std::uint64_t most);
+
+// Turns std::bad_alloc into an Error that names the file.
+template <typename Action>
+auto within_memory(const std::string& path, Action action) {
+  try {
+    return action();
+  } catch (const std::bad_alloc&) {
+    throw Error(ErrorCode::out_of_memory, "no memory to load " + path + "; free some memory and try again");
+  }
+}
+
+class ByteSource {
+ public:
+  virtual ~ByteSource() = default;
+
+  // Named in errors.
+  virtual const std::string& path() const = 0;
+  virtual std::uint64_t size_bytes() const = 0;
+  // Fills `out`. Throws Error{invalid_file} when the bytes end before.
+  virtual void read(std::uint64_t offset, std::span<std::byte> out) = 0;
+};
+
+class FileSource : public ByteSource {
+ public:
+  FileSource(FileSystem& files, std::string path);
+
+  const std::string& path() const override { return path_; }
+  std::uint64_t size_bytes() const override { return size_bytes_; }
+  void read(std::uint64_t offset, std::span<std::byte> out) override;
+
+ private:
+  std::string path_;
+  std::unique_ptr<File> file_;
+  std::uint64_t size_bytes_;
+};
+
+// The bytes belong to the caller.
+class MemorySource : public ByteSource {
+ public:
+  MemorySource(std::string path, std::span<const std::byte> bytes) : path_(std::move(path)), bytes_(bytes) {}
+
+  const std::string& path() const override { return path_; }
+  std::uint64_t size_bytes() const override { return bytes_.size(); }
+  void read(std::uint64_t offset, std::span<std::byte> out) override;
+
+ private:
+  std::string path_;
+  std::span<const std::byte> bytes_;
+};
+
+// Takes little-endian numbers and text from the front of `bytes`.
+class ByteCursor {
+ public:
+  // `path` and `what` ("the directory of its members") are named in the error when the bytes end too early.
+  ByteCursor(const std::string& path, std::string_view what, std::span<const std::byte> bytes)
+      : path_(path), what_(what), bytes_(bytes) {}
+
+  std::size_t left() const { return bytes_.size(); }
+  std::span<const std::byte> bytes(std::size_t count);
+  std::string text(std::size_t count);
+  std::uint16_t u16() { return integer<std::uint16_t>(); }
+  std::uint32_t u32() { return integer<std::uint32_t>(); }
+  std::uint64_t u64() { return integer<std::uint64_t>(); }
+
+ private:
+  template <typename Integer>
+  Integer integer() {
+    Integer value = 0;
+    unsigned shift = 0;
+    for (const std::byte byte : bytes(sizeof value)) {
+      value = static_cast<Integer>(value | (std::to_integer<Integer>(byte) << shift));
+      shift += 8;
+    }
+    return value;
+  }
+
+  const std::string& path_;
+  std::string_view what_;
+  std::span<const std::byte> bytes_;
+};
+
+}  // namespace holdfast::format

@@ -1,0 +1,402 @@
+#include "holdfast/format/exchange/any_file.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <functional>
+#include <optional>
+#include <utility>
+
+#include "bytes/byte_source.h"
+#include "foreign_hdf5/hdf5_arrays.h"
+#include "holdfast/base/error.h"
+#include "keras/keras_archive.h"
+#include "keras/keras_tree.h"
+#include "numpy/npz_file.h"
+#include "safetensors/safetensors_file.h"
+#include "zip/zip.h"
+
+namespace holdfast::format {
+
+namespace {
+
+using Take = std::function<void(const ArrayInfo&, std::span<const std::byte>)>;
+using Wants = std::function<bool(const ArrayInfo&)>;
+
+}  // namespace
+
+class AnyFile::Content {
+ public:
+  virtual ~Content() = default;
+  virtual const std::string& metadata() const = 0;
+  virtual std::span<const ArrayInfo> arrays() const = 0;
+  virtual std::vector<std::byte> read(const ArrayInfo& array) const = 0;
+  virtual void read_pieces(const Wants& wants, const Take& take) const = 0;
+  virtual const ArrayFile* array_file() const { return nullptr; }
+};
+
+namespace {
+
+class HoldfastContent : public AnyFile::Content {
+ public:
+  HoldfastContent(FileSystem& files, const std::string& path) : file_(ArrayFile::open(files, path)) {}
+
+  const std::string& metadata() const override { return file_.metadata(); }
+  std::span<const ArrayInfo> arrays() const override { return file_.arrays(); }
+  std::vector<std::byte> read(const ArrayInfo& array) const override { return file_.read(array.name); }
+  void read_pieces(const Wants& wants, const Take& take) const override {
+    for (const ArrayInfo& array : file_.arrays()) {
+      if (!wants(array)) continue;
+      file_.read_parts(array.name, [&](std::span<const std::byte> part) { take(array, part); });
+    }
+  }
+  const ArrayFile* array_file() const override { return &file_; }
+
+ private:
+  ArrayFile file_;
+};
+
+class SafetensorsContent : public AnyFile::Content {
+ public:
+  SafetensorsContent(FileSystem& files, const std::string& path)
+      : source_(std::make_unique<FileSource>(files, path)), file_(*source_) {
+    for (const SafetensorsEntry& entry : file_.entries()) {
+      infos_.push_back({.name = entry.name,
+                        .dtype = entry.dtype,
+                        .shape = entry.shape,
+                        .digest = {},
+                        .stored_bytes = entry.end - entry.begin});
+    }
+  }
+
+  const std::string& metadata() const override { return file_.metadata(); }
+  std::span<const ArrayInfo> arrays() const override { return infos_; }
+  std::vector<std::byte> read(const ArrayInfo& array) const override {
+    const auto index = static_cast<std::size_t>(&array - infos_.data());
+    return within_memory(source_->path(), [&] { return file_.read(file_.entries()[index]); });
+  }
+  void read_pieces(const Wants& wants, const Take& take) const override {
+    for (std::size_t i = 0; i < infos_.size(); ++i) {
+      if (!wants(infos_[i])) continue;
+      file_.read_pieces(file_.entries()[i], [&](std::span<const std::byte> piece) { take(infos_[i], piece); });
+    }
+  }
+
+ private:
+  std::unique_ptr<FileSource> source_;
+  SafetensorsFile file_;
+  std::vector<ArrayInfo> infos_;
+};
+
+class NpzContent : public AnyFile::Content {
+ public:
+  NpzContent(FileSystem& files, const std::string& path)
+      : source_(std::make_unique<FileSource>(files, path)), file_(*source_) {
+    for (const NpzFile::Entry& entry : file_.entries()) {
+      infos_.push_back({.name = entry.name, .dtype = entry.header.dtype, .shape = entry.header.shape, .digest = {}});
+    }
+  }
+
+  const std::string& metadata() const override { return file_.metadata(); }
+  std::span<const ArrayInfo> arrays() const override { return infos_; }
+  std::vector<std::byte> read(const ArrayInfo& array) const override {
+    const auto index = static_cast<std::size_t>(&array - infos_.data());
+    return within_memory(source_->path(), [&] { return file_.read(file_.entries()[index]).bytes; });
+  }
+  void read_pieces(const Wants& wants, const Take& take) const override {
+    constexpr std::uint64_t kWholeBytes = std::uint64_t{64} << 20;
+    for (std::size_t i = 0; i < infos_.size(); ++i) {
+      const ArrayInfo& array = infos_[i];
+      if (!wants(array) || size_bytes(array) == 0) continue;
+      if (size_bytes(array) <= kWholeBytes) {
+        take(array, read(array));
+      } else {
+        file_.read_pieces(file_.entries()[i], [&](std::span<const std::byte> piece) { take(array, piece); });
+      }
+    }
+  }
+
+ private:
+  std::unique_ptr<FileSource> source_;
+  NpzFile file_;
+  std::vector<ArrayInfo> infos_;
+};
+
+// Where the arrays of an HDF5 file or a Keras archive come from: the datasets of a tree in their order, then the
+// members of the archive.
+class TreeSource {
+ public:
+  virtual ~TreeSource() = default;
+  virtual const ForeignHdf5& file() const = 0;
+  virtual FileKind kind(const Hdf5Tree& tree) const = 0;
+  // Names the arrays of the tree. `asset` gives the bytes of a member.
+  virtual ArraySet name_arrays(Hdf5Tree tree,
+                               const std::function<std::vector<std::byte>(std::size_t)>& asset) const = 0;
+  virtual std::size_t assets() const { return 0; }
+  virtual std::vector<std::byte> read_asset(std::size_t /*asset*/) const { return {}; }
+  virtual void read_asset(std::size_t /*asset*/,
+                          const std::function<void(std::span<const std::byte>)>& /*take*/) const {}
+};
+
+class Hdf5Source : public TreeSource {
+ public:
+  Hdf5Source(FileSystem& files, const std::string& path, const TreeLimits& limits)
+      : path_(path), file_(files, path, limits) {}
+
+  const ForeignHdf5& file() const override { return file_; }
+  FileKind kind(const Hdf5Tree& tree) const override { return is_keras_tree(tree) ? FileKind::keras : FileKind::hdf5; }
+  ArraySet name_arrays(Hdf5Tree tree, const std::function<std::vector<std::byte>(std::size_t)>&) const override {
+    return is_keras_tree(tree) ? read_keras_tree(std::move(tree), path_) : hdf5_arrays(std::move(tree));
+  }
+
+ private:
+  std::string path_;
+  ForeignHdf5 file_;
+};
+
+class KerasArchiveSource : public TreeSource {
+ public:
+  KerasArchiveSource(FileSystem& files, const std::string& path, const TreeLimits& limits)
+      : archive_(files, path, limits) {}
+
+  const ForeignHdf5& file() const override { return archive_.weights(); }
+  FileKind kind(const Hdf5Tree&) const override { return FileKind::keras; }
+  ArraySet name_arrays(Hdf5Tree tree, const std::function<std::vector<std::byte>(std::size_t)>& asset) const override {
+    return finish_keras(archive_.content(std::move(tree), asset));
+  }
+  std::size_t assets() const override { return archive_.assets().size(); }
+  std::vector<std::byte> read_asset(std::size_t asset) const override {
+    return archive_.read(archive_.assets()[asset]);
+  }
+  void read_asset(std::size_t asset, const std::function<void(std::span<const std::byte>)>& take) const override {
+    archive_.read_pieces(archive_.assets()[asset], take);
+  }
+
+ private:
+  KerasArchive archive_;
+};
+
+class TreeContent : public AnyFile::Content {
+ public:
+  TreeContent(std::string path, std::unique_ptr<TreeSource> source, FileKind& kind)
+      : path_(std::move(path)), source_(std::move(source)) {
+    Hdf5Tree tree = source_->file().read_heads();
+    kind = source_->kind(tree);
+    // Naming reorders arrays and may leave some out, but does not look at elements. So each array holds a number
+    // instead, by which it is found again.
+    const std::size_t datasets = tree.datasets.size();
+    for (std::size_t i = 0; i < datasets; ++i) tree.datasets[i].array.bytes = number_as_bytes(i);
+    const ArraySet set =
+        source_->name_arrays(std::move(tree), [&](std::size_t asset) { return number_as_bytes(datasets + asset); });
+    metadata_ = set.metadata;
+    arrays_of_.assign(datasets + source_->assets(), kNone);
+    for (const NamedArray& array : set.arrays) {
+      arrays_of_[number_of(array.bytes)] = infos_.size();
+      infos_.push_back({.name = array.name, .dtype = array.dtype, .shape = array.shape, .digest = {}});
+    }
+  }
+
+  const std::string& metadata() const override { return metadata_; }
+  std::span<const ArrayInfo> arrays() const override { return infos_; }
+  std::vector<std::byte> read(const ArrayInfo& array) const override {
+    if (!whole_) {
+      whole_ = within_memory(path_, [&] {
+        return source_->name_arrays(source_->file().read(),
+                                    [&](std::size_t asset) { return source_->read_asset(asset); });
+      });
+    }
+    return whole_->arrays[static_cast<std::size_t>(&array - infos_.data())].bytes;
+  }
+  void read_pieces(const Wants& wants, const Take& take) const override {
+    const auto give = [&](std::size_t number, std::span<const std::byte> piece) {
+      const std::size_t array = arrays_of_[number];
+      if (array != kNone && wants(infos_[array])) take(infos_[array], piece);
+    };
+    source_->file().read_elements(give);
+    const std::size_t datasets = arrays_of_.size() - source_->assets();
+    for (std::size_t i = datasets; i < arrays_of_.size(); ++i) {
+      if (arrays_of_[i] == kNone || !wants(infos_[arrays_of_[i]])) continue;
+      source_->read_asset(i - datasets, [&](std::span<const std::byte> piece) { give(i, piece); });
+    }
+  }
+
+ private:
+  static constexpr std::size_t kNone = ~std::size_t{0};
+
+  static std::vector<std::byte> number_as_bytes(std::size_t number) {
+    const auto bytes = std::as_bytes(std::span(&number, 1));
+    return {bytes.begin(), bytes.end()};
+  }
+  static std::size_t number_of(const std::vector<std::byte>& bytes) {
+    std::size_t number = 0;
+    HOLDFAST_ASSERT(bytes.size() == sizeof number);
+    std::memcpy(&number, bytes.data(), sizeof number);
+    return number;
+  }
+
+  std::string path_;
+  std::unique_ptr<TreeSource> source_;
+  std::string metadata_;
+  std::vector<ArrayInfo> infos_;
+  std::vector<std::size_t> arrays_of_;     // the number of a dataset or asset -> that of its array
+  mutable std::optional<ArraySet> whole_;  // from the first read() on
+};
+
+std::unique_ptr<AnyFile::Content> open_content(FileSystem& files, const std::string& path, const TreeLimits& limits,
+                                               FileKind& kind) {
+  switch (kind) {
+    case FileKind::holdfast:
+      return std::make_unique<HoldfastContent>(files, path);
+    case FileKind::safetensors:
+      return std::make_unique<SafetensorsContent>(files, path);
+    case FileKind::npz:
+      return std::make_unique<NpzContent>(files, path);
+    case FileKind::keras:
+      return std::make_unique<TreeContent>(path, std::make_unique<KerasArchiveSource>(files, path, limits), kind);
+    case FileKind::hdf5:
+      break;
+  }
+  return std::make_unique<TreeContent>(path, std::make_unique<Hdf5Source>(files, path, limits), kind);
+}
+
+constexpr std::size_t kStartBytes = 16;
+
+bool starts_with(std::span<const std::byte> bytes, std::string_view start) {
+  return bytes.size() >= start.size() && std::memcmp(bytes.data(), start.data(), start.size()) == 0;
+}
+
+// HDF5's signature stands at 0, 512, 1024 and so on, each time twice as far. None when it stands nowhere.
+std::optional<std::uint64_t> find_hdf5(FileSource& source) {
+  constexpr std::string_view kSignature = "\x89HDF\r\n\x1a\n";
+  std::array<std::byte, kSignature.size()> bytes{};
+  for (std::uint64_t offset = 0; offset <= source.size_bytes() && source.size_bytes() - offset >= bytes.size();
+       offset = offset == 0 ? 512 : 2 * offset) {
+    source.read(offset, bytes);
+    if (starts_with(bytes, kSignature)) return offset;
+  }
+  return {};
+}
+
+FileKind kind_of_hdf5(const std::string& path, std::uint64_t offset) {
+  // As Holdfast's files have it: what its index says would be missed.
+  if (offset == kUserBlockBytes) {
+    refuse_file(path,
+                "is HDF5 behind a header that is not Holdfast's: a Holdfast file whose first bytes are damaged, or "
+                "another program's; use another copy of it");
+  }
+  return FileKind::hdf5;
+}
+
+bool is_safetensors(FileSource& source, std::span<const std::byte> start) {
+  if (start.size() < 9 || start[8] != std::byte{'{'}) return false;
+  const std::uint64_t length = ByteCursor(source.path(), "its header", start).u64();
+  return length <= std::min(kMaxSafetensorsHeaderBytes, source.size_bytes() - 8);
+}
+
+[[noreturn]] void refuse_pickle(const std::string& path) {
+  throw Error(ErrorCode::unsupported,
+              path +
+                  " holds pickled Python objects (as torch.save writes them), which are code and are never run; save "
+                  "it with safetensors.torch.save_file(model.state_dict(), \"model.safetensors\")");
+}
+
+FileKind kind_of_archive(FileSource& source) {
+  const ZipReader archive(source);
+  const auto has_member = [&](std::string_view end) {
+    return std::any_of(archive.entries().begin(), archive.entries().end(),
+                       [&](const ZipEntry& entry) { return entry.name.ends_with(end); });
+  };
+  if (has_member("data.pkl")) refuse_pickle(source.path());
+  return has_member("config.json") || has_member(".weights.h5") ? FileKind::keras : FileKind::npz;
+}
+
+}  // namespace
+
+std::string_view name(FileKind kind) {
+  constexpr std::array<std::string_view, 5> kNames = {"holdfast", "safetensors", "npz", "keras", "hdf5"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+FileKind recognise(FileSystem& files, const std::string& path) {
+  FileSource source(files, path);
+  std::vector<std::byte> start(std::min<std::uint64_t>(kStartBytes, source.size_bytes()));
+  source.read(0, start);
+  if (begins_as_array_file(start)) return FileKind::holdfast;
+  if (starts_with(start, "PK\x03\x04") || starts_with(start, "PK\x05\x06")) {
+    return within_memory(path, [&] { return kind_of_archive(source); });
+  }
+  if (is_safetensors(source, start)) return FileKind::safetensors;
+  if (const auto offset = find_hdf5(source)) return kind_of_hdf5(path, *offset);
+  if (starts_with(start, "\x80")) refuse_pickle(path);
+  refuse_file(path, "is no file that Holdfast reads (its own, safetensors, NumPy's .npz, Keras's .keras, HDF5): its " +
+                        std::to_string(source.size_bytes()) +
+                        " bytes begin like none of them; check the path, or use another copy of it");
+}
+
+AnyFile::AnyFile(std::string path, FileKind kind, std::uint64_t file_bytes, std::unique_ptr<Content> content)
+    : path_(std::move(path)), kind_(kind), file_bytes_(file_bytes), content_(std::move(content)) {}
+AnyFile::~AnyFile() = default;
+AnyFile::AnyFile(AnyFile&&) noexcept = default;
+AnyFile& AnyFile::operator=(AnyFile&&) noexcept = default;
+
+AnyFile AnyFile::open(FileSystem& files, const std::string& path, const AnyFileOptions& options) {
+  FileKind kind = recognise(files, path);
+  TreeLimits limits;
+  limits.max_memory_bytes = options.max_memory_bytes;
+  std::unique_ptr<Content> content = within_memory(path, [&] { return open_content(files, path, limits, kind); });
+  return AnyFile(path, kind, files.open_for_reading(path)->size_bytes(), std::move(content));
+}
+
+const std::string& AnyFile::metadata() const {
+  return content_->metadata();
+}
+
+std::span<const ArrayInfo> AnyFile::arrays() const {
+  return content_->arrays();
+}
+
+const ArrayInfo* AnyFile::find(std::string_view name) const {
+  const std::span<const ArrayInfo> all = arrays();
+  const auto found =
+      std::lower_bound(all.begin(), all.end(), name,
+                       [](const ArrayInfo& array, std::string_view wanted) { return array.name < wanted; });
+  return found != all.end() && found->name == name ? &*found : nullptr;
+}
+
+std::vector<std::byte> AnyFile::read(std::string_view name) const {
+  const ArrayInfo* array = find(name);
+  if (array == nullptr) {
+    throw Error(ErrorCode::not_found, path_ + " has no array " + shown(name) + " among its " +
+                                          std::to_string(arrays().size()) + "; \"holdfast inspect\" lists them");
+  }
+  return content_->read(*array);
+}
+
+void AnyFile::read_pieces(const std::function<bool(const ArrayInfo&)>& wants,
+                          const std::function<void(const ArrayInfo&, std::span<const std::byte>)>& take) const {
+  within_memory(path_, [&] { content_->read_pieces(wants, take); });
+}
+
+const ArrayFile* AnyFile::array_file() const {
+  return content_->array_file();
+}
+
+ArraySet AnyFile::read_all(const std::function<void(std::uint64_t done, std::uint64_t total)>& progress) const {
+  return within_memory(path_, [&] {
+    std::uint64_t total = 0;
+    std::uint64_t done = 0;
+    for (const ArrayInfo& array : arrays()) total += size_bytes(array);
+    ArraySet set{.arrays = {}, .metadata = metadata()};
+    for (const ArrayInfo& array : arrays()) {
+      set.arrays.push_back({array.name, array.dtype, array.shape, content_->read(array)});
+      if (progress) progress(done += size_bytes(array), total);
+    }
+    return set;
+  });
+}
+
+ArraySet read_any(FileSystem& files, const std::string& path) {
+  return AnyFile::open(files, path).read_all();
+}
+
+}  // namespace holdfast::format

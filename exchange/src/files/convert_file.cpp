@@ -1,0 +1,336 @@
+#include "holdfast/format/exchange/convert_file.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "bytes/array_prefixes.h"
+#include "bytes/byte_source.h"
+#include "holdfast/base/error.h"
+#include "holdfast/format/exchange/keras.h"
+#include "holdfast/format/exchange/npz.h"
+#include "holdfast/format/exchange/pytorch.h"
+#include "holdfast/format/exchange/safetensors.h"
+#include "keras/keras_json.h"
+
+namespace holdfast::format {
+namespace {
+
+constexpr std::array<std::string_view, 8> kTargetNames = {
+    "holdfast", "safetensors", "npz", "pytorch", "keras-weights", "keras", "keras-legacy-weights", "keras-legacy"};
+
+bool is_keras(ConvertTarget target) {
+  return target >= ConvertTarget::keras_weights;
+}
+
+KerasForm keras_form(ConvertTarget target) {
+  switch (target) {
+    case ConvertTarget::keras_weights:
+      return KerasForm::weights;
+    case ConvertTarget::keras_legacy_weights:
+      return KerasForm::legacy_weights;
+    case ConvertTarget::keras_legacy:
+      return KerasForm::legacy_model;
+    default:
+      return KerasForm::archive;
+  }
+}
+
+// Keras tells its files apart by their names, and loads none of another.
+void check_keras_name(const std::string& path, ConvertTarget target) {
+  const bool is_legacy_name = (path.ends_with(".h5") || path.ends_with(".hdf5")) && !path.ends_with(".weights.h5");
+  const auto require = [&](bool is_right, const std::string& end) {
+    if (is_right) return;
+    throw Error(ErrorCode::invalid_argument, "cannot write " + path + " as " + std::string(name(target)) +
+                                                 ": Keras loads it only by a name that ends in " + end +
+                                                 "; choose such a name");
+  };
+  if (target == ConvertTarget::keras) require(path.ends_with(".keras"), ".keras");
+  if (target == ConvertTarget::keras_weights) require(path.ends_with(".weights.h5"), ".weights.h5");
+  if (target >= ConvertTarget::keras_legacy_weights) require(is_legacy_name, ".h5 (and not in .weights.h5)");
+}
+
+void check_output(FileSystem& files, const std::string& path, ConvertTarget target, bool replaces_output) {
+  check_keras_name(path, target);
+  if (replaces_output || !files.exists(path)) return;
+  throw Error(ErrorCode::invalid_argument,
+              path + " exists; choose another name, or say that it may be replaced (--force)");
+}
+
+bool is_optimizer_slot(const std::string& name) {
+  return name.starts_with(kOptimizerPrefix) && name != "optimizer/iteration" && name != "optimizer/learning_rate";
+}
+
+bool has_optimizer(const ArraySet& set) {
+  return std::any_of(set.arrays.begin(), set.arrays.end(),
+                     [](const NamedArray& array) { return is_optimizer_slot(array.name); });
+}
+
+bool has_optimizer_values(const ArraySet& set) {
+  return std::any_of(set.arrays.begin(), set.arrays.end(), [](const NamedArray& array) {
+    return is_optimizer_slot(array.name) &&
+           std::any_of(array.bytes.begin(), array.bytes.end(), [](std::byte byte) { return byte != std::byte{0}; });
+  });
+}
+
+// "savepoint", "keras" or what another writer chose.
+std::string kind_of(const ArraySet& set) {
+  return text_member(parse_keras_json(set.metadata, "the metadata"), "kind");
+}
+
+constexpr const char* kSavepoint = "savepoint";
+constexpr const char* kKeras = "keras";
+
+std::string describe(DType dtype, const std::vector<std::uint64_t>& shape) {
+  std::string text;
+  for (const std::uint64_t extent : shape) text += (text.empty() ? "" : ", ") + std::to_string(extent);
+  return std::string(name(dtype)) + " [" + text + "]";
+}
+
+[[noreturn]] void refuse_names(const std::string& problem) {
+  throw Error(ErrorCode::incompatible, "the arrays do not fit the savepoint that they are to be like: " + problem +
+                                           "; give a savepoint of the same model");
+}
+
+// The arrays of `set` for those of `like` with the same names.
+class ByName {
+ public:
+  ByName(const ArraySet& set, const ArraySet& like) : like_(like) {
+    for (const NamedArray& array : set.arrays) unused_.emplace(array.name, &array);
+  }
+
+  ArraySet take() {
+    const bool has_all = std::all_of(like_.arrays.begin(), like_.arrays.end(),
+                                     [&](const NamedArray& wanted) { return unused_.contains(wanted.name); });
+    ArraySet result{.arrays = {}, .metadata = like_.metadata};
+    // An optimizer's state goes over whole or not at all.
+    for (const NamedArray& wanted : like_.arrays) {
+      if (has_all || wanted.name.starts_with(kModelPrefix)) result.arrays.push_back(take(wanted));
+    }
+    for (const auto& [name, array] : unused_) {
+      if (name.starts_with(kModelPrefix)) refuse_names("the savepoint has no array " + shown(name));
+    }
+    return result;
+  }
+
+ private:
+  const NamedArray& take(const NamedArray& wanted) {
+    const auto found = unused_.find(wanted.name);
+    if (found == unused_.end()) refuse_names("array " + shown(wanted.name) + " is missing");
+    const NamedArray& array = *found->second;
+    if (array.dtype != wanted.dtype || array.shape != wanted.shape) {
+      refuse_names("array " + shown(wanted.name) + " is " + describe(array.dtype, array.shape) +
+                   " where the savepoint has " + describe(wanted.dtype, wanted.shape));
+    }
+    unused_.erase(found);
+    return array;
+  }
+
+  const ArraySet& like_;
+  std::map<std::string, const NamedArray*> unused_;
+};
+
+// One conversion, step by step.
+class Converter {
+ public:
+  Converter(FileSystem& files, std::string input, std::string output, const ConvertOptions& options)
+      : files_(files), input_(std::move(input)), output_(std::move(output)), options_(options) {
+    result_.to = options.to ? *options.to : convert_target_for(output_);
+    check_output(files, output_, result_.to, options.replaces_output);
+  }
+
+  Conversion convert() {
+    try {
+      return convert_all();
+    } catch (const Error& error) {
+      const std::string sentence = error.what();
+      if (sentence.find(input_) != std::string::npos || sentence.find(output_) != std::string::npos) throw;
+      // What knows of arrays alone cannot say of which file they are.
+      const std::string like = options_.like.empty() ? "" : " like " + options_.like;
+      throw Error(error.code(), "cannot convert " + input_ + " to " + output_ + like + ": " + sentence);
+    }
+  }
+
+ private:
+  Conversion convert_all() {
+    ArraySet set = read();
+    if (!options_.like.empty()) set = as_savepoint(set);
+    report("writing " + output_, 0, 1);
+    write(set);
+    return std::move(result_);
+  }
+
+  void report(const std::string& what, std::uint64_t done, std::uint64_t total) const {
+    if (options_.progress) options_.progress(what, done, total);
+  }
+
+  ArraySet read() {
+    const AnyFile file = AnyFile::open(files_, input_);
+    result_.from = file.kind();
+    return file.read_all([this](std::uint64_t done, std::uint64_t total) { report("reading " + input_, done, total); });
+  }
+
+  ArraySet as_savepoint(const ArraySet& set) {
+    const ArraySet like = read_any(files_, options_.like);
+    if (kind_of(like) != kSavepoint) {
+      throw Error(ErrorCode::invalid_argument, options_.like +
+                                                   " is no savepoint of a model that Holdfast knows; give "
+                                                   "one that a run wrote");
+    }
+    ArraySet savepoint = to_savepoint(set, like);
+    if (has_optimizer_values(savepoint)) return savepoint;
+    if (has_optimizer(set)) {
+      note("the optimizer's state of " + input_ + " is left out: it does not fit the optimizer of " + options_.like);
+    } else if (has_optimizer(savepoint)) {
+      note("the optimizer's state is zero, since " + input_ + " has none");
+    } else if (has_optimizer(like)) {
+      note("the optimizer's state of " + options_.like + " is left out, since " + input_ + " has none");
+    }
+    return savepoint;
+  }
+
+  void write(const ArraySet& set) {
+    if (is_keras(result_.to)) return write_as_keras(set);
+    if (result_.to == ConvertTarget::pytorch) return write_as_pytorch(set);
+    count(set);
+    const std::vector<ArrayView> arrays = views(set.arrays);
+    if (result_.to == ConvertTarget::safetensors) return write_safetensors(files_, output_, set.metadata, arrays);
+    if (result_.to == ConvertTarget::npz) return write_as_npz(set, arrays);
+    const auto progress = [this](std::uint64_t done, std::uint64_t total) {
+      report("writing " + output_, done, total);
+    };
+    write_array_file(files_, output_, set.metadata, arrays,
+                     {.compression = options_.compression, .zstd_level = options_.zstd_level, .progress = progress});
+  }
+
+  void write_as_npz(const ArraySet& set, const std::vector<ArrayView>& arrays) {
+    write_npz(files_, output_, set.metadata, arrays);
+    if (std::any_of(arrays.begin(), arrays.end(), [](const ArrayView& view) { return view.dtype == DType::bf16; })) {
+      note(
+          "NumPy has no bf16: numpy.load gives such arrays as voids of two bytes, and array.view(ml_dtypes.bfloat16) "
+          "their numbers");
+    }
+  }
+
+  void write_as_pytorch(const ArraySet& set) {
+    require_model(set, false);
+    const ArraySet state_dict = to_pytorch(set);
+    count(state_dict);
+    write_safetensors(files_, output_, state_dict.metadata, views(state_dict.arrays));
+    note_left_out(set, [](const std::string& name) { return name.starts_with(kModelPrefix); });
+    note_metadata();
+  }
+
+  void write_as_keras(const ArraySet& set) {
+    const std::string kind = require_model(set, true);
+    const std::vector<ArrayInfo> written = write_keras(files_, output_, set, keras_form(result_.to));
+    std::set<std::string> names;
+    for (const ArrayInfo& array : written) {
+      names.insert(array.name);
+      result_.bytes += size_bytes(array);
+    }
+    result_.arrays = written.size();
+    // A slot is called otherwise there: "momentum" what is "m" here.
+    const bool keeps_optimizer =
+        std::any_of(names.begin(), names.end(), [](const std::string& name) { return is_optimizer_slot(name); });
+    note_left_out(set, [&](const std::string& name) {
+      return names.contains(name) || (keeps_optimizer && name.starts_with(kOptimizerPrefix));
+    });
+    if (kind == kSavepoint) note_metadata();
+  }
+
+  // Returns the kind of the metadata.
+  std::string require_model(const ArraySet& set, bool takes_keras) const {
+    std::string kind = kind_of(set);
+    if (kind == kSavepoint || (takes_keras && kind == kKeras)) return kind;
+    throw Error(ErrorCode::invalid_argument,
+                "cannot write " + output_ + " as " + std::string(name(result_.to)) + ": " + input_ +
+                    " does not say of which layers its arrays are; name a savepoint of the same model (--like)");
+  }
+
+  template <typename IsKept>
+  void note_left_out(const ArraySet& set, const IsKept& is_kept) {
+    std::size_t slots = 0;
+    for (const NamedArray& array : set.arrays) {
+      if (is_kept(array.name)) continue;
+      if (array.name.starts_with(kOptimizerPrefix)) {
+        ++slots;
+      } else {
+        note("array " + shown(array.name) + " is left out, for which the output has no place");
+      }
+    }
+    if (slots > 0)
+      note("the optimizer's state (" + std::to_string(slots) + (slots == 1 ? " array" : " arrays") + ") is left out");
+  }
+
+  void note_metadata() {
+    note("of the metadata, what the output has no place for (epoch, seed, history, callbacks) is left out");
+  }
+
+  void note(std::string sentence) { result_.notes.push_back(std::move(sentence)); }
+
+  void count(const ArraySet& set) {
+    result_.arrays = set.arrays.size();
+    result_.bytes = 0;
+    for (const NamedArray& array : set.arrays) result_.bytes += array.bytes.size();
+  }
+
+  FileSystem& files_;
+  const std::string input_;
+  const std::string output_;
+  const ConvertOptions& options_;
+  Conversion result_;
+};
+
+}  // namespace
+
+std::string_view name(ConvertTarget target) {
+  return kTargetNames[static_cast<std::size_t>(target)];
+}
+
+ConvertTarget convert_target_from_name(std::string_view name) {
+  const auto found = std::find(kTargetNames.begin(), kTargetNames.end(), name);
+  if (found != kTargetNames.end()) return static_cast<ConvertTarget>(found - kTargetNames.begin());
+  std::string all;
+  for (const std::string_view known : kTargetNames) all += (all.empty() ? "" : ", ") + std::string(known);
+  throw Error(ErrorCode::invalid_argument, shown(name) + " is no kind of file that is written; take one of " + all);
+}
+
+ConvertTarget convert_target_for(const std::string& path) {
+  constexpr std::array<std::pair<std::string_view, ConvertTarget>, 5> kEnds = {{
+      {".weights.h5", ConvertTarget::keras_weights},
+      {".h5", ConvertTarget::holdfast},
+      {".keras", ConvertTarget::keras},
+      {".safetensors", ConvertTarget::safetensors},
+      {".npz", ConvertTarget::npz},
+  }};
+  for (const auto& [end, target] : kEnds) {
+    if (path.ends_with(end)) return target;
+  }
+  throw Error(ErrorCode::invalid_argument,
+              "the name of " + path +
+                  " does not tell what kind of file to write; end it in .h5 (Holdfast), .safetensors, .npz, .keras or "
+                  ".weights.h5 (Keras), or name the kind (--to)");
+}
+
+Conversion convert_file(FileSystem& files, const std::string& input, const std::string& output,
+                        const ConvertOptions& options) {
+  return within_memory(input, [&] { return Converter(files, input, output, options).convert(); });
+}
+
+ArraySet to_savepoint(const ArraySet& set, const ArraySet& like) {
+  if (kind_of(set) == kKeras) return keras_to_savepoint(set, like);
+  const bool has_our_names = std::any_of(set.arrays.begin(), set.arrays.end(),
+                                         [](const NamedArray& array) { return array.name.starts_with(kModelPrefix); });
+  if (!has_our_names) return from_pytorch(set, like);
+  if (kind_of(like) != kSavepoint) {
+    throw Error(ErrorCode::invalid_argument,
+                "the arrays are to become a savepoint like one that is none: its metadata "
+                "is not of kind \"savepoint\"; give a savepoint of the same model");
+  }
+  return ByName(set, like).take();
+}
+
+}  // namespace holdfast::format

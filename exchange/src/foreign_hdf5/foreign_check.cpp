@@ -1,0 +1,433 @@
+#include "foreign_hdf5/foreign_check.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "foreign_hdf5/foreign_rules.h"
+#include "foreign_hdf5/tree_names.h"
+#include "holdfast/base/error.h"
+#include "holdfast/base/shape_bytes.h"
+
+// The structures are those of the HDF5 File Format Specification, version 3.0.
+namespace holdfast::format {
+namespace {
+
+constexpr std::uint64_t kUndefined = ~std::uint64_t{0};
+constexpr std::size_t kAddressBytes = 8;
+
+[[noreturn]] void refuse(const std::string& problem) {
+  throw Error(ErrorCode::invalid_file, printable(problem));
+}
+
+void require(bool condition, const std::string& problem) {
+  if (!condition) refuse(problem);
+}
+
+// A part of the file that is read from its start to its end.
+class Cursor {
+ public:
+  explicit Cursor(std::span<const std::byte> bytes) : rest_(bytes) {}
+
+  std::size_t size() const { return rest_.size(); }
+
+  std::span<const std::byte> take(std::uint64_t count) {
+    require(count <= rest_.size(), "its structures lead beyond their end");
+    const std::span<const std::byte> taken = rest_.first(count);
+    rest_ = rest_.subspan(count);
+    return taken;
+  }
+  std::uint64_t integer(std::size_t bytes) {
+    const std::span<const std::byte> taken = take(bytes);
+    std::uint64_t value = 0;
+    for (std::size_t i = bytes; i-- > 0;) value = value << 8U | static_cast<std::uint64_t>(taken[i]);
+    return value;
+  }
+  std::uint64_t address() { return integer(kAddressBytes); }
+  std::string text(std::uint64_t bytes) {
+    const std::span<const std::byte> taken = take(bytes);
+    return {reinterpret_cast<const char*>(taken.data()), taken.size()};
+  }
+  // Takes the bytes if there are enough.
+  bool has_signature(std::string_view signature) {
+    return rest_.size() >= signature.size() && text(signature.size()) == signature;
+  }
+
+ private:
+  std::span<const std::byte> rest_;
+};
+
+// Types of messages in object headers.
+enum MessageType : std::uint64_t {
+  kDataspace = 1,
+  kDatatype = 3,
+  kLink = 6,
+  kExternalFiles = 7,
+  kLayout = 8,
+  kFilters = 11,
+  kContinuation = 16,
+  kSymbolTable = 17,
+};
+
+constexpr std::uint64_t kSharedMessage = 2;  // flag: the message is a reference to one elsewhere
+
+// What the messages of one header say of a dataset.
+struct Declared {
+  std::optional<std::uint64_t> elements;
+  std::optional<std::uint64_t> element_bytes;
+};
+
+class Check {
+ public:
+  Check(std::span<const std::byte> file, const TreeLimits& limits) : file_(file), limits_(limits) {}
+
+  void run() {
+    add_object("", check_superblock());
+    while (!waiting_.empty()) {
+      const auto [path, address] = std::move(waiting_.back());
+      waiting_.pop_back();
+      check_object(path, address);
+    }
+  }
+
+ private:
+  // Addresses of the file's own count from the superblock.
+  std::uint64_t room_at(std::uint64_t address) const {
+    const std::uint64_t room = file_.size() - base_;
+    return address <= room ? room - address : 0;
+  }
+
+  // The fixed start of a structure.
+  Cursor head_at(std::uint64_t address, std::uint64_t bytes) const {
+    const bool is_inside = address <= file_.size() - base_ && bytes <= room_at(address);
+    require(is_inside, "its structures lead outside the file");
+    return Cursor(file_.subspan(base_ + address, bytes));
+  }
+
+  // What follows, as long as the file says. No byte belongs to two structures of a file that was written honestly;
+  // without this each of many could claim the whole file.
+  Cursor body_at(std::uint64_t address, std::uint64_t bytes) {
+    const Cursor body = head_at(address, bytes);
+    body_bytes_ += bytes;
+    require(body_bytes_ <= file_.size(), "its structures overlap");
+    return body;
+  }
+
+  // Each structure has one owner in a file that was written honestly; without this a circle would never end.
+  void visit(std::uint64_t address) {
+    require(visited_.insert(address).second, "its structures lead back to where they were");
+  }
+
+  std::uint64_t find_superblock() const {
+    constexpr std::string_view kSignature = "\x89HDF\r\n\x1a\n";
+    for (std::uint64_t offset = 0; offset < file_.size(); offset = offset == 0 ? 512 : 2 * offset) {
+      if (Cursor(file_.subspan(offset)).has_signature(kSignature)) return offset;
+    }
+    refuse("it is no HDF5 file (no signature)");
+  }
+
+  // Returns the address of the root's header.
+  std::uint64_t check_superblock() {
+    base_ = find_superblock();
+    Cursor cursor(file_.subspan(base_));
+    cursor.take(8);
+    const std::uint64_t version = cursor.integer(1);
+    require(version <= 3, "its superblock has version " + std::to_string(version) + ", and 0 to 3 are read");
+    return version <= 1 ? check_old_superblock(cursor, version) : check_new_superblock(cursor);
+  }
+
+  std::uint64_t check_old_superblock(Cursor& cursor, std::uint64_t version) {
+    cursor.take(4);
+    check_sizes(cursor);
+    cursor.take(version == 0 ? 9 : 13);
+    const std::uint64_t declared_base = cursor.address();
+    cursor.address();  // free space
+    check_end(declared_base, cursor.address());
+    require(cursor.address() == kUndefined, "it is one of several files that belong together");
+    cursor.address();  // of the root's name
+    return cursor.address();
+  }
+
+  std::uint64_t check_new_superblock(Cursor& cursor) {
+    check_sizes(cursor);
+    cursor.take(1);
+    const std::uint64_t declared_base = cursor.address();
+    const std::uint64_t extension = cursor.address();
+    require(extension == kUndefined || room_at(extension) > 0, "its structures lead outside the file");
+    check_end(declared_base, cursor.address());
+    return cursor.address();
+  }
+
+  static void check_sizes(Cursor& cursor) {
+    const std::uint64_t offset_bytes = cursor.integer(1);
+    const std::uint64_t length_bytes = cursor.integer(1);
+    require(offset_bytes == kAddressBytes && length_bytes == kAddressBytes,
+            "it has offsets of " + std::to_string(offset_bytes) + " and lengths of " + std::to_string(length_bytes) +
+                " bytes, and 8 of each are read");
+  }
+
+  // Others may have put bytes before the superblock, or taken some away, after the file was written.
+  void check_end(std::uint64_t declared_base, std::uint64_t end) const {
+    require(declared_base <= end, "it ends before it starts");
+    const std::uint64_t present = file_.size() - base_;
+    require(end - declared_base <= present, "it was cut off: it has " + std::to_string(present) +
+                                                " bytes, and says that it has " + std::to_string(end - declared_base));
+  }
+
+  void add_object(const std::string& path, std::uint64_t address) {
+    require(objects_.insert(address).second, label_of(path) + kSecondName);
+    require(objects_.size() <= limits_.max_objects,
+            "it has more than " + std::to_string(limits_.max_objects) + " objects");
+    name_bytes_ += path.size();
+    // Paths repeat what is in the file once for each group above.
+    require(name_bytes_ <= 4 * file_.size() + (1U << 20U), "its names are larger than the file can hold");
+    waiting_.emplace_back(path, address);
+  }
+
+  void add_link(const std::string& group, const std::string& name, bool is_hard, std::uint64_t address) {
+    const std::string path = group.empty() ? name : group + "/" + name;
+    const std::string name_problem = problem_of_name(name);
+    require(name_problem.empty(), label_of(path) + " " + name_problem);
+    require(is_hard, label_of(path) + kNoHardLink);
+    const std::string path_problem = problem_of_path(path);
+    require(path_problem.empty(), label_of(path) + " " + path_problem);
+    add_object(path, address);
+  }
+
+  void check_object(const std::string& path, std::uint64_t address) {
+    Declared declared;
+    if (head_at(address, 4).has_signature("OHDR")) {
+      check_new_header(path, address, declared);
+    } else {
+      check_old_header(path, address, declared);
+    }
+    if (!declared.elements || !declared.element_bytes) return;
+    std::uint64_t bytes = 0;
+    const bool is_countable = !__builtin_mul_overflow(*declared.elements, *declared.element_bytes, &bytes);
+    require(is_countable, label_of(path) + " is larger than 64 bits count");
+    require(may_declare(bytes, file_.size()), label_of(path) + " declares " + std::to_string(bytes) +
+                                                  " bytes, and the file has " + std::to_string(file_.size()));
+  }
+
+  // Blocks of messages that are still to be read.
+  struct Block {
+    std::uint64_t address;
+    std::uint64_t bytes;
+  };
+
+  void check_old_header(const std::string& path, std::uint64_t address, Declared& declared) {
+    Cursor head = head_at(address, 16);
+    require(head.integer(1) == 1, label_of(path) + " has no header that is read");
+    head.take(7);
+    std::vector<Block> blocks{{address + 16, head.integer(4)}};
+    while (!blocks.empty()) {
+      const Block block = blocks.back();
+      blocks.pop_back();
+      Cursor cursor = body_at(block.address, block.bytes);
+      while (cursor.size() >= 8) {
+        const std::uint64_t type = cursor.integer(2);
+        const std::uint64_t bytes = cursor.integer(2);
+        const std::uint64_t flags = cursor.integer(1);
+        cursor.take(3);
+        check_message(path, type, flags, Cursor(cursor.take(bytes)), declared, blocks);
+      }
+    }
+  }
+
+  void check_new_header(const std::string& path, std::uint64_t address, Declared& declared) {
+    constexpr std::uint64_t kChecksumBytes = 4;
+    constexpr std::uint64_t kMaxHeadBytes = 34;
+    const std::uint64_t available = std::min(room_at(address), kMaxHeadBytes);
+    Cursor head = head_at(address, available);
+    head.take(4);
+    require(head.integer(1) == 2, label_of(path) + " has no header that is read");
+    const std::uint64_t flags = head.integer(1);
+    if ((flags & 0x20U) != 0) head.take(16);  // times
+    if ((flags & 0x10U) != 0) head.take(4);   // limits of attribute storage
+    const std::uint64_t bytes = head.integer(std::size_t{1} << (flags & 3U));
+    std::vector<Block> blocks{{address + available - head.size(), bytes}};
+    for (bool is_first = true; !blocks.empty(); is_first = false) {
+      const Block block = blocks.back();
+      blocks.pop_back();
+      Cursor cursor = body_at(block.address, block.bytes);
+      if (!is_first) {
+        require(cursor.has_signature("OCHK") && cursor.size() >= kChecksumBytes,
+                label_of(path) + " has a header that breaks off");
+        cursor = Cursor(cursor.take(cursor.size() - kChecksumBytes));
+      }
+      check_new_messages(path, cursor, (flags & 4U) != 0, declared, blocks);
+    }
+  }
+
+  void check_new_messages(const std::string& path, Cursor cursor, bool has_order, Declared& declared,
+                          std::vector<Block>& blocks) {
+    const std::size_t head_bytes = has_order ? 6 : 4;
+    while (cursor.size() >= head_bytes) {
+      const std::uint64_t type = cursor.integer(1);
+      const std::uint64_t bytes = cursor.integer(2);
+      const std::uint64_t flags = cursor.integer(1);
+      if (has_order) cursor.take(2);
+      check_message(path, type, flags, Cursor(cursor.take(bytes)), declared, blocks);
+    }
+  }
+
+  void check_message(const std::string& path, std::uint64_t type, std::uint64_t flags, Cursor message,
+                     Declared& declared, std::vector<Block>& blocks) {
+    if ((flags & kSharedMessage) != 0) return;
+    switch (type) {
+      case kDataspace:
+        return check_dataspace(path, message, declared);
+      case kDatatype:
+        message.take(4);
+        declared.element_bytes = message.integer(4);
+        return;
+      case kLink:
+        return check_link(path, message);
+      case kExternalFiles:
+        refuse(label_of(path) + kStoredOutside);
+      case kLayout:
+        return check_layout(path, message);
+      case kFilters:
+        return check_filters(path, message);
+      case kContinuation: {
+        const std::uint64_t address = message.address();
+        visit(address);
+        blocks.push_back({address, message.integer(8)});
+        return;
+      }
+      case kSymbolTable: {
+        const std::uint64_t tree = message.address();
+        return check_symbols(path, tree, message.address());
+      }
+      default:
+        return;
+    }
+  }
+
+  static void check_dataspace(const std::string& path, Cursor& message, Declared& declared) {
+    const std::uint64_t version = message.integer(1);
+    const std::uint64_t axes = message.integer(1);
+    message.take(version == 1 ? 6 : 2);
+    require((version == 1 || version == 2) && axes <= kMaxAxes, label_of(path) + " has a shape that is not read");
+    std::vector<std::uint64_t> shape;
+    for (std::uint64_t axis = 0; axis < axes; ++axis) shape.push_back(message.integer(8));
+    std::uint64_t elements = 0;
+    require(multiply_shape(shape, 1, elements), label_of(path) + " is larger than 64 bits count");
+    declared.elements = elements;
+  }
+
+  static void check_layout(const std::string& path, Cursor& message) {
+    constexpr std::uint64_t kVirtualClass = 3;
+    const std::uint64_t version = message.integer(1);
+    if (version < 3) message.take(1);  // number of axes
+    require(message.integer(1) != kVirtualClass, label_of(path) + kVirtual);
+  }
+
+  static void check_filters(const std::string& path, Cursor& message) {
+    constexpr std::uint64_t kFirstNamed = 256;  // in version 2 those below have no name
+    const std::uint64_t version = message.integer(1);
+    const std::uint64_t count = message.integer(1);
+    require(version == 1 || version == 2, label_of(path) + " has filters that are not read");
+    if (version == 1) message.take(6);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const std::uint64_t number = message.integer(2);
+      require(is_known_filter(static_cast<int>(number)), label_of(path) + unknown_filter(static_cast<int>(number)));
+      const std::uint64_t name_bytes = version == 1 || number >= kFirstNamed ? message.integer(2) : 0;
+      message.take(2);
+      const std::uint64_t values = message.integer(2);
+      message.take(version == 1 ? (name_bytes + 7) / 8 * 8 : name_bytes);
+      message.take(4 * values);
+      if (version == 1 && values % 2 == 1) message.take(4);
+    }
+  }
+
+  void check_link(const std::string& group, Cursor& message) {
+    message.take(1);
+    const std::uint64_t flags = message.integer(1);
+    const std::uint64_t type = (flags & 8U) != 0 ? message.integer(1) : 0;
+    if ((flags & 4U) != 0) message.take(8);     // order of creation
+    if ((flags & 0x10U) != 0) message.take(1);  // characters
+    const std::string name = message.text(message.integer(std::size_t{1} << (flags & 3U)));
+    add_link(group, name, type == 0, type == 0 ? message.address() : kUndefined);
+  }
+
+  void check_symbols(const std::string& group, std::uint64_t tree, std::uint64_t heap) {
+    visit(heap);
+    Cursor head = head_at(heap, 32);
+    require(head.has_signature("HEAP"), label_of(group) + " has no names");
+    head.take(4);
+    const std::uint64_t names_bytes = head.integer(8);
+    head.take(8);
+    const std::uint64_t names = head.address();
+    body_at(names, names_bytes);
+    std::vector<std::uint64_t> nodes{tree};
+    while (!nodes.empty()) {
+      const std::uint64_t node = nodes.back();
+      nodes.pop_back();
+      visit(node);
+      if (head_at(node, 4).has_signature("SNOD")) {
+        check_symbol_node(group, node, names, names_bytes);
+      } else {
+        check_tree_node(group, node, nodes);
+      }
+    }
+  }
+
+  void check_tree_node(const std::string& group, std::uint64_t node, std::vector<std::uint64_t>& nodes) {
+    Cursor head = head_at(node, 24);
+    require(head.has_signature("TREE") && head.integer(1) == 0, label_of(group) + " has no index of its links");
+    head.take(1);
+    const std::uint64_t entries = head.integer(2);
+    Cursor cursor = body_at(node + 24, entries * 16);
+    for (std::uint64_t i = 0; i < entries; ++i) {
+      cursor.take(8);  // key
+      nodes.push_back(cursor.address());
+    }
+  }
+
+  void check_symbol_node(const std::string& group, std::uint64_t node, std::uint64_t names, std::uint64_t names_bytes) {
+    constexpr std::uint64_t kEntryBytes = 40;
+    constexpr std::uint64_t kSoftLink = 2;
+    Cursor head = head_at(node, 8);
+    head.take(6);
+    const std::uint64_t count = head.integer(2);
+    Cursor cursor = body_at(node + 8, count * kEntryBytes);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const std::uint64_t name = cursor.integer(8);
+      const std::uint64_t address = cursor.address();
+      const std::uint64_t kind = cursor.integer(4);
+      cursor.take(20);
+      add_link(group, symbol_name(group, names, names_bytes, name), kind != kSoftLink, address);
+    }
+  }
+
+  std::string symbol_name(const std::string& group, std::uint64_t names, std::uint64_t names_bytes,
+                          std::uint64_t offset) {
+    require(offset < names_bytes, label_of(group) + " has a link without a name");
+    const std::uint64_t room = std::min<std::uint64_t>(names_bytes - offset, kMaxTreePathBytes + 1);
+    const std::span<const std::byte> bytes = file_.subspan(base_ + names + offset, room);
+    const auto end = std::find(bytes.begin(), bytes.end(), std::byte{0});
+    return {reinterpret_cast<const char*>(bytes.data()), static_cast<std::size_t>(end - bytes.begin())};
+  }
+
+  std::span<const std::byte> file_;
+  const TreeLimits& limits_;
+  std::uint64_t base_ = 0;
+  std::uint64_t body_bytes_ = 0;
+  std::uint64_t name_bytes_ = 0;
+  std::set<std::uint64_t> visited_;  // structures that are no headers of objects
+  std::set<std::uint64_t> objects_;  // headers that a link names
+  std::vector<std::pair<std::string, std::uint64_t>> waiting_;
+};
+
+}  // namespace
+
+void check_foreign_hdf5(std::span<const std::byte> file, const TreeLimits& limits) {
+  Check(file, limits).run();
+}
+
+}  // namespace holdfast::format

@@ -1,0 +1,118 @@
+#include "foreign_hdf5/foreign_file.h"
+
+#include <unistd.h>
+
+#include <csignal>
+#include <cstring>
+#include <new>
+#include <optional>
+#include <utility>
+
+#include "bytes/byte_source.h"
+#include "foreign_hdf5/foreign_check.h"
+#include "foreign_hdf5/reader_process.h"
+#include "foreign_hdf5/tree_stream.h"
+#include "holdfast/base/error.h"
+
+namespace holdfast::format {
+namespace {
+
+std::vector<std::string> reader_arguments(const TreeLimits& limits, bool heads_only) {
+  return {
+      std::to_string(::getpid()),          std::to_string(limits.max_array_bytes),  std::to_string(limits.max_objects),
+      std::to_string(limits.time.count()), std::to_string(limits.max_memory_bytes), heads_only ? "heads" : "all"};
+}
+
+std::string describe(const std::optional<ReaderExit>& exit) {
+  if (!exit) return "its end was taken by other code";
+  if (exit->signal == SIGSYS) return "it tried what reading does not need";
+  if (exit->signal == SIGXCPU) return "it computed for too long";
+  if (exit->signal != 0)
+    return std::string("signal ") + std::to_string(exit->signal) + ", " + ::strsignal(exit->signal);
+  return "exit code " + std::to_string(exit->code);
+}
+
+Hdf5Tree read_through_helper(const SharedMemory& file, const TreeLimits& limits, const DecodeOptions& options) {
+  ReaderProcess reader(find_hdf5_reader(), reader_arguments(limits, options.heads_only), file, limits.time);
+  try {
+    return decode_tree(reader, file.size_bytes(), limits, options);
+  } catch (const ReaderEnded&) {
+    throw Error(ErrorCode::invalid_file,
+                "the program that reads HDF5 files gave up on it (" + describe(reader.wait()) + ")");
+  }
+}
+
+// `problem` says what is wrong with the file, or with reading it.
+Error refusal(const std::string& label, const Error& problem) {
+  const bool is_the_file = problem.code() == ErrorCode::invalid_file;
+  const bool is_memory = problem.code() == ErrorCode::out_of_memory;
+  return Error(problem.code(),
+               label + (is_the_file ? " is refused: " : " cannot be read: ") + problem.what() +
+                   (is_the_file ? "; let the program that made it write a plain file, or use another copy" : "") +
+                   (is_memory ? kAllowMoreMemory : ""));
+}
+
+SharedMemory allocate(std::uint64_t bytes, const std::string& label, const TreeLimits& limits) {
+  constexpr std::uint64_t kSmallest = 48;  // a superblock
+  if (bytes < kSmallest) {
+    throw Error(ErrorCode::invalid_file,
+                label + " is not an HDF5 file: it has " + std::to_string(bytes) + " bytes; check the path");
+  }
+  if (bytes > limits.max_memory_bytes) refuse_memory(label, bytes, limits.max_memory_bytes);
+  return SharedMemory::create("holdfast-hdf5", bytes);
+}
+
+}  // namespace
+
+template <typename Action>
+auto ForeignHdf5::with_label(const Action& action) const {
+  try {
+    return action();
+  } catch (const Error& error) {
+    throw refusal(label_, error);
+  } catch (const std::bad_alloc&) {
+    throw Error(ErrorCode::out_of_memory,
+                "no memory for the content of " + label_ + "; free some memory and try again");
+  }
+}
+
+ForeignHdf5::ForeignHdf5(std::uint64_t bytes, const std::string& label, const TreeLimits& limits,
+                         const std::function<void(std::span<std::byte>)>& fill)
+    : label_(label), limits_(limits), memory_(allocate(bytes, label, limits)) {
+  fill(memory_.writable());
+  with_label([&] { check_foreign_hdf5(memory_.readable(), limits_); });
+}
+
+ForeignHdf5::ForeignHdf5(FileSystem& files, const std::string& path, const TreeLimits& limits)
+    : label_(path), limits_(limits) {
+  const std::unique_ptr<File> file = files.open_for_reading(path);
+  memory_ = allocate(file->size_bytes(), path, limits);
+  if (file->read_at(0, memory_.writable()) < memory_.size_bytes()) {
+    throw Error(ErrorCode::invalid_file, path + " shrank while it was read; try again when nobody writes to it");
+  }
+  with_label([&] { check_foreign_hdf5(memory_.readable(), limits_); });
+}
+
+Hdf5Tree ForeignHdf5::read() const {
+  return with_label([&] { return read_through_helper(memory_, limits_, {}); });
+}
+
+Hdf5Tree ForeignHdf5::read_heads() const {
+  return with_label([&] { return read_through_helper(memory_, limits_, {.heads_only = true}); });
+}
+
+void ForeignHdf5::read_elements(
+    const std::function<void(std::size_t dataset, std::span<const std::byte> elements)>& take) const {
+  with_label([&] { read_through_helper(memory_, limits_, {.heads_only = false, .take = take}); });
+}
+
+Hdf5Tree read_hdf5_tree(std::span<const std::byte> file, const std::string& label, const TreeLimits& limits) {
+  const auto fill = [&](std::span<std::byte> memory) { std::memcpy(memory.data(), file.data(), file.size()); };
+  return ForeignHdf5(file.size(), label, limits, fill).read();
+}
+
+Hdf5Tree read_hdf5_tree(FileSystem& files, const std::string& path, const TreeLimits& limits) {
+  return ForeignHdf5(files, path, limits).read();
+}
+
+}  // namespace holdfast::format

@@ -1,0 +1,44 @@
+#pragma once
+
+// Another program's HDF5 file in memory. The helper process (tree.h) parses it as often as needed: once for names and
+// shapes, and again for elements, which need not all be held at once. It parses this copy, whatever happens to the file
+// meanwhile.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+
+#include "foreign_hdf5/tree.h"
+#include "holdfast/base/file_system.h"
+#include "holdfast/base/shared_memory.h"
+
+namespace holdfast::format {
+
+class ForeignHdf5 {
+ public:
+  // Reads the whole file and looks at its structure. Throws as read_hdf5_tree does, and Error{out_of_memory} where the
+  // file is larger than the limits allow, before memory is taken for it.
+  ForeignHdf5(FileSystem& files, const std::string& path, const TreeLimits& limits = {});
+  // Takes a file of `bytes` that `fill` writes, such as a member of an archive. `label` stands for the path in errors.
+  ForeignHdf5(std::uint64_t bytes, const std::string& label, const TreeLimits& limits,
+              const std::function<void(std::span<std::byte>)>& fill);
+
+  // The same bytes give the same tree each time.
+  Hdf5Tree read() const;
+  // The tree with arrays that have no bytes.
+  Hdf5Tree read_heads() const;
+  // Gives the elements of all datasets, in the order of the tree and in pieces of a few MiB.
+  void read_elements(const std::function<void(std::size_t dataset, std::span<const std::byte> elements)>& take) const;
+
+ private:
+  template <typename Action>
+  auto with_label(const Action& action) const;
+
+  std::string label_;
+  TreeLimits limits_;
+  SharedMemory memory_;
+};
+
+}  // namespace holdfast::format

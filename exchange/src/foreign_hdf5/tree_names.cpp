@@ -1,0 +1,46 @@
+#include "foreign_hdf5/tree_names.h"
+
+#include <algorithm>
+
+#include "foreign_hdf5/tree.h"
+#include "holdfast/base/utf8.h"
+
+namespace holdfast::format {
+
+std::string problem_of_name(std::string_view name) {
+  if (name.empty() || name == "." || name == "..") return "has a part that is empty, \".\" or \"..\"";
+  if (name.find('/') != std::string_view::npos) return "has a part with '/' inside";
+  return is_utf8(name) ? "" : "is not UTF-8 text";
+}
+
+std::string problem_of_path(std::string_view path) {
+  if (path.size() > kMaxTreePathBytes) return "is longer than " + std::to_string(kMaxTreePathBytes) + " bytes";
+  for (std::size_t parts = 1;; ++parts) {
+    if (parts > kMaxTreePathParts) return "lies in more than " + std::to_string(kMaxTreePathParts - 1) + " groups";
+    const std::size_t slash = path.find('/');
+    const std::string problem = problem_of_name(path.substr(0, slash));
+    if (!problem.empty() || slash == std::string_view::npos) return problem;
+    path.remove_prefix(slash + 1);
+  }
+}
+
+std::string printable(std::string text) {
+  if (text.size() > kMaxPrintableBytes) {
+    std::size_t end = kMaxPrintableBytes;
+    while (end > 0 && (text[end] & 0xC0) == 0x80) --end;  // not within a character
+    text.resize(end);
+  }
+  if (!is_utf8(text)) {
+    std::replace_if(
+        text.begin(), text.end(), [](char c) { return (c & 0x80) != 0; }, '?');
+  }
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }, '?');
+  // U+0080 to U+009F are controls, too.
+  for (std::size_t i = 0; i + 1 < text.size(); ++i) {
+    if (text[i] == '\xC2' && static_cast<unsigned char>(text[i + 1]) < 0xA0) text[i] = text[i + 1] = '?';
+  }
+  return text;
+}
+
+}  // namespace holdfast::format

@@ -1,0 +1,401 @@
+#include "foreign_hdf5/tree_stream.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <utility>
+
+#include "foreign_hdf5/foreign_rules.h"
+#include "foreign_hdf5/tree_names.h"
+#include "holdfast/base/shape_bytes.h"
+#include "holdfast/base/utf8.h"
+
+namespace holdfast::format {
+namespace {
+
+enum class Record : std::uint8_t { group = 1, dataset = 2, elements = 3, finished = 4, refused = 5, text = 6 };
+enum class Value : std::uint8_t { text = 0, texts = 1, numbers = 2 };
+
+constexpr std::array kDTypesByCode = {DType::f64, DType::f32, DType::f16,    DType::bf16, DType::i8,
+                                      DType::i16, DType::i32, DType::i64,    DType::u8,   DType::u16,
+                                      DType::u32, DType::u64, DType::boolean};
+constexpr std::array kCodes = {ErrorCode::invalid_file, ErrorCode::out_of_memory, ErrorCode::unsupported,
+                               ErrorCode::unavailable};
+
+// What is received at once.
+constexpr std::uint64_t kReceivedBytes = std::uint64_t{4} << 20;
+
+class PayloadWriter {
+ public:
+  void write_u8(std::uint8_t value) { bytes_.push_back(static_cast<std::byte>(value)); }
+  void write_u32(std::size_t value) { write_integer(static_cast<std::uint32_t>(value)); }
+  void write_u64(std::uint64_t value) { write_integer(value); }
+  void write_text(std::string_view text) {
+    write_u32(text.size());
+    write_bytes(std::as_bytes(std::span(text)));
+  }
+  void write_bytes(std::span<const std::byte> bytes) { bytes_.insert(bytes_.end(), bytes.begin(), bytes.end()); }
+
+  void write_numbers_head(const NamedArray& array) {
+    const auto* dtype = std::find(kDTypesByCode.begin(), kDTypesByCode.end(), array.dtype);
+    write_u8(static_cast<std::uint8_t>(dtype - kDTypesByCode.begin()));
+    write_u8(static_cast<std::uint8_t>(array.shape.size()));
+    for (const std::uint64_t extent : array.shape) write_u64(extent);
+  }
+
+  void write_attributes(const std::vector<Hdf5Attribute>& attributes) {
+    write_u32(attributes.size());
+    for (const Hdf5Attribute& attribute : attributes) {
+      write_text(attribute.name);
+      write_u8(static_cast<std::uint8_t>(attribute.value.index()));
+      std::visit([&](const auto& value) { write_value(value); }, attribute.value);
+    }
+  }
+
+  std::span<const std::byte> bytes() const { return bytes_; }
+
+ private:
+  void write_value(const std::string& text) { write_text(text); }
+  void write_value(const std::vector<std::string>& texts) {
+    write_u32(texts.size());
+    for (const std::string& text : texts) write_text(text);
+  }
+  void write_value(const NamedArray& array) {
+    write_numbers_head(array);
+    write_bytes(array.bytes);
+  }
+
+  template <typename Integer>
+  void write_integer(Integer value) {
+    for (std::size_t i = 0; i < sizeof value; ++i) write_u8(static_cast<std::uint8_t>(value >> (8 * i)));
+  }
+
+  std::vector<std::byte> bytes_;
+};
+
+[[noreturn]] void refuse_records(const std::string& problem) {
+  throw Error(ErrorCode::invalid_file, "the program that reads HDF5 files was made to send nonsense (" + problem + ")");
+}
+
+void require_record(bool condition, const std::string& problem) {
+  if (!condition) refuse_records(problem);
+}
+
+bool are_truth_values(std::span<const std::byte> bytes) {
+  return std::all_of(bytes.begin(), bytes.end(), [](std::byte value) { return value <= std::byte{1}; });
+}
+
+// Reads a payload that lies in memory whole; everything that it returns is checked.
+class PayloadReader {
+ public:
+  explicit PayloadReader(std::span<const std::byte> bytes) : rest_(bytes) {}
+
+  std::span<const std::byte> read_bytes(std::uint64_t count) {
+    require_record(count <= rest_.size(), "a record is shorter than its content");
+    const std::span<const std::byte> bytes = rest_.first(count);
+    rest_ = rest_.subspan(count);
+    return bytes;
+  }
+  std::uint8_t read_u8() { return static_cast<std::uint8_t>(read_bytes(1)[0]); }
+  std::uint32_t read_u32() { return static_cast<std::uint32_t>(read_integer(4)); }
+  std::uint64_t read_u64() { return read_integer(8); }
+
+  std::string read_raw_text() {
+    const std::span<const std::byte> bytes = read_bytes(read_u32());
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  }
+  std::string read_text() {
+    std::string text = read_raw_text();
+    require_record(is_utf8(text), "a text is not UTF-8");
+    return text;
+  }
+
+  // Type and shape; `bytes` is what they take.
+  NamedArray read_numbers_head(std::uint64_t& bytes) {
+    const std::uint8_t dtype = read_u8();
+    require_record(dtype < kDTypesByCode.size(), "an element type does not exist");
+    NamedArray array{"", kDTypesByCode[dtype], std::vector<std::uint64_t>(read_u8()), {}};
+    require_record(array.shape.size() <= kMaxAxes, "a shape has too many axes");
+    for (std::uint64_t& extent : array.shape) extent = read_u64();
+    require_record(multiply_shape(array.shape, size_bytes(array.dtype), bytes), "a shape is larger than 64 bits count");
+    return array;
+  }
+
+  std::vector<Hdf5Attribute> read_attributes() {
+    const std::uint32_t count = read_u32();
+    std::vector<Hdf5Attribute> attributes;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      std::string name = read_text();
+      require_record(!name.empty(), "an attribute has no name");
+      require_record(attributes.empty() || attributes.back().name < name, "attributes are not sorted");
+      attributes.push_back({std::move(name), {}});
+      read_value(attributes.back());
+    }
+    return attributes;
+  }
+
+  void require_end() const { require_record(rest_.empty(), "a record is longer than its content"); }
+
+ private:
+  std::uint64_t read_integer(std::size_t size) {
+    const std::span<const std::byte> bytes = read_bytes(size);
+    std::uint64_t value = 0;
+    for (std::size_t i = size; i-- > 0;) value = value << 8U | static_cast<std::uint64_t>(bytes[i]);
+    return value;
+  }
+
+  void read_value(Hdf5Attribute& attribute) {
+    switch (static_cast<Value>(read_u8())) {
+      case Value::text:
+        attribute.value = read_text();
+        return;
+      case Value::texts:
+        attribute.value = read_texts();
+        return;
+      case Value::numbers:
+        attribute.value = read_numbers();
+        return;
+    }
+    refuse_records("an attribute has an unknown kind");
+  }
+
+  std::vector<std::string> read_texts() {
+    const std::uint32_t count = read_u32();
+    std::vector<std::string> texts;
+    for (std::uint32_t i = 0; i < count; ++i) texts.push_back(read_text());
+    return texts;
+  }
+
+  NamedArray read_numbers() {
+    std::uint64_t bytes = 0;
+    NamedArray array = read_numbers_head(bytes);
+    const std::span<const std::byte> elements = read_bytes(bytes);
+    array.bytes.assign(elements.begin(), elements.end());
+    require_record(array.dtype != DType::boolean || are_truth_values(elements),
+                   "a truth value is neither true nor false");
+    return array;
+  }
+
+  std::span<const std::byte> rest_;
+};
+
+class TreeDecoder {
+ public:
+  TreeDecoder(RecordSource& source, std::uint64_t file_bytes, const TreeLimits& limits, const DecodeOptions& options)
+      : source_(source),
+        options_(options),
+        file_bytes_(file_bytes),
+        max_objects_(limits.max_objects),
+        room_for_elements_(max_declared_bytes(file_bytes, limits)),
+        room_for_heads_(max_head_bytes(file_bytes)) {}
+
+  Hdf5Tree decode() {
+    while (decode_record()) continue;
+    require_record(missing_elements_ == 0, "elements are missing");
+    require_record(!tree_.groups.empty(), "there is no root");
+    return std::move(tree_);
+  }
+
+ private:
+  // False at the end.
+  bool decode_record() {
+    std::array<std::byte, 9> head{};
+    source_.read(head);
+    PayloadReader reader(head);
+    const auto kind = static_cast<Record>(reader.read_u8());
+    const std::uint64_t bytes = reader.read_u64();
+    if (kind == Record::elements) {
+      decode_elements(bytes);
+      return true;
+    }
+    require_record(kind == Record::refused || missing_elements_ == 0, "elements are missing");
+    const std::vector<std::byte> payload = read_payload(bytes);
+    return decode_payload(kind, PayloadReader(payload));
+  }
+
+  bool decode_payload(Record kind, PayloadReader payload) {
+    switch (kind) {
+      case Record::group:
+        decode_group(payload);
+        return true;
+      case Record::dataset:
+        decode_dataset(payload);
+        return true;
+      case Record::text:
+        decode_text(payload);
+        return true;
+      case Record::finished:
+        payload.require_end();
+        return false;
+      case Record::refused:
+        decode_refusal(payload);
+      case Record::elements:
+        break;
+    }
+    refuse_records("a record has an unknown kind");
+  }
+
+  std::vector<std::byte> read_payload(std::uint64_t bytes) {
+    require_record(bytes <= room_for_heads_, "names, attributes and texts are larger than the file can hold");
+    room_for_heads_ -= bytes;
+    std::vector<std::byte> payload(bytes);
+    source_.read(payload);
+    return payload;
+  }
+
+  void decode_group(PayloadReader& payload) {
+    Hdf5Group group{payload.read_text(), {}};
+    if (tree_.groups.empty()) {
+      require_record(group.path.empty(), "the root does not come first");
+    } else {
+      check_path(group.path);
+      require_record(tree_.groups.back().path < group.path, "groups are not sorted");
+      require_record(tree_.datasets.empty() && tree_.texts.empty(), "a group follows a dataset");
+    }
+    group.attributes = payload.read_attributes();
+    payload.require_end();
+    tree_.groups.push_back(std::move(group));
+  }
+
+  void decode_dataset(PayloadReader& payload) {
+    const std::string path = payload.read_text();
+    check_path(path);
+    require_record(tree_.datasets.empty() || tree_.datasets.back().array.name < path, "datasets are not sorted");
+    require_record(tree_.texts.empty(), "a dataset follows a text");
+    require_record(tree_.find_group(path) == nullptr, "a dataset is a group, too");
+    std::uint64_t bytes = 0;
+    Hdf5Dataset dataset{payload.read_numbers_head(bytes), {}};
+    dataset.array.name = path;
+    dataset.attributes = payload.read_attributes();
+    payload.require_end();
+    require_record(bytes <= room_for_elements_, "datasets are larger than the file can hold");
+    room_for_elements_ -= bytes;
+    missing_elements_ = options_.heads_only ? 0 : bytes;
+    // Without this the vector would double and copy; where compression claims more, that is the price.
+    const bool keeps_elements = !options_.heads_only && !options_.take;
+    if (keeps_elements && bytes / 4 <= file_bytes_) dataset.array.bytes.reserve(bytes);
+    tree_.datasets.push_back(std::move(dataset));
+  }
+
+  void decode_text(PayloadReader& payload) {
+    Hdf5Text text{payload.read_text(), {}, {}};
+    check_path(text.path);
+    require_record(tree_.texts.empty() || tree_.texts.back().path < text.path, "texts are not sorted");
+    const bool is_new = tree_.find_group(text.path) == nullptr && tree_.find_dataset(text.path) == nullptr;
+    require_record(is_new, "a text is a group or an array, too");
+    text.text = payload.read_text();
+    text.attributes = payload.read_attributes();
+    payload.require_end();
+    tree_.texts.push_back(std::move(text));
+  }
+
+  // Memory is taken as the elements come: who claims them has to send them.
+  void decode_elements(std::uint64_t bytes) {
+    require_record(bytes > 0 && bytes <= missing_elements_, "more elements come than were announced");
+    const DType dtype = tree_.datasets.back().array.dtype;
+    require_record(bytes % size_bytes(dtype) == 0, "an element comes in two pieces");
+    std::vector<std::byte>& elements = tree_.datasets.back().array.bytes;
+    missing_elements_ -= bytes;
+    while (bytes > 0) {
+      const std::size_t known = options_.take ? 0 : elements.size();
+      const std::uint64_t count = std::min(bytes, kReceivedBytes);
+      elements.resize(known + count);
+      const std::span<std::byte> piece = std::span(elements).subspan(known);
+      source_.read(piece);
+      require_record(dtype != DType::boolean || are_truth_values(piece), "a truth value is neither true nor false");
+      if (options_.take) options_.take(tree_.datasets.size() - 1, piece);
+      bytes -= count;
+    }
+    if (options_.take && missing_elements_ == 0) std::vector<std::byte>().swap(elements);
+  }
+
+  void check_path(const std::string& path) const {
+    const std::size_t objects = tree_.groups.size() + tree_.datasets.size() + tree_.texts.size();
+    require_record(objects < max_objects_, "there are too many objects");
+    require_record(problem_of_path(path).empty(), "a path is not valid");
+    const std::size_t slash = path.rfind('/');
+    const std::string_view parent = slash == std::string::npos ? "" : std::string_view(path).substr(0, slash);
+    require_record(tree_.find_group(parent) != nullptr, "a path leads through no group");
+  }
+
+  [[noreturn]] static void decode_refusal(PayloadReader& payload) {
+    const std::uint8_t code = payload.read_u8();
+    require_record(code < kCodes.size(), "an error has an unknown code");
+    throw Error(kCodes[code], printable(payload.read_raw_text()));
+  }
+
+  RecordSource& source_;
+  const DecodeOptions& options_;
+  std::uint64_t file_bytes_;
+  std::uint64_t max_objects_;
+  std::uint64_t room_for_elements_;
+  std::uint64_t room_for_heads_;
+  std::uint64_t missing_elements_ = 0;  // of the latest dataset
+  Hdf5Tree tree_;
+};
+
+}  // namespace
+
+std::uint64_t max_declared_bytes(std::uint64_t file_bytes, const TreeLimits& limits) {
+  const std::uint64_t largest = std::numeric_limits<std::uint64_t>::max();
+  const std::uint64_t compressed = file_bytes > largest / kMaxCompression ? largest : file_bytes * kMaxCompression;
+  return std::min(limits.max_array_bytes, std::max(kAlwaysAllowedBytes, compressed));
+}
+
+std::uint64_t max_head_bytes(std::uint64_t file_bytes) {
+  return 4 * std::min(file_bytes, std::numeric_limits<std::uint64_t>::max() / 8) + (std::uint64_t{1} << 20);
+}
+
+Hdf5Tree decode_tree(RecordSource& source, std::uint64_t file_bytes, const TreeLimits& limits,
+                     const DecodeOptions& options) {
+  return TreeDecoder(source, file_bytes, limits, options).decode();
+}
+
+void TreeEncoder::add_group(Hdf5Group group) {
+  PayloadWriter payload;
+  payload.write_text(group.path);
+  payload.write_attributes(group.attributes);
+  write_record(static_cast<std::uint8_t>(Record::group), payload.bytes());
+}
+
+void TreeEncoder::add_dataset(Hdf5Dataset dataset) {
+  PayloadWriter payload;
+  payload.write_text(dataset.array.name);
+  payload.write_numbers_head(dataset.array);
+  payload.write_attributes(dataset.attributes);
+  write_record(static_cast<std::uint8_t>(Record::dataset), payload.bytes());
+}
+
+void TreeEncoder::add_elements(std::span<const std::byte> bytes) {
+  write_record(static_cast<std::uint8_t>(Record::elements), bytes);
+}
+
+void TreeEncoder::add_text(Hdf5Text text) {
+  PayloadWriter payload;
+  payload.write_text(text.path);
+  payload.write_text(text.text);
+  payload.write_attributes(text.attributes);
+  write_record(static_cast<std::uint8_t>(Record::text), payload.bytes());
+}
+
+void TreeEncoder::finish() {
+  write_record(static_cast<std::uint8_t>(Record::finished), {});
+}
+
+void TreeEncoder::refuse(ErrorCode code, std::string_view problem) {
+  const auto* known = std::find(kCodes.begin(), kCodes.end(), code);
+  PayloadWriter payload;
+  payload.write_u8(known == kCodes.end() ? std::uint8_t{0} : static_cast<std::uint8_t>(known - kCodes.begin()));
+  payload.write_text(problem.substr(0, kMaxPrintableBytes));
+  write_record(static_cast<std::uint8_t>(Record::refused), payload.bytes());
+}
+
+void TreeEncoder::write_record(std::uint8_t kind, std::span<const std::byte> payload) {
+  PayloadWriter head;
+  head.write_u8(kind);
+  head.write_u64(payload.size());
+  write_(head.bytes());
+  if (!payload.empty()) write_(payload);
+}
+
+}  // namespace holdfast::format

@@ -1,0 +1,146 @@
+#include "holdfast/format/exchange/keras.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "holdfast/base/error.h"
+#include "keras/keras_archive.h"
+#include "keras/keras_forms.h"
+#include "keras/keras_graph.h"
+#include "keras/keras_legacy.h"
+#include "keras/keras_replicas.h"
+#include "keras/keras_savepoint.h"
+#include "keras/keras_tree.h"
+#include "keras/keras_weights.h"
+
+namespace holdfast::format {
+namespace {
+
+constexpr std::array<std::string_view, 4> kFormNames = {"weights", "archive", "legacy_weights", "legacy_model"};
+
+std::string config_label(const std::string& path) {
+  return "the model's configuration in " + path;
+}
+
+// Takes an attribute's text out of the tree: the description keeps it elsewhere.
+std::string take_text(Hdf5Tree& tree, const std::string& name) {
+  std::vector<Hdf5Attribute>& attributes = tree.groups.front().attributes;
+  std::string text = text_attribute(attributes, name);
+  if (!text.empty()) std::erase_if(attributes, [&](const Hdf5Attribute& attribute) { return attribute.name == name; });
+  return text;
+}
+
+// The opposite of take_text: a whole-model file has the configuration as an attribute of its root.
+void add_config(KerasDescription& description) {
+  const Hdf5Attribute attribute = {"model_config", description.config};
+  for (Hdf5Group& group : description.groups) {
+    if (group.path.empty()) return group.attributes.push_back(attribute);
+  }
+  description.groups.push_back({.path = "", .attributes = {attribute}});
+}
+
+ArraySet read_weights(Hdf5Tree tree) {
+  KerasContent content;
+  content.description.form = KerasForm::weights;
+  read_keras_weights(tree, nullptr, {}, content);
+  return finish_keras(std::move(content));
+}
+
+ArraySet read_legacy_weights(Hdf5Tree tree, const std::string& path) {
+  KerasContent content;
+  content.description.form = KerasForm::legacy_weights;
+  Json no_config;
+  content.description.replicated = unwrap_replicas(tree, "", no_config, path);
+  read_keras_legacy(tree, "", nullptr, {}, path, content);
+  return finish_keras(std::move(content));
+}
+
+ArraySet read_legacy_model(Hdf5Tree tree, const std::string& path) {
+  KerasContent content;
+  content.description.form = KerasForm::legacy_model;
+  const KerasOptimizer optimizer = legacy_optimizer(tree, path);
+  std::string& config = content.description.config = take_text(tree, "model_config");
+  Json parsed = config.empty() ? Json() : parse_keras_json(config, config_label(path));
+  content.description.replicated = unwrap_replicas(tree, kModelWeights, parsed, path);
+  if (content.description.replicated > 0 && !config.empty()) config = parsed.dump();
+  std::optional<KerasModel> model;
+  if (!config.empty()) model.emplace(parsed, config_label(path));
+  read_keras_legacy(tree, kModelWeights, model ? &*model : nullptr, optimizer, path, content);
+  return finish_keras(std::move(content));
+}
+
+std::vector<ArrayInfo> infos(const std::vector<NamedArray>& arrays) {
+  std::vector<ArrayInfo> result;
+  for (const NamedArray& array : arrays) {
+    result.push_back({.name = array.name, .dtype = array.dtype, .shape = array.shape, .digest = {}});
+  }
+  return result;
+}
+
+}  // namespace
+
+bool is_keras_tree(const Hdf5Tree& tree) {
+  return is_legacy_weights(tree, kModelWeights) || is_legacy_weights(tree, "") || is_keras_weights(tree);
+}
+
+ArraySet read_keras_tree(Hdf5Tree tree, const std::string& path) {
+  if (!is_keras_tree(tree)) {
+    throw Error(ErrorCode::invalid_file, path +
+                                             " is no Keras file: it has neither groups \"vars\" (as .weights.h5 has) "
+                                             "nor an attribute layer_names (as older files have); save the model with "
+                                             "Keras");
+  }
+  require_no_texts(tree, path);
+  if (is_legacy_weights(tree, kModelWeights)) return read_legacy_model(std::move(tree), path);
+  return is_legacy_weights(tree, "") ? read_legacy_weights(std::move(tree), path) : read_weights(std::move(tree));
+}
+
+std::string_view name(KerasForm form) {
+  return kFormNames[static_cast<std::size_t>(form)];
+}
+
+KerasForm keras_form_from_name(std::string_view name) {
+  const auto found = std::find(kFormNames.begin(), kFormNames.end(), name);
+  if (found != kFormNames.end()) return static_cast<KerasForm>(found - kFormNames.begin());
+  throw Error(ErrorCode::invalid_argument, "\"" + std::string(name) +
+                                               "\" is no form of Keras file; use weights, archive, legacy_weights or "
+                                               "legacy_model");
+}
+
+ArraySet read_keras(FileSystem& files, const std::string& path) {
+  if (is_keras_archive(files, path)) {
+    const KerasArchive archive(files, path);
+    return finish_keras(
+        archive.content(archive.weights().read(), [&](std::size_t i) { return archive.read(archive.assets()[i]); }));
+  }
+  return read_keras_tree(read_hdf5_tree(files, path), path);
+}
+
+std::vector<ArrayInfo> write_keras(FileSystem& files, const std::string& path, const ArraySet& arrays, KerasForm form) {
+  const Json metadata = parse_keras_json(arrays.metadata, "the metadata");
+  const KerasContent content =
+      is_savepoint(metadata) ? lay_out(keras_from_savepoint(arrays, metadata), form)
+                             : convert({.arrays = arrays.arrays, .description = keras_description(metadata)}, form);
+  if (form == KerasForm::archive) {
+    write_keras_archive(files, path, content);
+    return infos(content.arrays);
+  }
+  KerasDescription description = content.description;
+  if (form == KerasForm::legacy_model) add_config(description);
+  write_hdf5_tree(files, path, keras_tree(content.arrays, description));
+  return infos(content.arrays);
+}
+
+ArraySet keras_to_savepoint(const ArraySet& keras, const ArraySet& like) {
+  const Json metadata = parse_keras_json(keras.metadata, "the Keras model's metadata");
+  const Json like_metadata = parse_keras_json(like.metadata, "the savepoint's metadata");
+  if (!is_savepoint(like_metadata)) {
+    throw Error(ErrorCode::invalid_argument,
+                "the weights are to become a savepoint like one that is none: its metadata is not of kind "
+                "\"savepoint\"; give a savepoint of the same model");
+  }
+  return savepoint_from_keras(keras, keras_description(metadata), like, like_metadata);
+}
+
+}  // namespace holdfast::format

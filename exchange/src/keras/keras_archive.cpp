@@ -1,0 +1,132 @@
+#include "keras/keras_archive.h"
+
+#include <algorithm>
+#include <array>
+
+#include "holdfast/base/error.h"
+#include "keras/keras_weights.h"
+#include "zip/zip.h"
+
+namespace holdfast::format {
+namespace {
+
+constexpr const char* kConfigMember = "config.json";
+constexpr const char* kMetadataMember = "metadata.json";
+constexpr const char* kWeightsMember = "model.weights.h5";
+constexpr const char* kAssetPrefix = "assets/";
+
+// Keras stores its members uncompressed. A member that another program compressed beyond these ratios may have only so
+// many bytes: neither weights nor a configuration compress so well.
+constexpr std::uint64_t kMaxFreeWeightsBytes = std::uint64_t{64} << 20;
+constexpr std::uint64_t kMaxWeightsRatio = 100;
+constexpr std::uint64_t kMaxFreeTextBytes = std::uint64_t{4} << 20;
+constexpr std::uint64_t kMaxTextRatio = 10;
+
+bool is_compressed_beyond(const ZipEntry& entry, std::uint64_t free_bytes, std::uint64_t ratio) {
+  return entry.size_bytes > free_bytes && entry.size_bytes / ratio > entry.stored_bytes;
+}
+
+std::vector<std::byte> as_bytes(const std::string& text) {
+  const auto bytes = std::as_bytes(std::span(text));
+  return {bytes.begin(), bytes.end()};
+}
+
+}  // namespace
+
+bool is_keras_archive(FileSystem& files, const std::string& path) {
+  std::array<std::byte, 4> start{};
+  const std::size_t size = files.open_for_reading(path)->read_at(0, start);
+  constexpr std::array<std::byte, 4> kZip = {std::byte{'P'}, std::byte{'K'}, std::byte{3}, std::byte{4}};
+  return size == start.size() && start == kZip;
+}
+
+KerasArchive::KerasArchive(FileSystem& files, const std::string& path, const TreeLimits& limits)
+    : source_(files, path), reader_(source_) {
+  const ZipEntry* weights = nullptr;
+  for (const ZipEntry& entry : reader_.entries()) {
+    if (entry.name == kConfigMember) {
+      config_ = read_text(entry);
+    } else if (entry.name == kMetadataMember) {
+      metadata_ = read_text(entry);
+    } else if (entry.name == kWeightsMember) {
+      weights = &entry;
+    } else if (entry.name.starts_with(kAssetPrefix)) {
+      assets_.push_back(entry);
+    } else {
+      throw Error(ErrorCode::unsupported, path + " has the member " + shown(entry.name) +
+                                              ", which no .keras file of weights in HDF5 has; save the model with "
+                                              "Keras's own weights_format, h5");
+    }
+  }
+  if (config_.empty() || weights == nullptr || weights->size_bytes == 0) {
+    throw Error(ErrorCode::invalid_file, path +
+                                             " is no .keras file: it lacks config.json or model.weights.h5; save "
+                                             "the model again with Keras");
+  }
+  weights_ = std::make_unique<const ForeignHdf5>(read_weights(*weights, limits));
+}
+
+std::string KerasArchive::read_text(const ZipEntry& entry) const {
+  if (entry.size_bytes > kMaxKerasJsonBytes) {
+    refuse_keras_model(entry.name + " in " + source_.path(), "has " + std::to_string(entry.size_bytes) +
+                                                                 " bytes where at most " +
+                                                                 std::to_string(kMaxKerasJsonBytes) + " are read");
+  }
+  if (is_compressed_beyond(entry, kMaxFreeTextBytes, kMaxTextRatio)) refuse_growth(entry);
+  const std::vector<std::byte> bytes = reader_.read(entry);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+void KerasArchive::refuse_growth(const ZipEntry& entry) const {
+  refuse_file(source_.path(), "is refused: its member " + shown(entry.name) + " would grow from " +
+                                  std::to_string(entry.stored_bytes) + " to " + std::to_string(entry.size_bytes) +
+                                  " bytes; if you trust it, save the model again with Keras");
+}
+
+ForeignHdf5 KerasArchive::read_weights(const ZipEntry& entry, const TreeLimits& limits) const {
+  const std::string label = std::string(kWeightsMember) + " in " + source_.path();
+  if (is_compressed_beyond(entry, kMaxFreeWeightsBytes, kMaxWeightsRatio)) refuse_growth(entry);
+  return {entry.size_bytes, label, limits, [&](std::span<std::byte> memory) { reader_.read_into(entry, memory); }};
+}
+
+KerasContent KerasArchive::content(Hdf5Tree tree,
+                                   const std::function<std::vector<std::byte>(std::size_t asset)>& bytes_of) const {
+  const std::string weights = std::string(kWeightsMember) + " in " + source_.path();
+  const std::string label = "the model's configuration in " + source_.path();
+  KerasContent content;
+  content.description.form = KerasForm::archive;
+  content.description.config = config_;
+  content.description.archive_metadata = metadata_;
+  for (std::size_t i = 0; i < assets_.size(); ++i) {
+    const ZipEntry& asset = assets_[i];
+    content.description.paths.emplace(asset.name, asset.name);
+    content.arrays.push_back({asset.name, DType::u8, {asset.size_bytes}, bytes_of(i)});
+  }
+  const Json config = parse_keras_json(config_, label);
+  const KerasModel model(config, label);
+  require_no_texts(tree, weights);
+  read_keras_weights(tree, &model, {.config = member(member(config, "compile_config"), "optimizer")}, content);
+  return content;
+}
+
+void write_keras_archive(FileSystem& files, const std::string& path, const KerasContent& content) {
+  KerasContent hdf5;
+  hdf5.description = content.description;
+  std::vector<ZipMember> assets;
+  for (const NamedArray& array : content.arrays) {
+    if (array.name.starts_with(kAssetPrefix)) {
+      assets.push_back({array.name, array.bytes});
+      hdf5.description.paths.erase(array.name);
+    } else {
+      hdf5.arrays.push_back(array);
+    }
+  }
+  std::vector<ZipMember> members = {
+      {kMetadataMember, as_bytes(content.description.archive_metadata)},
+      {kConfigMember, as_bytes(content.description.config)},
+      {kWeightsMember, compose_hdf5_tree(path, keras_tree(hdf5.arrays, hdf5.description))}};
+  members.insert(members.end(), assets.begin(), assets.end());
+  write_zip(files, path, members);
+}
+
+}  // namespace holdfast::format

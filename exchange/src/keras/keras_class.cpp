@@ -1,0 +1,263 @@
+#include "keras/keras_class.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <span>
+
+namespace holdfast::format {
+namespace {
+
+bool is_upper(char c) {
+  return c >= 'A' && c <= 'Z';
+}
+bool is_lower(char c) {
+  return c >= 'a' && c <= 'z';
+}
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+bool is_word(char c) {
+  return is_upper(c) || is_lower(c) || is_digit(c) || c == '_' || static_cast<unsigned char>(c) >= 0x80;
+}
+
+struct Variable {
+  std::string_view name;
+  std::string_view flag = "";  // the option that switches it off when false
+  bool flag_default = true;
+  bool is_trainable = true;
+};
+
+constexpr Variable kKernel = {"kernel"};
+constexpr Variable kBias = {"bias", "use_bias"};
+constexpr Variable kGamma = {"gamma", "scale"};
+constexpr Variable kBeta = {"beta", "center"};
+
+using Variables = std::vector<Variable>;
+
+const Variables kKernelBias = {kKernel, kBias};
+const Variables kSeparable = {{"depthwise_kernel"}, {"pointwise_kernel"}, kBias};
+const Variables kRecurrent = {kKernel, {"recurrent_kernel"}, kBias};
+const Variables kBatchNormalization = {
+    kGamma, kBeta, {"moving_mean", "", true, false}, {"moving_variance", "", true, false}};
+const Variables kScaleAndShift = {kGamma, kBeta};
+const Variables kEmbedding = {{"embeddings"}};
+const Variables kNothing = {};
+
+struct Class {
+  std::string_view name;
+  const Variables* variables;
+};
+
+const std::array kClasses = {
+    Class{"Dense", &kKernelBias},
+    Class{"EinsumDense", &kKernelBias},
+    Class{"Conv1D", &kKernelBias},
+    Class{"Conv2D", &kKernelBias},
+    Class{"Conv3D", &kKernelBias},
+    Class{"Conv1DTranspose", &kKernelBias},
+    Class{"Conv2DTranspose", &kKernelBias},
+    Class{"Conv3DTranspose", &kKernelBias},
+    Class{"Convolution1D", &kKernelBias},
+    Class{"Convolution2D", &kKernelBias},
+    Class{"DepthwiseConv1D", &kKernelBias},
+    Class{"DepthwiseConv2D", &kKernelBias},
+    Class{"SeparableConv1D", &kSeparable},
+    Class{"SeparableConv2D", &kSeparable},
+    Class{"SimpleRNNCell", &kRecurrent},
+    Class{"GRUCell", &kRecurrent},
+    Class{"LSTMCell", &kRecurrent},
+    Class{"ConvLSTMCell", &kRecurrent},
+    Class{"BatchNormalization", &kBatchNormalization},
+    Class{"LayerNormalization", &kScaleAndShift},
+    Class{"GroupNormalization", &kScaleAndShift},
+    Class{"Embedding", &kEmbedding},
+    // Layers whose variables are their children's.
+    Class{"SimpleRNN", &kNothing},
+    Class{"GRU", &kNothing},
+    Class{"LSTM", &kNothing},
+    Class{"RNN", &kNothing},
+    Class{"ConvLSTM1D", &kNothing},
+    Class{"ConvLSTM2D", &kNothing},
+    Class{"ConvLSTM3D", &kNothing},
+    Class{"Bidirectional", &kNothing},
+    Class{"TimeDistributed", &kNothing},
+    Class{"MultiHeadAttention", &kNothing},
+};
+
+const Variables kRms = {{"scale"}};
+const Variables kAlpha = {{"alpha"}};
+const Variables kAttention = {{"scale", "use_scale", false}};
+const std::array kSmallClasses = {Class{"RMSNormalization", &kRms}, Class{"PReLU", &kAlpha},
+                                  Class{"AdditiveAttention", &kAttention}, Class{"Attention", &kAttention}};
+
+// Layers that hold nothing.
+constexpr std::array<std::string_view, 62> kBareClasses = {"Activation",
+                                                           "ActivityRegularization",
+                                                           "Add",
+                                                           "AlphaDropout",
+                                                           "Average",
+                                                           "AveragePooling1D",
+                                                           "AveragePooling2D",
+                                                           "AveragePooling3D",
+                                                           "CategoryEncoding",
+                                                           "CenterCrop",
+                                                           "Concatenate",
+                                                           "Cropping1D",
+                                                           "Cropping2D",
+                                                           "Cropping3D",
+                                                           "Dot",
+                                                           "Dropout",
+                                                           "ELU",
+                                                           "Flatten",
+                                                           "GaussianDropout",
+                                                           "GaussianNoise",
+                                                           "GlobalAveragePooling1D",
+                                                           "GlobalAveragePooling2D",
+                                                           "GlobalAveragePooling3D",
+                                                           "GlobalMaxPooling1D",
+                                                           "GlobalMaxPooling2D",
+                                                           "GlobalMaxPooling3D",
+                                                           "Identity",
+                                                           "InputLayer",
+                                                           "Lambda",
+                                                           "LeakyReLU",
+                                                           "Masking",
+                                                           "MaxPooling1D",
+                                                           "MaxPooling2D",
+                                                           "MaxPooling3D",
+                                                           "Maximum",
+                                                           "Merge",
+                                                           "Minimum",
+                                                           "Multiply",
+                                                           "Permute",
+                                                           "RandomBrightness",
+                                                           "RandomContrast",
+                                                           "RandomCrop",
+                                                           "RandomFlip",
+                                                           "RandomRotation",
+                                                           "RandomTranslation",
+                                                           "RandomZoom",
+                                                           "ReLU",
+                                                           "RepeatVector",
+                                                           "Rescaling",
+                                                           "Reshape",
+                                                           "Resizing",
+                                                           "Softmax",
+                                                           "SpatialDropout1D",
+                                                           "SpatialDropout2D",
+                                                           "SpatialDropout3D",
+                                                           "Subtract",
+                                                           "ThresholdedReLU",
+                                                           "UnitNormalization",
+                                                           "UpSampling1D",
+                                                           "UpSampling2D",
+                                                           "UpSampling3D",
+                                                           "ZeroPadding2D"};
+
+// Groups that are named after an attribute of their parent.
+struct Attribute {
+  std::string_view name;
+  std::string_view class_name;
+};
+constexpr std::array kLayerAttributes = {
+    Attribute{"cell", "LSTMCell"},
+    Attribute{"query_dense", "EinsumDense"},
+    Attribute{"key_dense", "EinsumDense"},
+    Attribute{"value_dense", "EinsumDense"},
+    Attribute{"output_dense", "EinsumDense"},
+    Attribute{"gate_dense", "EinsumDense"},
+    Attribute{"_query_dense", "EinsumDense"},
+    Attribute{"_key_dense", "EinsumDense"},
+    Attribute{"_value_dense", "EinsumDense"},
+    Attribute{"_output_dense", "EinsumDense"},
+};
+
+const Variables* variables_of(std::string_view class_name) {
+  for (const Class& known : kClasses) {
+    if (known.name == class_name) return known.variables;
+  }
+  for (const Class& known : kSmallClasses) {
+    if (known.name == class_name) return known.variables;
+  }
+  const bool is_bare = std::find(kBareClasses.begin(), kBareClasses.end(), class_name) != kBareClasses.end() ||
+                       class_name == "ZeroPadding1D" || class_name == "ZeroPadding3D";
+  return is_bare ? &kNothing : nullptr;
+}
+
+// Options that add variables which the tables do not have.
+bool has_unusual_variables(const Json& config) {
+  return flag_member(config, "renorm", false) || flag_member(config, "use_gate", false) ||
+         !member(config, "lora_rank").is_null() || !member(config, "quantization_config").is_null() ||
+         text_member(config, "score_mode") == "concat" || flag_member(config, "rms_scaling", false);
+}
+
+std::string_view without_counter(std::string_view snake_name) {
+  std::size_t end = snake_name.size();
+  while (end > 0 && is_digit(snake_name[end - 1])) --end;
+  if (end == 0 || end == snake_name.size() || snake_name[end - 1] != '_') return snake_name;
+  return snake_name.substr(0, end - 1);
+}
+
+const Variables* variables_of_group(std::string_view snake_name) {
+  for (const Attribute& attribute : kLayerAttributes) {
+    if (attribute.name == snake_name) return variables_of(attribute.class_name);
+  }
+  const std::string_view base = without_counter(snake_name);
+  const auto fits = [base](const Class& known) { return keras_snake_case(known.name) == base; };
+  const auto found = std::find_if(kClasses.begin(), kClasses.end(), fits);
+  if (found != kClasses.end()) return found->variables;
+  const auto small = std::find_if(kSmallClasses.begin(), kSmallClasses.end(), fits);
+  return small != kSmallClasses.end() ? small->variables : nullptr;
+}
+
+}  // namespace
+
+std::string keras_snake_case(std::string_view class_name) {
+  std::string word;
+  for (const char c : class_name) {
+    if (is_word(c)) word.push_back(c);
+  }
+  // First a break before each capital that small letters follow, unless the letter before it ended such a word itself;
+  // then between a small letter and a capital.
+  std::string parted;
+  for (std::size_t i = 0; i < word.size();) {
+    parted.push_back(word[i++]);
+    if (i + 1 >= word.size() || !is_upper(word[i]) || !is_lower(word[i + 1])) continue;
+    parted += {'_', word[i++]};
+    while (i < word.size() && is_lower(word[i])) parted.push_back(word[i++]);
+  }
+  std::string result;
+  for (std::size_t i = 0; i < parted.size(); ++i) {
+    if (i > 0 && is_lower(parted[i - 1]) && is_upper(parted[i])) result.push_back('_');
+    result.push_back(is_upper(parted[i]) ? static_cast<char>(parted[i] - 'A' + 'a') : parted[i]);
+  }
+  return result;
+}
+
+std::optional<std::vector<KerasVariable>> keras_variables(std::string_view class_name, const Json& config) {
+  const Variables* variables = variables_of(class_name);
+  if (variables == nullptr || has_unusual_variables(config)) return std::nullopt;
+  std::vector<KerasVariable> result;
+  for (const Variable& variable : *variables) {
+    const bool is_there = variable.flag.empty() || flag_member(config, variable.flag, variable.flag_default);
+    if (is_there) result.push_back({std::string(variable.name), variable.is_trainable});
+  }
+  return result;
+}
+
+std::vector<std::string> guess_keras_variables(std::string_view snake_name, std::size_t count) {
+  const Variables* variables = variables_of_group(snake_name);
+  if (variables == nullptr) return {};
+  const auto is_optional = [](const Variable& variable) { return !variable.flag.empty(); };
+  const auto optional = static_cast<std::size_t>(std::count_if(variables->begin(), variables->end(), is_optional));
+  const bool has_all = count == variables->size();
+  if (!has_all && count + optional != variables->size()) return {};
+  std::vector<std::string> names;
+  for (const Variable& variable : *variables) {
+    if (has_all || !is_optional(variable)) names.emplace_back(variable.name);
+  }
+  return names;
+}
+
+}  // namespace holdfast::format

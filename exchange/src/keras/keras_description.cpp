@@ -1,0 +1,133 @@
+#include "keras/keras_description.h"
+
+#include <algorithm>
+
+#include "holdfast/base/error.h"
+
+namespace holdfast::format {
+namespace {
+
+// Of a list that is too long for one attribute: each holds up to 64 KiB.
+constexpr std::size_t kMaxParts = 1000;
+
+std::string to_hex(const std::vector<std::byte>& bytes) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  for (const std::byte byte : bytes) {
+    text += {kDigits[std::to_integer<int>(byte) >> 4], kDigits[std::to_integer<int>(byte) & 15]};
+  }
+  return text;
+}
+
+std::vector<std::byte> from_hex(const std::string& text) {
+  std::vector<std::byte> bytes;
+  for (std::size_t i = 0; i + 1 < text.size(); i += 2) {
+    bytes.push_back(static_cast<std::byte>(std::stoi(text.substr(i, 2), nullptr, 16)));
+  }
+  return bytes;
+}
+
+Json attribute_value(const Hdf5Attribute& attribute) {
+  if (const auto* text = std::get_if<std::string>(&attribute.value)) return *text;
+  if (const auto* texts = std::get_if<std::vector<std::string>>(&attribute.value)) return *texts;
+  const auto& numbers = std::get<NamedArray>(attribute.value);
+  return {{"dtype", name(numbers.dtype)}, {"shape", numbers.shape}, {"bytes", to_hex(numbers.bytes)}};
+}
+
+Hdf5Attribute attribute_from(const std::string& name, const Json& value) {
+  if (value.is_string()) return {name, value.get<std::string>()};
+  if (value.is_array()) return {name, value.get<std::vector<std::string>>()};
+  return {name, NamedArray{.name = "",
+                           .dtype = dtype_from_name(value.at("dtype").get<std::string>()),
+                           .shape = value.at("shape").get<std::vector<std::uint64_t>>(),
+                           .bytes = from_hex(value.at("bytes").get<std::string>())}};
+}
+
+Json groups_to_json(const std::vector<Hdf5Group>& groups) {
+  Json result = Json::object();
+  for (const Hdf5Group& group : groups) {
+    Json attributes = Json::object();
+    for (const Hdf5Attribute& attribute : group.attributes) attributes[attribute.name] = attribute_value(attribute);
+    result[group.path] = std::move(attributes);
+  }
+  return result;
+}
+
+std::vector<Hdf5Group> groups_from(const Json& json) {
+  std::vector<Hdf5Group> groups;
+  for (const auto& [path, attributes] : json.items()) {
+    Hdf5Group group{.path = path, .attributes = {}};
+    for (const auto& [name, value] : attributes.items()) group.attributes.push_back(attribute_from(name, value));
+    groups.push_back(std::move(group));
+  }
+  return groups;
+}
+
+}  // namespace
+
+std::string keras_metadata(const KerasDescription& description) {
+  Json keras = {{"form", name(description.form)},
+                {"paths", description.paths},
+                {"optimizer", description.optimizer},
+                {"groups", groups_to_json(description.groups)}};
+  if (!description.config.empty()) keras["config"] = description.config;
+  if (!description.archive_metadata.empty()) keras["archive_metadata"] = description.archive_metadata;
+  if (description.replicated > 0) keras["replicated"] = description.replicated;
+  try {
+    return Json{{"kind", "keras"}, {"keras", std::move(keras)}}.dump();
+  } catch (const Json::exception&) {
+    throw Error(ErrorCode::invalid_file,
+                "the Keras file has names that are not UTF-8; save the model again with Keras");
+  }
+}
+
+KerasDescription keras_description(const Json& metadata) {
+  try {
+    const Json& keras = metadata.at("keras");
+    KerasDescription description;
+    description.form = keras_form_from_name(keras.at("form").get<std::string>());
+    description.config = keras.value("config", "");
+    description.archive_metadata = keras.value("archive_metadata", "");
+    description.paths = keras.at("paths").get<std::map<std::string, std::string>>();
+    description.optimizer = keras.at("optimizer").get<std::vector<std::string>>();
+    description.groups = groups_from(keras.at("groups"));
+    description.replicated = keras.value("replicated", std::size_t{0});
+    return description;
+  } catch (const Error& error) {
+    throw Error(ErrorCode::invalid_argument, std::string("the metadata's \"keras\" is not what read_keras makes: ") +
+                                                 error.what() + "; read the Keras file again");
+  } catch (const std::exception&) {
+    // The exceptions come from the JSON library or from a malformed number, and their texts speak of code.
+    throw Error(ErrorCode::invalid_argument,
+                "the metadata's \"keras\" is not what read_keras makes: it lacks form, paths, optimizer or groups, or "
+                "one of them is of another kind; read the Keras file again");
+  }
+}
+
+std::vector<std::string> list_attribute(const std::vector<Hdf5Attribute>& attributes, std::string_view name) {
+  const auto append = [&](const std::string& key, std::vector<std::string>& texts) {
+    const Hdf5Attribute* attribute = find_attribute(attributes, key);
+    if (attribute == nullptr) return false;
+    if (const auto* list = std::get_if<std::vector<std::string>>(&attribute->value)) {
+      texts.insert(texts.end(), list->begin(), list->end());
+    }
+    return true;
+  };
+  std::vector<std::string> texts;
+  if (append(std::string(name), texts)) return texts;
+  for (std::size_t part = 0; part < kMaxParts && append(std::string(name) + std::to_string(part), texts); ++part) {
+  }
+  return texts;
+}
+
+bool has_list_attribute(const std::vector<Hdf5Attribute>& attributes, std::string_view name) {
+  return find_attribute(attributes, name) != nullptr || find_attribute(attributes, std::string(name) + "0") != nullptr;
+}
+
+std::string text_attribute(const std::vector<Hdf5Attribute>& attributes, std::string_view name) {
+  const Hdf5Attribute* attribute = find_attribute(attributes, name);
+  const auto* text = attribute == nullptr ? nullptr : std::get_if<std::string>(&attribute->value);
+  return text == nullptr ? std::string() : *text;
+}
+
+}  // namespace holdfast::format

@@ -1,0 +1,226 @@
+#include "keras/keras_forms.h"
+
+#include <algorithm>
+#include <map>
+
+#include "holdfast/base/error.h"
+#include "keras/keras_legacy.h"
+
+namespace holdfast::format {
+namespace {
+
+// What the files say of the Keras that could have written them. Its backend is never looked at by Keras 3; Keras 2
+// turned kernels round for another than its own.
+constexpr const char* kKerasVersion = "3.0.0";
+constexpr const char* kBackend = "tensorflow";
+constexpr const char* kModelWeightsPrefix = "model_weights/";
+
+bool is_weights_form(KerasForm form) {
+  return form == KerasForm::weights || form == KerasForm::archive;
+}
+
+[[noreturn]] void refuse_form(KerasForm form, const std::string& problem) {
+  throw Error(ErrorCode::unsupported, "cannot write the Keras model as " + std::string(name(form)) + ": " + problem);
+}
+
+Hdf5Group group(std::string path, std::vector<Hdf5Attribute> attributes) {
+  return {.path = std::move(path), .attributes = std::move(attributes)};
+}
+
+const KerasLayer* first_unknown(const std::vector<KerasLayer>& layers) {
+  for (const KerasLayer& layer : layers) {
+    if (!layer.is_known) return &layer;
+    if (const KerasLayer* child = first_unknown(layer.children)) return child;
+  }
+  return nullptr;
+}
+
+class Composer {
+ public:
+  Composer(const KerasContent& content, const Json& config, KerasForm form)
+      : content_(content), form_(form), config_(config), model_(config, "the model's configuration") {
+    if (!model_.is_complete()) {
+      const KerasLayer* unknown = first_unknown(model_.layers());
+      refuse_form(form, (unknown == nullptr ? "its class is"
+                                            : "its layer \"" + unknown->array_path + "\" is of class " +
+                                                  unknown->class_name + ", whose variables are") +
+                            " not known; write the form that was read");
+    }
+    for (const NamedArray& array : content.arrays) unplaced_.insert(array.name);
+  }
+
+  KerasDescription compose() {
+    result_.form = form_;
+    if (is_weights_form(form_)) {
+      compose_weights();
+    } else {
+      compose_legacy(form_ == KerasForm::legacy_model ? kModelWeights : "");
+    }
+    if (!unplaced_.empty()) {
+      refuse_form(form_, "array \"" + *unplaced_.begin() + "\" belongs to none of its layers; remove it");
+    }
+    return std::move(result_);
+  }
+
+ private:
+  void place(const std::string& array, const std::string& path) {
+    if (unplaced_.erase(array) == 0)
+      refuse_form(form_, "it lacks the array \"" + array + "\"; give all of its weights");
+    result_.paths.emplace(array, path);
+  }
+
+  void compose_weights() {
+    for (const KerasSlot& slot : model_.slots()) place(kModelPrefix + slot.array, slot.weights_path);
+    result_.optimizer = content_.description.optimizer;
+    for (std::size_t i = 0; i < result_.optimizer.size(); ++i) {
+      place(result_.optimizer[i], "optimizer/vars/" + std::to_string(i));
+    }
+    // Which optimizer it is stands nowhere else in such a file.
+    const std::string optimizer = optimizer_name();
+    if (!result_.optimizer.empty() && !optimizer.empty()) {
+      result_.groups.push_back(group("optimizer/vars", {{"name", optimizer}}));
+    }
+    result_.config = form_ == KerasForm::archive ? archive_config().dump() : "";
+    result_.archive_metadata =
+        form_ == KerasForm::archive ? Json{{"keras_version", kKerasVersion}, {"date_saved", ""}}.dump() : "";
+  }
+
+  void compose_legacy(const std::string& root) {
+    const std::string prefix = root.empty() ? "" : root + "/";
+    std::vector<std::string> layers;
+    for (const KerasLayer& layer : model_.layers()) {
+      layers.push_back(layer.array_path);
+      result_.groups.push_back(group(prefix + layer.array_path, {{"weight_names", place_weights(layer, prefix)}}));
+    }
+    result_.groups.push_back(group(
+        root,
+        {{"layer_names", layers}, {"backend", std::string(kBackend)}, {"keras_version", std::string(kKerasVersion)}}));
+    if (form_ == KerasForm::legacy_model) {
+      compose_legacy_model();
+    } else {
+      // Weights alone have no place for an optimizer's state.
+      for (const std::string& array : content_.description.optimizer) unplaced_.erase(array);
+    }
+  }
+
+  std::vector<std::string> place_weights(const KerasLayer& layer, const std::string& prefix) {
+    std::vector<std::string> weights;
+    for (const KerasSlot& slot : legacy_slots(layer)) {
+      weights.push_back(slot.array);
+      place(kModelPrefix + slot.array, prefix + layer.array_path + "/" + slot.array);
+    }
+    return weights;
+  }
+
+  void compose_legacy_model() {
+    result_.config = Json{{"class_name", member(config_, "class_name")}, {"config", member(config_, "config")}}.dump();
+    std::vector<Hdf5Attribute> attributes = {{"backend", std::string(kBackend)},
+                                             {"keras_version", std::string(kKerasVersion)}};
+    const Json training = training_config();
+    if (training.is_object()) attributes.push_back({"training_config", training.dump()});
+    result_.groups.push_back(group("", std::move(attributes)));
+    result_.optimizer = content_.description.optimizer;
+    if (result_.optimizer.empty()) return;
+    std::vector<std::string> weights;
+    for (const std::string& array : result_.optimizer) {
+      weights.push_back(array);
+      place(array, std::string(kOptimizerWeights) + "/" + array);
+    }
+    result_.groups.push_back(group(kOptimizerWeights, {{"weight_names", weights}}));
+  }
+
+  // Its own name, or Keras's name for its class.
+  std::string optimizer_name() const {
+    const Json training = training_config();
+    const Json& optimizer = member(training, "optimizer_config");
+    const std::string name = text_member(member(optimizer, "config"), "name");
+    return name.empty() ? keras_snake_case(text_member(optimizer, "class_name")) : name;
+  }
+
+  // A legacy file keeps what compile() was given in an attribute of its own; an archive in the configuration.
+  Json training_config() const {
+    Json training = member(config_, "compile_config");
+    if (!training.is_object()) return text_of_group("training_config");
+    const Json& optimizer = member(training, "optimizer");
+    training["optimizer_config"] = {{"class_name", member(optimizer, "class_name")},
+                                    {"config", member(optimizer, "config")}};
+    training.erase("optimizer");
+    return training;
+  }
+
+  Json archive_config() const {
+    Json config = config_;
+    if (config.contains("compile_config")) return config;
+    config["module"] = is_sequential(config_) ? "keras" : "keras.src.models.functional";
+    config["registered_name"] = nullptr;
+    Json compile = text_of_group("training_config");
+    if (!compile.is_object()) return config;
+    compile["optimizer"] = compile["optimizer_config"];
+    compile.erase("optimizer_config");
+    compile["optimizer"]["module"] = "keras.optimizers";
+    compile["optimizer"]["registered_name"] = nullptr;
+    config["compile_config"] = std::move(compile);
+    return config;
+  }
+
+  Json text_of_group(const std::string& attribute) const {
+    for (const Hdf5Group& candidate : content_.description.groups) {
+      const std::string text = candidate.path.empty() ? text_attribute(candidate.attributes, attribute) : "";
+      if (!text.empty()) return parse_keras_json(text, "the attribute " + attribute);
+    }
+    return {};
+  }
+
+  const KerasContent& content_;
+  const KerasForm form_;
+  const Json& config_;
+  const KerasModel model_;
+  KerasDescription result_;
+  std::set<std::string> unplaced_;
+};
+
+// The paths of a whole-model file without the model.
+void drop_model(KerasContent& content) {
+  KerasDescription& description = content.description;
+  const std::string prefix = kModelWeightsPrefix;
+  std::erase_if(content.arrays,
+                [&](const NamedArray& array) { return !description.paths[array.name].starts_with(prefix); });
+  std::erase_if(description.paths, [&](const auto& path) { return !path.second.starts_with(prefix); });
+  for (auto& [array, path] : description.paths) path.erase(0, prefix.size());
+  std::erase_if(description.groups,
+                [&](const Hdf5Group& g) { return g.path != kModelWeights && !g.path.starts_with(prefix); });
+  for (Hdf5Group& g : description.groups) g.path.erase(0, std::min(prefix.size(), g.path.size()));
+  description.optimizer.clear();
+  description.config.clear();
+}
+
+}  // namespace
+
+KerasContent lay_out(KerasContent content, KerasForm form) {
+  if (content.description.config.empty()) {
+    refuse_form(form,
+                "it was read from a file without the model's configuration, which says in what order its layers stand; "
+                "convert the .keras file instead");
+  }
+  const Json config = parse_keras_json(content.description.config, "the model's configuration");
+  content.description = Composer(content, config, form).compose();
+  std::erase_if(content.arrays,
+                [&](const NamedArray& array) { return !content.description.paths.contains(array.name); });
+  return content;
+}
+
+KerasContent convert(KerasContent content, KerasForm form) {
+  const KerasForm from = content.description.form;
+  if (form == from) return content;
+  if (from == KerasForm::archive && form == KerasForm::weights) {
+    content.description.config.clear();
+  } else if (from == KerasForm::legacy_model && form == KerasForm::legacy_weights) {
+    drop_model(content);
+  } else {
+    return lay_out(std::move(content), form);
+  }
+  content.description.form = form;
+  return content;
+}
+
+}  // namespace holdfast::format

@@ -1,0 +1,99 @@
+#include "keras/keras_json.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "holdfast/base/error.h"
+
+namespace holdfast::format {
+namespace {
+
+// The JSON library copies and prints by recursion. A model wrapped in another takes four levels.
+constexpr std::size_t kMaxDepth = 1000;
+
+struct Scan {
+  std::size_t depth = 0;
+  std::vector<std::size_t> numbers;  // where Python wrote NaN or Infinity, which are no JSON
+};
+
+Scan scan(std::string_view text) {
+  Scan result;
+  std::size_t depth = 0;
+  bool is_in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (is_in_string) {
+      if (c == '\\') ++i;
+      if (c == '"') is_in_string = false;
+    } else if (c == '"') {
+      is_in_string = true;
+    } else if (c == '{' || c == '[') {
+      result.depth = std::max(result.depth, ++depth);
+    } else if ((c == '}' || c == ']') && depth > 0) {
+      --depth;
+    } else if (text.substr(i).starts_with("NaN") || text.substr(i).starts_with("Infinity")) {
+      result.numbers.push_back(i);
+    }
+  }
+  return result;
+}
+
+// With null for each of them.
+std::string without_special_numbers(std::string_view text, const std::vector<std::size_t>& places) {
+  std::string result;
+  std::size_t begin = 0;
+  for (const std::size_t place : places) {
+    for (const std::string_view number : {"NaN", "Infinity"}) {
+      if (text.substr(place, number.size()) != number) continue;
+      const bool is_negative = place > begin && text[place - 1] == '-';
+      result.append(text, begin, place - begin - (is_negative ? 1 : 0));
+      result += "null";
+      begin = place + number.size();
+    }
+  }
+  return result.append(text, begin);
+}
+
+}  // namespace
+
+[[noreturn]] void refuse_keras_model(const std::string& label, const std::string& problem) {
+  throw Error(ErrorCode::invalid_file, label + " " + problem + "; save the model again with Keras");
+}
+
+Json parse_keras_json(std::string_view text, const std::string& label) {
+  if (text.size() > kMaxKerasJsonBytes) {
+    refuse_keras_model(label, "has " + std::to_string(text.size()) + " bytes where at most " +
+                                  std::to_string(kMaxKerasJsonBytes) + " are read");
+  }
+  const Scan found = scan(text);
+  if (found.depth > kMaxDepth)
+    refuse_keras_model(label, "is nested deeper than " + std::to_string(kMaxDepth) + " levels");
+  Json json = found.numbers.empty() ? Json::parse(text, nullptr, false)
+                                    : Json::parse(without_special_numbers(text, found.numbers), nullptr, false);
+  if (json.is_discarded()) refuse_keras_model(label, "is no JSON");
+  return json;
+}
+
+const Json& member(const Json& object, std::string_view key) {
+  static const Json nothing;
+  if (!object.is_object()) return nothing;
+  const auto found = object.find(key);
+  return found == object.end() ? nothing : *found;
+}
+
+std::string text_member(const Json& object, std::string_view key) {
+  const Json& value = member(object, key);
+  return value.is_string() ? value.get<std::string>() : std::string();
+}
+
+double number_member(const Json& object, std::string_view key) {
+  const Json& value = member(object, key);
+  return value.is_number() ? value.get<double>() : 0.0;
+}
+
+bool flag_member(const Json& object, std::string_view key, bool otherwise) {
+  const Json& value = member(object, key);
+  return value.is_boolean() ? value.get<bool>() : otherwise;
+}
+
+}  // namespace holdfast::format

@@ -1,0 +1,109 @@
+#include "keras/keras_optimizer.h"
+
+#include <optional>
+
+namespace holdfast::format {
+namespace {
+
+constexpr const char* kIteration = "iteration";
+constexpr const char* kLearningRate = "learning_rate";
+
+// Each pass goes over the trainable variables once, and makes all its slots for one before it goes to the next.
+using Pass = std::vector<std::string>;
+
+struct Layout {
+  std::vector<Pass> passes;
+  std::vector<std::string> last;  // scalars behind all others
+};
+
+bool is_integer(DType dtype) {
+  return dtype == DType::i64 || dtype == DType::i32 || dtype == DType::u64 || dtype == DType::u32;
+}
+
+std::optional<Layout> layout_of_class(const std::string& kind, const Json& options) {
+  if (kind == "SGD") {
+    return number_member(options, "momentum") != 0 ? Layout{{{"momentum"}}, {}} : Layout{};
+  }
+  if (kind == "Adam" || kind == "AdamW") {
+    Layout layout{{{"momentum", "velocity"}}, {}};
+    if (flag_member(options, "amsgrad", false)) layout.passes.push_back({"velocity_hat"});
+    return layout;
+  }
+  if (kind == "Nadam") return Layout{{{"momentum", "velocity"}}, {"u_product"}};
+  if (kind == "Lamb") return Layout{{{"momentum", "velocity"}}, {}};
+  if (kind == "Adamax") return Layout{{{"momentum", "norm"}}, {}};
+  if (kind == "Lion") return Layout{{{"momentum"}}, {}};
+  if (kind == "Adagrad") return Layout{{{"accumulator"}}, {}};
+  if (kind == "Adadelta") return Layout{{{"accumulated_grad", "accumulated_delta_var"}}, {}};
+  if (kind == "Ftrl") return Layout{{{"accumulator", "linear"}}, {}};
+  if (kind == "RMSprop") {
+    Layout layout{{{"velocity"}}, {}};
+    if (number_member(options, "momentum") > 0) layout.passes.push_back({"momentum"});
+    if (flag_member(options, "centered", false)) layout.passes.push_back({"average_gradient"});
+    return layout;
+  }
+  return std::nullopt;
+}
+
+// What every optimizer of Keras 3 can have in front of its own slots.
+void add_common_passes(const Json& options, Layout& layout) {
+  std::vector<Pass> common;
+  if (flag_member(options, "use_ema", false)) common.push_back({"average"});
+  if (number_member(options, "gradient_accumulation_steps") > 1) common.push_back({"gradient_accumulator"});
+  layout.passes.insert(layout.passes.begin(), common.begin(), common.end());
+}
+
+void split_passes(Layout& layout) {
+  std::vector<Pass> split;
+  for (const Pass& pass : layout.passes) {
+    for (const std::string& slot : pass) split.push_back({slot});
+  }
+  layout.passes = std::move(split);
+}
+
+bool fits(const KerasShape& variable, std::span<const std::uint64_t> shape) {
+  return std::equal(variable.shape.begin(), variable.shape.end(), shape.begin(), shape.end());
+}
+
+// Names in order; empty when their number or a shape is another.
+std::vector<std::string> apply(const Layout& layout, std::size_t first, std::span<const KerasShape> variables,
+                               std::span<const KerasShape> trainables) {
+  std::vector<std::string> names;
+  for (const Pass& pass : layout.passes) {
+    for (const KerasShape& trainable : trainables) {
+      for (const std::string& slot : pass) {
+        const std::size_t index = first + names.size();
+        if (index >= variables.size() || !fits(variables[index], trainable.shape)) return {};
+        names.push_back(slot + "/" + trainable.name);
+      }
+    }
+  }
+  names.insert(names.end(), layout.last.begin(), layout.last.end());
+  return first + names.size() == variables.size() ? names : std::vector<std::string>{};
+}
+
+}  // namespace
+
+std::vector<std::string> keras_optimizer_names(const KerasOptimizer& optimizer, std::span<const KerasShape> variables,
+                                               std::span<const KerasShape> trainables) {
+  std::vector<std::string> names;
+  if (!variables.empty() && variables[0].shape.empty() && is_integer(variables[0].dtype)) names.push_back(kIteration);
+  if (names.size() == 1 && variables.size() > 1 && variables[1].shape.empty() && optimizer.is_keras_3 &&
+      !is_integer(variables[1].dtype) && !member(member(optimizer.config, "config"), kLearningRate).is_object()) {
+    names.push_back(kLearningRate);
+  }
+  const Json& options = member(optimizer.config, "config");
+  if (auto layout = layout_of_class(text_member(optimizer.config, "class_name"), options)) {
+    if (optimizer.is_keras_3) {
+      add_common_passes(options, *layout);
+    } else {
+      split_passes(*layout);
+    }
+    const auto slots = apply(*layout, names.size(), variables, trainables);
+    names.insert(names.end(), slots.begin(), slots.end());
+  }
+  for (std::size_t i = names.size(); i < variables.size(); ++i) names.push_back(std::to_string(i));
+  return names;
+}
+
+}  // namespace holdfast::format

@@ -1,0 +1,366 @@
+#include "keras/keras_savepoint.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <optional>
+
+#include "bytes/byte_source.h"
+#include "holdfast/base/error.h"
+#include "keras/keras_graph.h"
+#include "keras/keras_legacy.h"
+#include "keras/keras_reorder.h"
+
+namespace holdfast::format {
+namespace {
+
+template <typename Number>
+NamedArray scalar(const std::string& name, DType dtype, Number value) {
+  NamedArray array{.name = name, .dtype = dtype, .shape = {}, .bytes = std::vector<std::byte>(sizeof(value))};
+  std::memcpy(array.bytes.data(), &value, sizeof(value));
+  return array;
+}
+
+// Keras counts in 32 bits with JAX and PyTorch, in 64 with TensorFlow, and takes both.
+NamedArray iteration(std::int64_t step) {
+  const std::string name = std::string(kOptimizerPrefix) + "iteration";
+  const bool is_short = step <= std::numeric_limits<std::int32_t>::max();
+  return is_short ? scalar(name, DType::i32, static_cast<std::int32_t>(step)) : scalar(name, DType::i64, step);
+}
+
+using ArraysByName = std::map<std::string, const NamedArray*, std::less<>>;
+
+ArraysByName by_name(const std::vector<NamedArray>& arrays) {
+  ArraysByName result;
+  for (const NamedArray& array : arrays) result.emplace(array.name, &array);
+  return result;
+}
+
+const NamedArray& get(const ArraysByName& arrays, const std::string& name) {
+  const auto found = arrays.find(name);
+  if (found != arrays.end()) return *found->second;
+  throw Error(ErrorCode::invalid_argument,
+              "array " + shown(name) + " is missing, which the model's layers have; give the whole savepoint");
+}
+
+// Adds the optimizer's arrays in Keras's order.
+void add_optimizer(const ArraysByName& savepoint, const Json& metadata, const KerasModel& model,
+                   KerasContent& content) {
+  const auto add = [&](NamedArray array) {
+    content.description.optimizer.push_back(array.name);
+    content.arrays.push_back(std::move(array));
+  };
+  const Json& optimizer = member(member(metadata, "configuration"), "optimizer");
+  const Json& step = member(metadata, "step");
+  add(iteration(step.is_number_integer() ? step.get<std::int64_t>() : 0));
+  // Of a schedule, Keras has no variable.
+  if (!member(optimizer, "learning_rate").is_object()) {
+    const auto rate = static_cast<float>(number_member(optimizer, "learning_rate"));
+    add(scalar(std::string(kOptimizerPrefix) + "learning_rate", DType::f32, rate));
+  }
+  for (const KerasSlot& slot : model.slots()) {
+    if (!slot.is_trainable) continue;
+    for (const SlotName& name : optimizer_slots(metadata)) {
+      NamedArray array = get(savepoint, kOptimizerPrefix + name.holdfast + "/" + slot.array);
+      array.name = kOptimizerPrefix + name.keras + "/" + slot.array;
+      add(std::move(array));
+    }
+  }
+}
+
+std::string shape_text(const std::vector<std::uint64_t>& shape) {
+  std::string text;
+  for (const std::uint64_t extent : shape) text += (text.empty() ? "" : ", ") + std::to_string(extent);
+  return "(" + text + ")";
+}
+
+std::string layer_of(const KerasSlot& slot) {
+  return slot.array.substr(0, slot.array.size() - slot.variable.size() - 1);
+}
+
+[[noreturn]] void differ(const std::string& problem) {
+  throw Error(ErrorCode::incompatible, "the Keras weights do not fit the savepoint's model: " + problem);
+}
+
+// A variable of the savepoint's model, and the Keras model's array for it.
+struct Match {
+  const KerasSlot* slot;
+  std::string array;
+};
+
+// Finds the Keras model's array for each variable of the savepoint's model: the layers are the same in the same order,
+// whatever they are called.
+class Matcher {
+ public:
+  Matcher(const KerasDescription& description, const KerasModel& target) : description_(description), target_(target) {}
+
+  std::vector<Match> match(const KerasModel* source) const {
+    if (source != nullptr) return match_models(*source);
+    if (description_.form == KerasForm::legacy_weights) return match_legacy();
+    return match_paths();
+  }
+
+ private:
+  std::vector<Match> match_models(const KerasModel& source) const {
+    if (!source.is_complete()) differ("some of the Keras model's layers are of classes that Holdfast does not know");
+    std::vector<KerasSlot> found = source.slots();
+    for (KerasSlot& slot : found) slot.array = kModelPrefix + slot.array;
+    return match_lists(target_.slots(), found);
+  }
+
+  // A legacy file lists the layers in order, and the variables of each.
+  std::vector<Match> match_legacy() const {
+    const std::map<std::string, std::string> arrays = arrays_by_path();
+    std::vector<KerasSlot> found;
+    for (const std::string& layer : list_of("", "layer_names")) {
+      for (const std::string& weight : list_of(layer, "weight_names")) {
+        const auto array = arrays.find(layer + "/" + weight);
+        if (array == arrays.end()) differ("it lists " + shown(weight) + ", which it does not have");
+        found.push_back({.array = array->second,
+                         .variable = legacy_variable_name(weight),
+                         .weights_path = "",
+                         .is_trainable = true});
+      }
+    }
+    std::vector<KerasSlot> expected;
+    for (const KerasLayer& layer : target_.layers()) {
+      const std::vector<KerasSlot> slots = legacy_slots(layer);
+      expected.insert(expected.end(), slots.begin(), slots.end());
+    }
+    return in_target_order(match_lists(expected, found), expected);
+  }
+
+  // `matches` point into `expected`; the result into the target.
+  std::vector<Match> in_target_order(const std::vector<Match>& matches, const std::vector<KerasSlot>& expected) const {
+    std::map<std::string, std::string> arrays;
+    for (std::size_t i = 0; i < matches.size(); ++i) arrays[expected[i].array] = matches[i].array;
+    std::vector<Match> result;
+    for (const KerasSlot& slot : target_.slots()) result.push_back({&slot, arrays.at(slot.array)});
+    return result;
+  }
+
+  std::vector<std::string> list_of(const std::string& path, const std::string& name) const {
+    for (const Hdf5Group& group : description_.groups) {
+      if (group.path == path) return list_attribute(group.attributes, name);
+    }
+    return {};
+  }
+
+  std::vector<Match> match_paths() const {
+    const std::map<std::string, std::string> arrays = arrays_by_path();
+    std::vector<Match> result;
+    for (const KerasSlot& slot : target_.slots()) {
+      const auto array = arrays.find(slot.weights_path);
+      if (array == arrays.end()) {
+        differ("layer \"" + layer_of(slot) + "\" has a " + slot.variable + ", which the Keras file would have as \"" +
+               slot.weights_path + "\" and has not");
+      }
+      result.push_back({&slot, array->second});
+    }
+    const auto count = static_cast<std::size_t>(std::count_if(
+        arrays.begin(), arrays.end(), [](const auto& array) { return array.second.starts_with(kModelPrefix); }));
+    if (count != result.size()) differ_in_count(result.size(), count);
+    return result;
+  }
+
+  std::map<std::string, std::string> arrays_by_path() const {
+    std::map<std::string, std::string> result;
+    for (const auto& [array, path] : description_.paths) result.emplace(path, array);
+    return result;
+  }
+
+  [[noreturn]] static void differ_in_count(std::size_t expected, std::size_t found) {
+    differ("its layers have " + std::to_string(expected) + " variables, and the Keras model has " +
+           std::to_string(found));
+  }
+
+  static std::vector<Match> match_lists(const std::vector<KerasSlot>& expected, const std::vector<KerasSlot>& found) {
+    std::vector<Match> result;
+    for (std::size_t i = 0; i < std::min(expected.size(), found.size()); ++i) {
+      if (!is_same_variable(found[i].variable, expected[i].variable)) {
+        differ("layer \"" + layer_of(expected[i]) + "\" has a " + expected[i].variable + " where the Keras model has " +
+               shown(found[i].array));
+      }
+      result.push_back({&expected[i], found[i].array});
+    }
+    if (expected.size() != found.size()) differ_in_count(expected.size(), found.size());
+    return result;
+  }
+
+  const KerasDescription& description_;
+  const KerasModel& target_;
+};
+
+// The Keras optimizer's class, as far as the file says it: "Adam", or the optimizer's own name "adam".
+std::string optimizer_class(const KerasDescription& description, const Json& config) {
+  const std::string compiled = text_member(member(member(config, "compile_config"), "optimizer"), "class_name");
+  if (!compiled.empty()) return compiled;
+  for (const Hdf5Group& group : description.groups) {
+    const std::string training = group.path.empty() ? text_attribute(group.attributes, "training_config") : "";
+    if (!training.empty()) {
+      return text_member(member(parse_keras_json(training, "training_config"), "optimizer_config"), "class_name");
+    }
+    if (group.path == "optimizer/vars") return text_attribute(group.attributes, "name");
+  }
+  return "";
+}
+
+// "AdamW" and "adam_w_1" are both "adamw".
+std::string plain_name(std::string_view class_name) {
+  std::string plain;
+  for (const char c : without_number(class_name)) {
+    if (c != '_') plain += static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  }
+  return plain;
+}
+
+class Merger {
+ public:
+  Merger(const ArraySet& keras, const KerasDescription& description, const ArraySet& like, const Json& metadata)
+      : arrays_(by_name(keras.arrays)),
+        description_(description),
+        metadata_(metadata),
+        target_(keras_config_of_savepoint(metadata), "the savepoint's graph"),
+        result_{.arrays = like.arrays, .metadata = like.metadata} {
+    if (description.config.empty()) return;
+    config_ = parse_keras_json(description.config, "the Keras model's configuration");
+    source_.emplace(config_, "the Keras model's configuration");
+    behind_flatten_ = variables_behind_flatten(*source_);
+  }
+
+  ArraySet merge() {
+    for (NamedArray& array : result_.arrays) targets_.emplace(array.name, &array);
+    matches_ = Matcher(description_, target_).match(source_ ? &*source_ : nullptr);
+    for (const Match& match : matches_) replace(kModelPrefix + match.slot->array, match.array, match);
+    merge_optimizer();
+    return std::move(result_);
+  }
+
+ private:
+  void replace(const std::string& name, const std::string& keras_name, const Match& match) {
+    const auto target = targets_.find(name);
+    if (target == targets_.end()) differ("the savepoint lacks its array " + shown(name));
+    const NamedArray& source = get(arrays_, keras_name);
+    const std::string place = "layer \"" + layer_of(*match.slot) + "\": " + match.slot->variable;
+    if (source.shape != target->second->shape) {
+      differ(place + " has shape " + shape_text(target->second->shape) + ", and the Keras model's \"" + keras_name +
+             "\" has " + shape_text(source.shape));
+    }
+    NamedArray array = source;
+    array.name = name;
+    if (!widen_to_f32(array)) {
+      differ(place + " is f32, and the Keras model's \"" + keras_name + "\" is " +
+             std::string(holdfast::name(source.dtype)) + "; save it with float32 weights");
+    }
+    reorder(array, match, place);
+    *target->second = std::move(array);
+  }
+
+  void reorder(NamedArray& array, const Match& match, const std::string& place) const {
+    const auto found = behind_flatten_.find(match.array.substr(std::string_view(kModelPrefix).size()));
+    if (found == behind_flatten_.end()) return;
+    std::size_t number = 0;
+    for (const KerasLayer& layer : target_.layers()) {
+      if (layer.class_name != "Flatten" || number++ != found->second) continue;
+      if (reorder_rows(array, image_before(metadata_, layer.array_path))) return;
+    }
+    differ(place + " sees a flattened image with its channels first, and the savepoint's model has none of that size");
+  }
+
+  void merge_optimizer() {
+    const std::vector<SlotName> slots = optimizer_slots(metadata_);
+    const auto state = optimizer_state(slots.size());
+    std::size_t next = 0;
+    for (const Match& match : matches_) {
+      if (!match.slot->is_trainable) continue;
+      for (const SlotName& slot : slots) {
+        const std::string name = kOptimizerPrefix + slot.holdfast + "/" + match.slot->array;
+        if (!state) {
+          clear(name);
+        } else {
+          replace(name, state_of(slot, match, (*state)[next++]), match);
+        }
+      }
+    }
+    if (state) take_step();
+  }
+
+  // The array that is called so where the file's optimizer was understood; else the next in its list.
+  std::string state_of(const SlotName& slot, const Match& match, const std::string& next) const {
+    const std::string name = kOptimizerPrefix + slot.keras + match.array.substr(std::string_view("model").size());
+    return arrays_.contains(name) ? name : next;
+  }
+
+  // Momentum and the like of other weights would push these into nowhere.
+  void clear(const std::string& name) {
+    const auto target = targets_.find(name);
+    if (target != targets_.end()) std::fill(target->second->bytes.begin(), target->second->bytes.end(), std::byte{0});
+  }
+
+  // What the Keras optimizer has for each trainable variable; nothing where it is another optimizer.
+  std::optional<std::vector<std::string>> optimizer_state(std::size_t slots) const {
+    const std::string wanted = text_member(member(member(metadata_, "configuration"), "optimizer"), "kind");
+    std::string found = plain_name(optimizer_class(description_, config_));
+    // Their state is the same.
+    if (found == "adam" || found == "adamw") found = wanted.starts_with("adam") ? wanted : found;
+    std::vector<std::string> state;
+    for (const std::string& array : description_.optimizer) {
+      if (array != iteration_name() && array != kOptimizerPrefix + std::string("learning_rate")) state.push_back(array);
+    }
+    const auto trainables =
+        std::count_if(matches_.begin(), matches_.end(), [](const Match& match) { return match.slot->is_trainable; });
+    const bool fits = found == wanted && state.size() == slots * static_cast<std::size_t>(trainables);
+    return fits ? std::optional(state) : std::nullopt;
+  }
+
+  static std::string iteration_name() { return kOptimizerPrefix + std::string("iteration"); }
+
+  void take_step() {
+    const auto found = arrays_.find(iteration_name());
+    if (found == arrays_.end()) return;
+    std::int64_t step = 0;
+    const NamedArray& count = *found->second;
+    const bool is_count = (count.dtype == DType::i32 || count.dtype == DType::i64) && count.shape.empty() &&
+                          count.bytes.size() == size_bytes(count.dtype);
+    if (!is_count) return;
+    // Little-endian, so that the short one fills the lower half.
+    std::memcpy(&step, count.bytes.data(), count.bytes.size());
+    if (step < 0) differ("the Keras optimizer's count of iterations is negative");
+    Json metadata = metadata_;
+    metadata["step"] = step;
+    result_.metadata = metadata.dump(1);
+  }
+
+  const ArraysByName arrays_;
+  const KerasDescription& description_;
+  const Json& metadata_;
+  const KerasModel target_;
+  Json config_;
+  std::optional<KerasModel> source_;
+  std::map<std::string, std::size_t> behind_flatten_;
+  ArraySet result_;
+  std::map<std::string, NamedArray*, std::less<>> targets_;
+  std::vector<Match> matches_;
+};
+
+}  // namespace
+
+KerasContent keras_from_savepoint(const ArraySet& savepoint, const Json& metadata) {
+  const Json config = keras_config_of_savepoint(metadata);
+  const KerasModel model(config, "the savepoint's graph");
+  KerasContent content;
+  content.description.config = config.dump();
+  for (const NamedArray& array : savepoint.arrays) {
+    if (array.name.starts_with(kModelPrefix)) content.arrays.push_back(array);
+  }
+  if (config.contains("compile_config")) add_optimizer(by_name(savepoint.arrays), metadata, model, content);
+  return content;
+}
+
+ArraySet savepoint_from_keras(const ArraySet& keras, const KerasDescription& description, const ArraySet& like,
+                              const Json& like_metadata) {
+  return Merger(keras, description, like, like_metadata).merge();
+}
+
+}  // namespace holdfast::format

@@ -1,0 +1,17 @@
+#pragma once
+
+// Between Keras's arrays and a Holdfast savepoint's.
+
+#include "keras/keras_content.h"
+
+namespace holdfast::format {
+
+// A savepoint's arrays as a Keras model's, named by its configuration, ready for lay_out. `metadata` is the
+// savepoint's, parsed. An optimizer's state that Keras has no place for is left out.
+KerasContent keras_from_savepoint(const ArraySet& savepoint, const Json& metadata);
+
+// keras_to_savepoint, of parsed metadata.
+ArraySet savepoint_from_keras(const ArraySet& keras, const KerasDescription& description, const ArraySet& like,
+                              const Json& like_metadata);
+
+}  // namespace holdfast::format

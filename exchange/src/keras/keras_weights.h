@@ -1,0 +1,17 @@
+#pragma once
+
+// The HDF5 weights of Keras 3: a group for each object that has variables, reached by the classes of layers and the
+// names of attributes, and in its group "vars" the variables "0", "1", ...
+
+#include "keras/keras_content.h"
+
+namespace holdfast::format {
+
+// True where the tree has any group "vars".
+bool is_keras_weights(const Hdf5Tree& tree);
+
+// Adds the tree's arrays, paths and groups to `content`. `model` may be null.
+void read_keras_weights(Hdf5Tree& tree, const KerasModel* model, const KerasOptimizer& optimizer,
+                        KerasContent& content);
+
+}  // namespace holdfast::format

@@ -1,0 +1,270 @@
+#include "numpy/npy.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <numeric>
+#include <string_view>
+
+#include "bytes/array_checks.h"
+#include "bytes/byte_source.h"
+#include "bytes/transpose.h"
+#include "holdfast/base/error.h"
+#include "holdfast/base/shape_bytes.h"
+
+namespace holdfast::format {
+namespace {
+
+constexpr std::string_view kNpyMagic = "\x93NUMPY";
+constexpr std::size_t kNpyAlignment = 64;
+
+struct NpyType {
+  DType dtype;
+  std::string_view name;  // without the order of bytes
+};
+
+// bf16 as ml_dtypes names it.
+constexpr std::array<NpyType, 13> kNpyTypes = {{{DType::f64, "f8"},
+                                                {DType::f32, "f4"},
+                                                {DType::f16, "f2"},
+                                                {DType::bf16, "V2"},
+                                                {DType::i8, "i1"},
+                                                {DType::i16, "i2"},
+                                                {DType::i32, "i4"},
+                                                {DType::i64, "i8"},
+                                                {DType::u8, "u1"},
+                                                {DType::u16, "u2"},
+                                                {DType::u32, "u4"},
+                                                {DType::u64, "u8"},
+                                                {DType::boolean, "b1"}}};
+
+// Where in which file, for errors.
+struct Place {
+  const std::string& path;
+  const std::string& array;
+
+  [[noreturn]] void refuse(const std::string& problem) const {
+    refuse_file(path, "is damaged: array " + shown(array) + " " + problem + "; use another copy of it");
+  }
+  [[noreturn]] void unsupported(const std::string& problem) const {
+    throw Error(ErrorCode::unsupported, path + " has array " + shown(array) + " " + problem);
+  }
+};
+
+// {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), } and nothing else of Python's language.
+class DictionaryParser {
+ public:
+  DictionaryParser(const Place& place, std::string_view text) : place_(place), text_(text) {}
+
+  void parse(NpyHeader& header) {
+    bool has_type = false;
+    bool has_order = false;
+    bool has_shape = false;
+    expect('{');
+    while (!take('}')) {
+      const std::string_view key = string();
+      expect(':');
+      if (key == "descr" && !has_type) {
+        has_type = true;
+        read_type(header);
+      } else if (key == "fortran_order" && !has_order) {
+        has_order = true;
+        header.is_fortran = truth();
+      } else if (key == "shape" && !has_shape) {
+        has_shape = true;
+        header.shape = tuple();
+      } else {
+        fail();
+      }
+      // The comma is missing only behind the last entry.
+      if (!take(',')) {
+        expect('}');
+        break;
+      }
+    }
+    skip_space();
+    if (!text_.empty() || !has_type || !has_order || !has_shape) fail();
+  }
+
+ private:
+  [[noreturn]] void fail() const { place_.refuse("has a header that NumPy does not write"); }
+
+  void skip_space() { text_.remove_prefix(std::min(text_.find_first_not_of(" \t\n"), text_.size())); }
+
+  bool take(char wanted) {
+    skip_space();
+    if (!text_.starts_with(wanted)) return false;
+    text_.remove_prefix(1);
+    return true;
+  }
+  void expect(char wanted) {
+    if (!take(wanted)) fail();
+  }
+  bool take(std::string_view word) {
+    skip_space();
+    if (!text_.starts_with(word)) return false;
+    text_.remove_prefix(word.size());
+    return true;
+  }
+
+  std::string_view string() {
+    const char quote = take('\'') ? '\'' : '"';
+    if (quote == '"') expect('"');
+    const std::size_t end = text_.find(quote);
+    if (end == std::string_view::npos) fail();
+    const std::string_view content = text_.substr(0, end);
+    if (content.find('\\') != std::string_view::npos) fail();
+    text_.remove_prefix(end + 1);
+    return content;
+  }
+
+  bool truth() {
+    if (take("True")) return true;
+    if (!take("False")) fail();
+    return false;
+  }
+
+  std::uint64_t integer() {
+    skip_space();
+    std::uint64_t value = 0;
+    const auto [end, error] = std::from_chars(text_.data(), text_.data() + text_.size(), value);
+    if (error != std::errc()) fail();
+    const auto digits = static_cast<std::size_t>(end - text_.data());
+    if (digits > 1 && text_.starts_with('0')) fail();
+    text_.remove_prefix(digits);
+    take('L');  // as Python 2 wrote it
+    return value;
+  }
+
+  // (), (3,), (3, 4) and (3, 4,); (3) would be no tuple.
+  std::vector<std::uint64_t> tuple() {
+    std::vector<std::uint64_t> numbers;
+    bool has_comma = true;
+    expect('(');
+    while (!take(')')) {
+      if (!has_comma) fail();
+      if (numbers.size() == kMaxAxes) {
+        place_.unsupported("with more than " + std::to_string(kMaxAxes) + " axes; reshape it before it is saved");
+      }
+      numbers.push_back(integer());
+      has_comma = take(',');
+    }
+    if (numbers.size() == 1 && !has_comma) fail();
+    return numbers;
+  }
+
+  void read_type(NpyHeader& header) {
+    skip_space();
+    if (!text_.starts_with('\'') && !text_.starts_with('"')) {
+      place_.unsupported("of a structured type; save each of its fields as an array of its own");
+    }
+    const std::string_view name = string();
+    if (name.ends_with('O')) {
+      place_.unsupported("of Python objects, which would have to be run to be read; save plain numbers");
+    }
+    const auto* found = std::find_if(kNpyTypes.begin(), kNpyTypes.end(),
+                                     [&](const NpyType& type) { return !name.empty() && type.name == name.substr(1); });
+    const bool is_ordered = found != kNpyTypes.end() && size_bytes(found->dtype) > 1 && found->dtype != DType::bf16;
+    const bool has_order = name.starts_with('<') || name.starts_with('>');
+    if (found == kNpyTypes.end() || (is_ordered ? !has_order : !has_order && !name.starts_with('|'))) {
+      place_.unsupported("of NumPy's type " + shown(name) + ", which Holdfast lacks; convert it before it is saved");
+    }
+    header.dtype = found->dtype;
+    header.is_big_endian = name.starts_with('>');
+  }
+
+  const Place& place_;
+  std::string_view text_;
+};
+
+void swap_bytes(std::span<std::byte> bytes, std::size_t element_bytes) {
+  for (std::size_t i = 0; i < bytes.size(); i += element_bytes) {
+    const auto element = bytes.subspan(i, element_bytes);
+    std::reverse(element.begin(), element.end());
+  }
+}
+
+// Of the same elements with the last axis varying fastest.
+std::vector<std::byte> row_major(std::span<const std::byte> bytes, std::size_t element_bytes,
+                                 std::span<const std::uint64_t> shape) {
+  // As they lie there, the elements are the rows of the shape turned round.
+  const std::vector<std::uint64_t> reversed(shape.rbegin(), shape.rend());
+  std::vector<std::size_t> axes(shape.size());
+  std::iota(axes.rbegin(), axes.rend(), std::size_t{0});
+  return transpose(bytes, element_bytes, reversed, axes);
+}
+
+}  // namespace
+
+NpyHeader parse_npy_header(const std::string& path, const std::string& array, std::span<const std::byte> bytes) {
+  const Place place{path, array};
+  ByteCursor cursor(path, "the header of an array", bytes);
+  if (cursor.text(kNpyMagic.size()) != kNpyMagic) place.refuse("does not begin as a .npy file does");
+  const std::uint16_t version = cursor.u16();  // the major number first
+  if (version < 1 || version > 3) {
+    place.unsupported("in version " + std::to_string(version % 256) + "." + std::to_string(version / 256) +
+                      " of .npy; save it with a NumPy that writes version 1.0, 2.0 or 3.0");
+  }
+  const std::size_t text_bytes = version == 1 ? cursor.u16() : cursor.u32();
+  if (text_bytes > kMaxNpyHeadBytes - 12) {
+    place.refuse("has a header of " + std::to_string(text_bytes) + " bytes, longer than any that NumPy writes");
+  }
+  const std::string text = cursor.text(text_bytes);
+  NpyHeader header;
+  header.data_offset = bytes.size() - cursor.left();
+  DictionaryParser(place, text).parse(header);
+  return header;
+}
+
+std::uint64_t check_npy_size(const std::string& path, const std::string& array, const NpyHeader& header,
+                             std::uint64_t file_bytes) {
+  std::uint64_t data_bytes = 0;
+  if (!multiply_shape(header.shape, size_bytes(header.dtype), data_bytes) ||
+      data_bytes != file_bytes - header.data_offset) {
+    Place{path, array}.refuse("has " + std::to_string(file_bytes - header.data_offset) +
+                              " bytes of elements, and its shape " + std::to_string(data_bytes));
+  }
+  return data_bytes;
+}
+
+void check_and_swap(const std::string& path, const std::string& array, const NpyHeader& header,
+                    std::span<std::byte> elements) {
+  if (header.dtype == DType::boolean && !holds_booleans(elements)) {
+    Place{path, array}.refuse("is boolean and holds other bytes than 0 and 1");
+  }
+  if (header.is_big_endian) swap_bytes(elements, size_bytes(header.dtype));
+}
+
+NamedArray parse_npy(const std::string& path, const std::string& name, std::vector<std::byte> bytes) {
+  NpyHeader header = parse_npy_header(path, name, bytes);
+  check_npy_size(path, name, header, bytes.size());
+  bytes.erase(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(header.data_offset));
+  check_and_swap(path, name, header, bytes);
+  if (header.is_fortran && header.shape.size() > 1) bytes = row_major(bytes, size_bytes(header.dtype), header.shape);
+  return {name, header.dtype, std::move(header.shape), std::move(bytes)};
+}
+
+std::vector<std::byte> compose_npy_header(const ArrayView& array) {
+  const auto* type = std::find_if(kNpyTypes.begin(), kNpyTypes.end(),
+                                  [&](const NpyType& entry) { return entry.dtype == array.dtype; });
+  HOLDFAST_ASSERT(type != kNpyTypes.end());
+  std::string shape;
+  for (const std::uint64_t extent : array.shape) shape += std::to_string(extent) + ", ";
+  // A tuple of one keeps its comma.
+  if (array.shape.size() == 1) shape.pop_back();
+  if (array.shape.size() > 1) shape.resize(shape.size() - 2);
+  std::string text = "{'descr': '" + std::string(size_bytes(array.dtype) == 1 ? "|" : "<") + std::string(type->name) +
+                     "', 'fortran_order': False, 'shape': (" + shape + "), }";
+  const std::size_t prefix = kNpyMagic.size() + 4;
+  const std::size_t total = (prefix + text.size() + 1 + kNpyAlignment - 1) / kNpyAlignment * kNpyAlignment;
+  text.resize(total - prefix - 1, ' ');
+  text += '\n';
+  // 32 axes of 20 digits are far from what the 16 bits of version 1.0 count.
+  std::string header(kNpyMagic);
+  header += {'\1', '\0', static_cast<char>(text.size()), static_cast<char>(text.size() >> 8)};
+  header += text;
+  const auto header_bytes = std::as_bytes(std::span(header));
+  return {header_bytes.begin(), header_bytes.end()};
+}
+
+}  // namespace holdfast::format

@@ -1,0 +1,72 @@
+#include "numpy/npz_file.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "bytes/array_checks.h"
+
+namespace holdfast::format {
+namespace {
+
+// The most that metadata may have. Holdfast does not write larger ones, and a text is parsed whole.
+constexpr std::uint64_t kMaxMetadataBytes = std::uint64_t{64} << 20;
+
+std::string read_metadata(const std::string& path, const ZipReader& archive, const ZipEntry& entry) {
+  if (entry.size_bytes > kMaxMetadataBytes) {
+    refuse_file(path, "has metadata of " + std::to_string(entry.size_bytes) + " bytes where at most " +
+                          std::to_string(kMaxMetadataBytes) + " are read; remove " + shown(entry.name) +
+                          " from the archive");
+  }
+  const std::vector<std::byte> bytes = archive.read(entry);
+  std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  if (!is_json(text)) refuse_file(path, "has metadata of Holdfast that is not JSON; use another copy of it");
+  return text;
+}
+
+NpzFile::Entry read_head(const std::string& path, const ZipReader& archive, const ZipEntry& member) {
+  NpzFile::Entry entry{
+      .name = member.name.substr(0, member.name.size() - kNpySuffix.size()), .member = member, .header = {}};
+  entry.header = parse_npy_header(path, entry.name, archive.read_start(member, kMaxNpyHeadBytes));
+  check_npy_size(path, entry.name, entry.header, member.size_bytes);
+  return entry;
+}
+
+}  // namespace
+
+NpzFile::NpzFile(ByteSource& source) : source_(source), archive_(source) {
+  for (const ZipEntry& member : archive_.entries()) {
+    if (member.name == kNpzMetadataMember) {
+      metadata_ = read_metadata(source.path(), archive_, member);
+    } else if (member.name.ends_with(kNpySuffix)) {
+      entries_.push_back(read_head(source.path(), archive_, member));
+    } else {
+      refuse_file(source.path(),
+                  "has a member " + shown(member.name) + ", which is not an array; remove it from the archive");
+    }
+  }
+  std::sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) { return a.name < b.name; });
+}
+
+NamedArray NpzFile::read(const Entry& entry) const {
+  return parse_npy(source_.path(), entry.name, archive_.read(entry.member));
+}
+
+void NpzFile::read_pieces(const Entry& entry, const std::function<void(std::span<const std::byte>)>& take) const {
+  // The lengths of the header and of the pieces are not multiples of an element's length.
+  const std::size_t element_bytes = size_bytes(entry.header.dtype);
+  std::size_t to_skip = entry.header.data_offset;
+  std::vector<std::byte> waiting;
+  archive_.read_pieces(entry.member, [&](std::span<const std::byte> piece) {
+    const std::size_t skipped = std::min(to_skip, piece.size());
+    to_skip -= skipped;
+    piece = piece.subspan(skipped);
+    waiting.insert(waiting.end(), piece.begin(), piece.end());
+    const std::size_t whole = waiting.size() / element_bytes * element_bytes;
+    const std::span<std::byte> elements = std::span(waiting).first(whole);
+    check_and_swap(source_.path(), entry.name, entry.header, elements);
+    if (whole > 0) take(elements);
+    waiting.erase(waiting.begin(), waiting.begin() + static_cast<std::ptrdiff_t>(whole));
+  });
+}
+
+}  // namespace holdfast::format

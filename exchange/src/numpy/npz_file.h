@@ -1,0 +1,48 @@
+#pragma once
+
+// A .npz archive whose arrays' headers were read and checked; their elements are read one array at a time.
+
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bytes/byte_source.h"
+#include "holdfast/format/array_set.h"
+#include "numpy/npy.h"
+#include "zip/zip.h"
+
+namespace holdfast::format {
+
+inline constexpr std::string_view kNpySuffix = ".npy";
+inline constexpr const char* kNpzMetadataMember = "holdfast.metadata.json";
+
+class NpzFile {
+ public:
+  struct Entry {
+    std::string name;
+    ZipEntry member;
+    NpyHeader header;
+  };
+
+  // Throws as read_npz does. `source` must outlive the object.
+  explicit NpzFile(ByteSource& source);
+
+  // JSON; "{}" where the archive has none.
+  const std::string& metadata() const { return metadata_; }
+  // Sorted by name.
+  const std::vector<Entry>& entries() const { return entries_; }
+  NamedArray read(const Entry& entry) const;
+  // The elements in pieces of a few MiB, with the first axis varying fastest where the header says so.
+  void read_pieces(const Entry& entry, const std::function<void(std::span<const std::byte>)>& take) const;
+
+ private:
+  ByteSource& source_;
+  ZipReader archive_;
+  std::string metadata_ = "{}";
+  std::vector<Entry> entries_;
+};
+
+}  // namespace holdfast::format

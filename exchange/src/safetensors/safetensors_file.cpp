@@ -1,0 +1,75 @@
+#include "safetensors/safetensors_file.h"
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "bytes/array_checks.h"
+
+namespace holdfast::format {
+namespace {
+
+std::string read_header(ByteSource& source) {
+  const std::string& path = source.path();
+  if (source.size_bytes() < kSafetensorsLengthBytes) {
+    refuse_file(path, "is no safetensors file: it has " + std::to_string(source.size_bytes()) + " bytes");
+  }
+  std::array<std::byte, kSafetensorsLengthBytes> length_bytes{};
+  source.read(0, length_bytes);
+  const std::uint64_t length = ByteCursor(path, "the length of its header", length_bytes).u64();
+  const std::uint64_t most = std::min(kMaxSafetensorsHeaderBytes, source.size_bytes() - kSafetensorsLengthBytes);
+  if (length > most) {
+    refuse_file(path, "is no whole safetensors file: it claims a header of " + std::to_string(length) +
+                          " bytes where at most " + std::to_string(most) + " are possible; use another copy of it");
+  }
+  std::string header(length, '\0');
+  source.read(kSafetensorsLengthBytes, std::as_writable_bytes(std::span(header)));
+  return header;
+}
+
+std::string metadata_of(const std::string& path, const SafetensorsHeader& header) {
+  const auto ours = header.metadata.find(kSafetensorsHoldfastKey);
+  if (ours == header.metadata.end()) return nlohmann::json(header.metadata).dump();
+  if (!is_json(ours->second)) refuse_file(path, "has metadata of Holdfast that is not JSON; use another copy of it");
+  return ours->second;
+}
+
+}  // namespace
+
+SafetensorsFile::SafetensorsFile(ByteSource& source) : source_(source) {
+  const std::string json = read_header(source);
+  data_offset_ = kSafetensorsLengthBytes + json.size();
+  SafetensorsHeader header = parse_safetensors_header(source.path(), json, source.size_bytes() - data_offset_);
+  metadata_ = metadata_of(source.path(), header);
+  entries_ = std::move(header.entries);
+  std::sort(entries_.begin(), entries_.end(),
+            [](const SafetensorsEntry& a, const SafetensorsEntry& b) { return a.name < b.name; });
+}
+
+void SafetensorsFile::read_part(const SafetensorsEntry& entry, std::uint64_t begin, std::span<std::byte> out) const {
+  source_.read(data_offset_ + entry.begin + begin, out);
+  if (entry.dtype == DType::boolean && !holds_booleans(out)) {
+    refuse_file(source_.path(),
+                "has boolean array " + shown(entry.name) + " with other bytes than 0 and 1; save it as U8");
+  }
+}
+
+std::vector<std::byte> SafetensorsFile::read(const SafetensorsEntry& entry) const {
+  std::vector<std::byte> bytes(entry.end - entry.begin);
+  read_part(entry, 0, bytes);
+  return bytes;
+}
+
+void SafetensorsFile::read_pieces(const SafetensorsEntry& entry,
+                                  const std::function<void(std::span<const std::byte>)>& take) const {
+  constexpr std::uint64_t kPieceBytes = std::uint64_t{8} << 20;
+  const std::uint64_t bytes = entry.end - entry.begin;
+  std::vector<std::byte> piece;
+  for (std::uint64_t begin = 0; begin < bytes; begin += piece.size()) {
+    piece.resize(std::min(bytes - begin, kPieceBytes));
+    read_part(entry, begin, piece);
+    take(piece);
+  }
+}
+
+}  // namespace holdfast::format

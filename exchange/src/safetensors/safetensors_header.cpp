@@ -1,0 +1,270 @@
+#include "safetensors/safetensors_header.h"
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <tuple>
+
+#include "bytes/byte_source.h"
+#include "holdfast/base/error.h"
+#include "holdfast/base/shape_bytes.h"
+#include "holdfast/base/utf8.h"
+
+namespace holdfast::format {
+namespace {
+
+using Json = nlohmann::json;
+
+struct SafetensorsType {
+  DType dtype;
+  std::string_view name;
+};
+
+// In the order of the safetensors library, from the last to the first.
+constexpr std::array<SafetensorsType, 13> kSafetensorsTypes = {{{DType::u64, "U64"},
+                                                                {DType::i64, "I64"},
+                                                                {DType::f64, "F64"},
+                                                                {DType::f32, "F32"},
+                                                                {DType::u32, "U32"},
+                                                                {DType::i32, "I32"},
+                                                                {DType::bf16, "BF16"},
+                                                                {DType::f16, "F16"},
+                                                                {DType::u16, "U16"},
+                                                                {DType::i16, "I16"},
+                                                                {DType::i8, "I8"},
+                                                                {DType::u8, "U8"},
+                                                                {DType::boolean, "BOOL"}}};
+
+std::size_t rank_of(DType dtype) {
+  const auto* found = std::find_if(kSafetensorsTypes.begin(), kSafetensorsTypes.end(),
+                                   [&](const SafetensorsType& type) { return type.dtype == dtype; });
+  HOLDFAST_ASSERT(found != kSafetensorsTypes.end());
+  return static_cast<std::size_t>(found - kSafetensorsTypes.begin());
+}
+
+// Takes the events of the JSON parser, so that no tree of a stranger's JSON is ever built. It returns false, which ends
+// the parsing, for everything that the header may not hold.
+//
+//   start -> root <-> metadata
+//            root <-> tensor <-> shape
+//                     tensor <-> offsets
+class HeaderEvents : public nlohmann::json_sax<Json> {
+ public:
+  explicit HeaderEvents(const std::string& path) : path_(path) {}
+
+  SafetensorsHeader take() { return std::move(header_); }
+  const std::string& problem() const { return problem_; }
+  bool is_complete() const { return state_ == State::end; }
+
+  bool start_object(std::size_t /*size*/) override {
+    if (state_ == State::start) return go_to(State::root);
+    if (state_ == State::root && key_ == kSafetensorsMetadata) return go_to(State::metadata);
+    if (state_ != State::root) return fail_at_value();
+    header_.entries.push_back({.name = key_, .shape = {}});
+    seen_ = {};
+    return go_to(State::tensor);
+  }
+
+  bool end_object() override {
+    if (state_ == State::root) return go_to(State::end);
+    if (state_ == State::tensor && (!seen_.dtype || !seen_.shape || !seen_.offsets)) {
+      return fail("array " + shown(header_.entries.back().name) + " lacks its dtype, shape or data_offsets");
+    }
+    return go_to(State::root);
+  }
+
+  bool key(std::string& name) override {
+    key_ = name;
+    if (state_ == State::root && key_ == kSafetensorsMetadata) {
+      if (has_metadata_) return fail("it has two \"__metadata__\"");
+      has_metadata_ = true;
+    }
+    if (state_ == State::tensor) return tensor_key();
+    return true;
+  }
+
+  bool string(std::string& text) override {
+    if (state_ == State::metadata) {
+      return header_.metadata.emplace(key_, text).second || fail("it has two metadata " + shown(key_));
+    }
+    if (state_ == State::tensor && key_ == "dtype") return take_dtype(text);
+    return fail_at_value();
+  }
+
+  bool start_array(std::size_t /*size*/) override {
+    if (state_ != State::tensor || key_ == "dtype") return fail_at_value();
+    return go_to(key_ == "shape" ? State::shape : State::offsets);
+  }
+
+  bool end_array() override {
+    if (state_ == State::offsets && offsets_ != 2) return fail_at_value();
+    return go_to(State::tensor);
+  }
+
+  bool number_unsigned(std::uint64_t value) override {
+    SafetensorsEntry* entry = header_.entries.empty() ? nullptr : &header_.entries.back();
+    if (state_ == State::shape) {
+      if (entry->shape.size() == kMaxAxes) {
+        throw Error(ErrorCode::unsupported, path_ + " has array " + shown(entry->name) + " with more than " +
+                                                std::to_string(kMaxAxes) + " axes; reshape it before it is saved");
+      }
+      entry->shape.push_back(value);
+      return true;
+    }
+    if (state_ != State::offsets || offsets_ == 2) return fail_at_value();
+    (offsets_++ == 0 ? entry->begin : entry->end) = value;
+    return true;
+  }
+
+  bool null() override { return fail_at_value(); }
+  bool boolean(bool /*value*/) override { return fail_at_value(); }
+  bool number_integer(std::int64_t /*value*/) override { return fail_at_value(); }
+  bool number_float(double /*value*/, const std::string& /*text*/) override { return fail_at_value(); }
+  bool binary(Json::binary_t& /*value*/) override { return fail_at_value(); }
+  bool parse_error(std::size_t position, const std::string& /*token*/, const Json::exception& /*error*/) override {
+    return fail("it is no JSON at byte " + std::to_string(position));
+  }
+
+ private:
+  enum class State { start, root, metadata, tensor, shape, offsets, end };
+
+  // Which keys of the array under way were there.
+  struct Seen {
+    bool dtype = false;
+    bool shape = false;
+    bool offsets = false;
+  };
+
+  bool go_to(State state) {
+    state_ = state;
+    offsets_ = 0;
+    return true;
+  }
+  bool fail(const std::string& problem) {
+    if (problem_.empty()) problem_ = problem;
+    return false;
+  }
+  bool fail_at_value() {
+    return fail(state_ == State::start ? "it is no JSON object"
+                                       : "the value of " + shown(key_) + " is not what it should be");
+  }
+
+  bool tensor_key() {
+    bool* seen = key_ == "dtype"          ? &seen_.dtype
+                 : key_ == "shape"        ? &seen_.shape
+                 : key_ == "data_offsets" ? &seen_.offsets
+                                          : nullptr;
+    if (seen == nullptr || *seen) {
+      return fail("array " + shown(header_.entries.back().name) + " has an unknown or second " + shown(key_));
+    }
+    *seen = true;
+    return true;
+  }
+
+  bool take_dtype(const std::string& name) {
+    const auto* found = std::find_if(kSafetensorsTypes.begin(), kSafetensorsTypes.end(),
+                                     [&](const SafetensorsType& type) { return type.name == name; });
+    if (found == kSafetensorsTypes.end()) {
+      throw Error(ErrorCode::unsupported, path_ + " has array " + shown(header_.entries.back().name) + " of type " +
+                                              shown(name) + ", which Holdfast lacks; convert it before it is saved");
+    }
+    header_.entries.back().dtype = found->dtype;
+    return true;
+  }
+
+  const std::string& path_;
+  State state_ = State::start;
+  std::string key_;
+  Seen seen_;
+  std::size_t offsets_ = 0;
+  bool has_metadata_ = false;
+  SafetensorsHeader header_;
+  std::string problem_;
+};
+
+[[noreturn]] void refuse_header(const std::string& path, const std::string& problem) {
+  refuse_file(path, "is no whole safetensors file: in its header, " + problem + "; use another copy of it");
+}
+
+void check_names(const std::string& path, const std::vector<SafetensorsEntry>& entries) {
+  std::vector<std::string_view> names;
+  names.reserve(entries.size());
+  for (const SafetensorsEntry& entry : entries) names.push_back(entry.name);
+  std::sort(names.begin(), names.end());
+  const auto twice = std::adjacent_find(names.begin(), names.end());
+  if (twice != names.end()) refuse_header(path, "array " + shown(*twice) + " is there twice");
+}
+
+void check_places(const std::string& path, const std::vector<SafetensorsEntry>& entries, std::uint64_t data_bytes) {
+  std::uint64_t end = 0;
+  for (const SafetensorsEntry& entry : entries) {
+    const std::string label = "array " + shown(entry.name);
+    if (entry.begin != end || entry.end < entry.begin || entry.end > data_bytes) {
+      refuse_header(path, label + " lies at bytes " + std::to_string(entry.begin) + " to " + std::to_string(entry.end) +
+                              " where " + std::to_string(end) + " to at most " + std::to_string(data_bytes) +
+                              " are left for it");
+    }
+    std::uint64_t bytes = 0;
+    if (!multiply_shape(entry.shape, size_bytes(entry.dtype), bytes) || bytes != entry.end - entry.begin) {
+      refuse_header(path, label + " has " + std::to_string(entry.end - entry.begin) + " bytes, and its shape " +
+                              std::to_string(bytes));
+    }
+    end = entry.end;
+  }
+  if (end != data_bytes) {
+    refuse_header(path, "the arrays end at byte " + std::to_string(end) + " of the " + std::to_string(data_bytes) +
+                            " that follow it");
+  }
+}
+
+std::string joined_by_commas(std::span<const std::uint64_t> numbers) {
+  std::string text;
+  for (const std::uint64_t number : numbers) text += (text.empty() ? "" : ",") + std::to_string(number);
+  return text;
+}
+
+// The caller has checked that it is UTF-8.
+std::string quote(std::string_view text) {
+  return Json(text).dump();
+}
+
+}  // namespace
+
+SafetensorsHeader parse_safetensors_header(const std::string& path, std::string_view json, std::uint64_t data_bytes) {
+  if (!json.starts_with('{')) refuse_header(path, "the first byte is no brace");
+  if (!is_utf8(json)) refuse_header(path, "there are bytes that are no text in UTF-8");
+  HeaderEvents events(path);
+  if (!Json::sax_parse(json, &events) || !events.is_complete()) refuse_header(path, events.problem());
+  SafetensorsHeader header = events.take();
+  check_names(path, header.entries);
+  std::sort(header.entries.begin(), header.entries.end(), [](const SafetensorsEntry& a, const SafetensorsEntry& b) {
+    return std::tie(a.begin, a.end) < std::tie(b.begin, b.end);
+  });
+  check_places(path, header.entries, data_bytes);
+  return header;
+}
+
+std::string compose_safetensors_header(const std::map<std::string, std::string>& metadata,
+                                       std::span<const ArrayView> arrays) {
+  std::string json;
+  for (const auto& [key, value] : metadata) json += (json.empty() ? "" : ",") + quote(key) + ":" + quote(value);
+  if (!metadata.empty()) json = quote(kSafetensorsMetadata) + ":{" + json + "}";
+  std::uint64_t offset = 0;
+  for (const ArrayView& array : arrays) {
+    const std::uint64_t end = offset + array.bytes.size();
+    json += (json.empty() ? "" : ",") + quote(array.name) + R"(:{"dtype":)" +
+            quote(kSafetensorsTypes[rank_of(array.dtype)].name) + R"(,"shape":[)" + joined_by_commas(array.shape) +
+            R"(],"data_offsets":[)" + std::to_string(offset) + "," + std::to_string(end) + "]}";
+    offset = end;
+  }
+  return "{" + json + "}";
+}
+
+void sort_for_safetensors(std::vector<ArrayView>& arrays) {
+  std::sort(arrays.begin(), arrays.end(), [](const ArrayView& a, const ArrayView& b) {
+    return std::pair(rank_of(a.dtype), std::string_view(a.name)) <
+           std::pair(rank_of(b.dtype), std::string_view(b.name));
+  });
+}
+
+}  // namespace holdfast::format

@@ -1,0 +1,116 @@
+#include "array_files/array_content.h"
+
+#include <zstd.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "container/names.h"
+#include "container/user_block.h"
+#include "holdfast/base/error.h"
+#include "holdfast/base/shape_bytes.h"
+#include "holdfast/base/utf8.h"
+#include "view/view_writer.h"
+
+namespace holdfast::format {
+namespace {
+
+[[noreturn]] void refuse(const std::string& path, const std::string& problem) {
+  throw Error(ErrorCode::invalid_argument, "cannot write " + path + ": " + problem);
+}
+
+void check_array(const std::string& path, const ArrayView& array) {
+  if (!is_utf8(array.name)) refuse(path, "the name of an array is not UTF-8 text; rename the array");
+  const std::string label = "array " + shown(array.name);
+  if (!is_valid_name(array.name)) {
+    refuse(path, label + " has no valid name; use 1 to " + std::to_string(kMaxNameBytes) + " bytes in up to " +
+                     std::to_string(kMaxNameParts) + " parts separated by '/', none of them empty, \".\" or \"..\"");
+  }
+  if (array.shape.size() > kMaxAxes) {
+    refuse(path, label + " has " + std::to_string(array.shape.size()) + " axes, and the format has at most " +
+                     std::to_string(kMaxAxes) + "; give it another shape");
+  }
+  std::uint64_t bytes = 0;
+  if (!multiply_shape(array.shape, size_bytes(array.dtype), bytes) || bytes != array.bytes.size()) {
+    refuse(path, label + " comes with " + std::to_string(array.bytes.size()) + " bytes, and its shape takes " +
+                     std::to_string(bytes) + "; give it all its elements");
+  }
+}
+
+// A name can be an array or a group of arrays, once.
+void check_names(const std::string& path, std::span<const ArrayView> arrays) {
+  std::set<std::string_view> names{kMetadataName};
+  for (const ArrayView& array : arrays) {
+    if (!names.insert(array.name).second) {
+      refuse(path,
+             "the name " + shown(array.name) + " is taken; rename one of the arrays (\"metadata\" is not an array)");
+    }
+  }
+  for (const ArrayView& array : arrays) {
+    const std::string_view name = array.name;
+    for (std::size_t slash = name.find('/'); slash != std::string_view::npos; slash = name.find('/', slash + 1)) {
+      if (names.contains(name.substr(0, slash))) {
+        refuse(path, shown(array.name) + " would lie inside the array " + shown(name.substr(0, slash)) +
+                         "; rename one of them");
+      }
+    }
+  }
+}
+
+void check_arguments(const std::string& path, std::string_view metadata_json, std::span<const ArrayView> arrays,
+                     const WriteOptions& options) {
+  // The JSON library takes a NUL for the end of its input, and a file would hand it back as padding.
+  if (metadata_json.find('\0') != std::string_view::npos || !nlohmann::json::accept(metadata_json))
+    refuse(path, "the metadata is not JSON; give a JSON text");
+  if (options.zstd_level < ZSTD_minCLevel() || options.zstd_level > ZSTD_maxCLevel()) {
+    refuse(path, "zstd has no level " + std::to_string(options.zstd_level) + "; choose 1 to " +
+                     std::to_string(ZSTD_maxCLevel()));
+  }
+  if (options.threads < 0) refuse(path, "there are no " + std::to_string(options.threads) + " threads; give 0 or more");
+  for (const ArrayView& array : arrays) check_array(path, array);
+  check_names(path, arrays);
+}
+
+std::vector<ArrayView> sorted_by_name(std::span<const ArrayView> arrays) {
+  std::vector<ArrayView> sorted(arrays.begin(), arrays.end());
+  std::sort(sorted.begin(), sorted.end(), [](const ArrayView& a, const ArrayView& b) { return a.name < b.name; });
+  return sorted;
+}
+
+Digest structure_digest(const Hdf5View& view) {
+  DigestBuilder builder;
+  builder.update(view.superblock);
+  builder.update(view.structures);
+  return builder.finish();
+}
+
+}  // namespace
+
+ArrayContent::ArrayContent(const std::string& path, std::string_view metadata_json, std::span<const ArrayView> arrays,
+                           const WriteOptions& options) {
+  check_arguments(path, metadata_json, arrays, options);
+  metadata = {std::string(kMetadataName), DType::u8, {metadata_json.size()}, std::as_bytes(std::span(metadata_json))};
+  sorted = sorted_by_name(arrays);
+}
+
+Digest write_structure(File& file, const std::string& path, Index index, const WriteOptions& options) {
+  const int shown_level = options.compression == Compression::zstd ? options.zstd_level : 1;
+  Hdf5View view = compose_view(path, index, shown_level);
+  view.superblock.resize(kDataOffset - kUserBlockBytes);
+  index.hdf5_bytes = view.structures.size();
+  index.structure = structure_digest(view);
+  const std::vector<std::byte> encoded = encode_index(index);
+  const std::uint64_t index_offset = index.hdf5_offset + index.hdf5_bytes;
+  file.write_at(kUserBlockBytes, view.superblock);
+  file.write_at(index.hdf5_offset, view.structures);
+  file.write_at(index_offset, encoded);
+  const UserBlock block{.file_bytes = index_offset + encoded.size(),
+                        .index_offset = index_offset,
+                        .index_bytes = encoded.size(),
+                        .index_digest = digest(encoded)};
+  file.write_at(0, encode(block));
+  return block.index_digest;
+}
+
+}  // namespace holdfast::format

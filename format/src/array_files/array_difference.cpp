@@ -1,0 +1,76 @@
+#include "holdfast/format/array_difference.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <type_traits>
+
+#include "holdfast/base/elements.h"
+#include "holdfast/base/error.h"
+
+namespace holdfast::format {
+namespace {
+
+// Integers are subtracted as such: as doubles, large ones that differ would be equal.
+template <typename Value>
+double distance(Value a, Value b) {
+  if constexpr (std::is_integral_v<Value>) {
+    const auto larger = static_cast<std::uint64_t>(std::max(a, b));
+    return static_cast<double>(larger - static_cast<std::uint64_t>(std::min(a, b)));
+  } else {
+    return a == b ? 0 : std::abs(static_cast<double>(a) - static_cast<double>(b));
+  }
+}
+
+double relative(double distance, double a, double b) {
+  if (distance == 0) return 0;
+  if (std::isinf(a) || std::isinf(b)) return std::numeric_limits<double>::infinity();
+  const double largest = std::max(std::abs(a), std::abs(b));
+  // Halves, since the distance of two large numbers may be beyond what a double holds.
+  return std::isinf(distance) ? 2 * (std::abs(a / 2 - b / 2) / largest) : distance / largest;
+}
+
+template <typename Element>
+void compare(const std::byte* a, const std::byte* b, const std::optional<double>& tolerance, ArrayDifference& result) {
+  const auto value_a = Element::load(a);
+  const auto value_b = Element::load(b);
+  const bool is_nan_a = std::isnan(static_cast<double>(value_a));
+  const bool is_nan_b = std::isnan(static_cast<double>(value_b));
+  result.nans_in_a += is_nan_a ? 1 : 0;
+  result.nans_in_b += is_nan_b ? 1 : 0;
+  const bool has_same_bits = std::memcmp(a, b, Element::kBytes) == 0;
+  if (has_same_bits) return;
+  if (is_nan_a || is_nan_b) {
+    const bool is_equal = tolerance && is_nan_a && is_nan_b;
+    result.differing += is_equal ? 0 : 1;
+    return;
+  }
+  const double apart = distance(value_a, value_b);
+  result.max_absolute = std::max(result.max_absolute, apart);
+  result.max_relative =
+      std::max(result.max_relative, relative(apart, static_cast<double>(value_a), static_cast<double>(value_b)));
+  const bool is_equal = tolerance && apart <= *tolerance;
+  result.differing += is_equal ? 0 : 1;
+}
+
+}  // namespace
+
+ArrayDifference difference_of(DType dtype, std::span<const std::byte> a, std::span<const std::byte> b,
+                              const std::optional<double>& tolerance) {
+  if (a.size() != b.size()) {
+    throw Error(ErrorCode::invalid_argument, "arrays of " + std::to_string(a.size()) + " and " +
+                                                 std::to_string(b.size()) +
+                                                 " bytes are compared; give two of one type and shape");
+  }
+  return with_element(dtype, [&]<typename Element>(Element) {
+    ArrayDifference result{.elements = a.size() / Element::kBytes};
+    for (std::size_t at = 0; at + Element::kBytes <= a.size(); at += Element::kBytes) {
+      compare<Element>(a.data() + at, b.data() + at, tolerance, result);
+    }
+    return result;
+  });
+}
+
+}  // namespace holdfast::format

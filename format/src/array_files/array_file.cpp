@@ -1,0 +1,209 @@
+// The reading half of array_file.h.
+
+#include "holdfast/format/array_file.h"
+
+#include <algorithm>
+#include <new>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "container/index.h"
+#include "container/names.h"
+#include "container/piece_reader.h"
+#include "container/user_block.h"
+#include "holdfast/base/error.h"
+#include "holdfast/base/shape_bytes.h"
+
+namespace holdfast::format {
+namespace {
+
+constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
+
+[[noreturn]] void fail_damaged(const std::string& path, const std::string& problem) {
+  throw Error(ErrorCode::invalid_file,
+              path + " is damaged: " + problem + "; use another savepoint or a copy of this one");
+}
+
+// Exactly `count` bytes, which the header says are there.
+std::vector<std::byte> read_range(File& file, const std::string& path, std::uint64_t offset, std::uint64_t count) {
+  std::vector<std::byte> bytes(count);
+  if (file.read_at(offset, bytes) != count) fail_damaged(path, "it ends too early");
+  return bytes;
+}
+
+UserBlock read_user_block(File& file, const std::string& path) {
+  const std::uint64_t file_bytes = file.size_bytes();
+  std::vector<std::byte> head(std::min<std::uint64_t>(file_bytes, kUserBlockBytes));
+  head.resize(file.read_at(0, head));
+  return decode_user_block(path, head, file_bytes);
+}
+
+Index read_index(File& file, const std::string& path, const UserBlock& block) {
+  const std::vector<std::byte> bytes = read_range(file, path, block.index_offset, block.index_bytes);
+  const Digest actual = digest(bytes);
+  if (actual != block.index_digest) {
+    fail_damaged(path, "its index has digest " + actual.hex() + " where its header says " + block.index_digest.hex());
+  }
+  return decode_index(path, bytes, block.index_offset);
+}
+
+// Of HDF5's superblock and structures, which only others read.
+Digest digest_of_structure(File& file, const std::string& path, const Index& index) {
+  DigestBuilder builder;
+  builder.update(read_range(file, path, kUserBlockBytes, kDataOffset - kUserBlockBytes));
+  for (std::uint64_t done = 0; done < index.hdf5_bytes; done += kBufferBytes) {
+    const std::uint64_t count = std::min<std::uint64_t>(kBufferBytes, index.hdf5_bytes - done);
+    builder.update(read_range(file, path, index.hdf5_offset + done, count));
+  }
+  return builder.finish();
+}
+
+}  // namespace
+
+bool begins_as_array_file(std::span<const std::byte> head) {
+  return has_array_file_magic(head);
+}
+
+std::uint64_t size_bytes(const ArrayInfo& array) {
+  std::uint64_t bytes = 0;
+  HOLDFAST_ASSERT(multiply_shape(array.shape, size_bytes(array.dtype), bytes));
+  return bytes;
+}
+
+struct ArrayFile::State {
+  std::string path;
+  ReadOptions options;
+  std::unique_ptr<File> file;
+  UserBlock block;
+  Index index;
+  std::string metadata;
+  std::vector<ArrayInfo> infos;
+
+  const IndexedArray* find(std::string_view name) const {
+    const auto found =
+        std::lower_bound(index.arrays.begin(), index.arrays.end(), name,
+                         [](const IndexedArray& array, std::string_view wanted) { return array.info.name < wanted; });
+    return found != index.arrays.end() && found->info.name == name ? &*found : nullptr;
+  }
+
+  const IndexedArray& get(std::string_view name) const {
+    const IndexedArray* array = find(name);
+    if (array == nullptr) {
+      throw Error(ErrorCode::not_found, path + " has no array \"" + std::string(name) + "\" among its " +
+                                            std::to_string(infos.size()) + "; \"holdfast inspect\" lists them");
+    }
+    return *array;
+  }
+
+  ReadTarget target(const Target& target) const {
+    const IndexedArray& array = get(target.name);
+    if (target.out.size() != size_bytes(array.info)) {
+      throw Error(ErrorCode::invalid_argument,
+                  "array \"" + array.info.name + "\" of " + path + " has " + std::to_string(size_bytes(array.info)) +
+                      " bytes, not " + std::to_string(target.out.size()) + "; give it room for exactly those");
+    }
+    return {&array, target.out};
+  }
+
+  void read_metadata() {
+    metadata.resize(size_bytes(index.metadata.info));
+    const ReadTarget text{&index.metadata, std::as_writable_bytes(std::span(metadata))};
+    read_pieces(*file, path, std::span(&text, 1), {.threads = 1});
+    if (metadata.find('\0') != std::string::npos || !nlohmann::json::accept(metadata)) {
+      throw Error(ErrorCode::invalid_file, path +
+                                               " is undamaged but not what the format allows: its metadata is no JSON"
+                                               "; write it again with Holdfast, or use another file");
+    }
+  }
+};
+
+ArrayFile::ArrayFile(std::unique_ptr<State> state) : state_(std::move(state)) {}
+ArrayFile::~ArrayFile() = default;
+ArrayFile::ArrayFile(ArrayFile&&) noexcept = default;
+ArrayFile& ArrayFile::operator=(ArrayFile&&) noexcept = default;
+
+ArrayFile ArrayFile::open(FileSystem& files, const std::string& path, const ReadOptions& options) {
+  if (options.threads < 0) {
+    throw Error(ErrorCode::invalid_argument,
+                "cannot read " + path + " with " + std::to_string(options.threads) + " threads; give 0 or more");
+  }
+  auto state = std::make_unique<State>();
+  state->path = path;
+  state->options = options;
+  state->file = files.open_for_reading(path);
+  state->block = read_user_block(*state->file, path);
+  try {
+    state->index = read_index(*state->file, path, state->block);
+    state->read_metadata();
+    for (const IndexedArray& array : state->index.arrays) state->infos.push_back(array.info);
+  } catch (const std::bad_alloc&) {
+    throw Error(ErrorCode::out_of_memory, "no memory for the index of " + path + " of " +
+                                              std::to_string(state->block.index_bytes) +
+                                              " bytes; free some memory and try again");
+  }
+  return ArrayFile(std::move(state));
+}
+
+const std::string& ArrayFile::metadata() const {
+  return state_->metadata;
+}
+
+std::span<const ArrayInfo> ArrayFile::arrays() const {
+  return state_->infos;
+}
+
+const ArrayInfo* ArrayFile::find(std::string_view name) const {
+  const IndexedArray* array = state_->find(name);
+  return array == nullptr ? nullptr : &array->info;
+}
+
+std::vector<std::byte> ArrayFile::read(std::string_view name) const {
+  const std::uint64_t count = size_bytes(state_->get(name).info);
+  try {
+    std::vector<std::byte> bytes(count);
+    read_into(name, bytes);
+    return bytes;
+  } catch (const std::bad_alloc&) {
+    throw Error(ErrorCode::out_of_memory, "no memory for the " + std::to_string(count) + " bytes of array \"" +
+                                              std::string(name) + "\" of " + state_->path +
+                                              "; free some memory and try again");
+  }
+}
+
+void ArrayFile::read_into(std::string_view name, std::span<std::byte> out) const {
+  const Target target{name, out};
+  read_into(std::span(&target, 1));
+}
+
+void ArrayFile::read_into(std::span<const Target> targets, const std::function<void(const Arrival&)>& arrived) const {
+  std::vector<ReadTarget> read_targets;
+  for (const Target& target : targets) read_targets.push_back(state_->target(target));
+  read_pieces(*state_->file, state_->path, read_targets, {.threads = state_->options.threads, .arrived = arrived});
+}
+
+void ArrayFile::read_parts(std::string_view name, const std::function<void(std::span<const std::byte>)>& take) const {
+  constexpr std::size_t kPartBytes = std::size_t{64} << 20;
+  read_pieces_in_order(*state_->file, state_->path, state_->get(name),
+                       {.threads = state_->options.threads, .part_bytes = kPartBytes, .take = take});
+}
+
+void ArrayFile::verify_structure() const {
+  if (digest_of_structure(*state_->file, state_->path, state_->index) != state_->index.structure) {
+    fail_damaged(state_->path, "HDF5's structures do not have the digest that the index names");
+  }
+}
+
+void ArrayFile::verify(const std::function<void(std::uint64_t done, std::uint64_t total)>& progress) const {
+  verify_structure();
+  verify_pieces(*state_->file, state_->path, state_->index, {.threads = state_->options.threads, .progress = progress});
+}
+
+Digest ArrayFile::file_digest() const {
+  return state_->block.index_digest;
+}
+
+std::uint64_t ArrayFile::file_bytes() const {
+  return state_->block.file_bytes;
+}
+
+}  // namespace holdfast::format

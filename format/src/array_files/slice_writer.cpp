@@ -1,0 +1,203 @@
+#include "holdfast/format/slice_writer.h"
+
+#include <atomic>
+#include <new>
+#include <optional>
+#include <utility>
+
+#include "array_files/array_content.h"
+#include "container/byte_order.h"
+#include "container/parallel.h"
+#include "container/piece_encoder.h"
+#include "holdfast/base/error.h"
+#include "holdfast/base/whole_writer.h"
+
+namespace holdfast::format {
+namespace {
+
+// Of a run: its length in the file, then its pieces, then the digests of its leaves.
+void append_run(std::vector<std::byte>& bytes, const PieceEncoder::RunResult& result, std::uint64_t stored_bytes) {
+  append(bytes, stored_bytes);
+  append(bytes, static_cast<std::uint32_t>(result.pieces.size()));
+  append(bytes, static_cast<std::uint32_t>(result.leaves.size()));
+  for (const Piece& piece : result.pieces) {
+    append(bytes, piece.stored_bytes);
+    append(bytes, piece.digest);
+  }
+  for (const Digest& leaf : result.leaves) append(bytes, leaf);
+}
+
+struct SummarizedRun {
+  std::uint64_t stored_bytes = 0;
+  PieceEncoder::RunResult result;
+};
+
+// Summaries come from another process: one that was cut off must not be read beyond its end.
+class SummaryReader {
+ public:
+  SummaryReader(const std::string& path, std::span<const std::byte> bytes) : path_(path), rest_(bytes) {}
+
+  bool is_at_end() const { return rest_.empty(); }
+
+  std::string text() {
+    const auto bytes = next(integer<std::uint32_t>());
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  }
+
+  SummarizedRun run() {
+    SummarizedRun run;
+    run.stored_bytes = integer<std::uint64_t>();
+    const auto pieces = integer<std::uint32_t>();
+    const auto leaves = integer<std::uint32_t>();
+    for (std::uint32_t i = 0; i < pieces; ++i) {
+      const auto stored_bytes = integer<std::uint32_t>();
+      run.result.pieces.push_back({stored_bytes, digest()});
+    }
+    for (std::uint32_t i = 0; i < leaves; ++i) run.result.leaves.push_back(digest());
+    return run;
+  }
+
+  [[noreturn]] void fail() const {
+    throw Error(ErrorCode::invalid_argument, "the slices of " + path_ +
+                                                 " do not fit together: give every writer the same names, shapes, "
+                                                 "metadata and options, and the summaries in the order of the slices");
+  }
+
+ private:
+  std::span<const std::byte> next(std::size_t count) {
+    if (count > rest_.size()) fail();
+    const auto bytes = rest_.first(count);
+    rest_ = rest_.subspan(count);
+    return bytes;
+  }
+  template <typename Integer>
+  Integer integer() {
+    return take<Integer>(next(sizeof(Integer)), 0);
+  }
+  Digest digest() { return take_digest(next(sizeof(Digest)), 0); }
+
+  const std::string& path_;
+  std::span<const std::byte> rest_;
+};
+
+}  // namespace
+
+struct SliceWriter::State {
+  State(FileSystem& file_system, const std::string& file_path, std::string_view metadata_json,
+        std::span<const ArrayView> arrays, const Slice& own_slice, const WriteOptions& write_options)
+      : files(file_system),
+        path(file_path),
+        slice(own_slice),
+        options(write_options),
+        content(path, metadata_json, arrays, options),
+        encoder(content.metadata, content.sorted, options.compression),
+        first_run(first_of(slice.slice)),
+        end_run(first_of(slice.slice + 1)),
+        encoded(end_run - first_run) {
+    if (slice.slice == 0) target.emplace(files, path);
+  }
+
+  std::size_t first_of(int number) const {
+    return encoder.runs().size() * static_cast<std::size_t>(number) / static_cast<std::size_t>(slice.slices);
+  }
+
+  void encode_runs() {
+    std::atomic<std::size_t> next = 0;
+    const auto work = [&] {
+      PieceEncoder::Workspace workspace(options);
+      for (std::size_t i = next++; i < encoded.size(); i = next++) {
+        const std::span<const std::byte> bytes = encoder.encode(encoder.runs()[first_run + i], workspace);
+        encoded[i].assign(bytes.begin(), bytes.end());
+      }
+    };
+    run_in_threads(thread_count(options.threads), work, [&] { next = encoded.size(); });
+  }
+
+  // Returns where this slice begins in the file, and of which temporary file.
+  std::pair<std::string, std::uint64_t> take_summaries(std::span<const std::vector<std::byte>> summaries) {
+    std::string temporary;
+    std::uint64_t offset = kDataOffset;
+    std::uint64_t own_offset = offset;
+    std::size_t run = 0;
+    for (std::size_t number = 0; number < summaries.size(); ++number) {
+      SummaryReader reader(path, summaries[number]);
+      if (static_cast<int>(number) == slice.slice) own_offset = offset;
+      const std::string name = reader.text();
+      if (number == 0) temporary = name;
+      while (!reader.is_at_end()) {
+        const SummarizedRun summarized = reader.run();
+        if (run == encoder.runs().size() || !encoder.fits(encoder.runs()[run], summarized.result)) reader.fail();
+        encoder.set_result(encoder.runs()[run++], summarized.result);
+        offset += summarized.stored_bytes;
+      }
+    }
+    const bool is_complete = static_cast<int>(summaries.size()) == slice.slices && run == encoder.runs().size();
+    if (!is_complete) SummaryReader(path, {}).fail();
+    return {temporary, own_offset};
+  }
+
+  FileSystem& files;
+  std::string path;
+  Slice slice;
+  WriteOptions options;
+  ArrayContent content;
+  PieceEncoder encoder;
+  std::size_t first_run;
+  std::size_t end_run;
+  std::vector<std::vector<std::byte>> encoded;
+  std::optional<WholeWriter> target;  // of slice 0
+};
+
+SliceWriter::SliceWriter(FileSystem& files, const std::string& path, std::string_view metadata_json,
+                         std::span<const ArrayView> arrays, const Slice& slice, const WriteOptions& options) {
+  if (slice.slices < 1 || slice.slice < 0 || slice.slice >= slice.slices) {
+    throw Error(ErrorCode::invalid_argument, "cannot write " + path + ": there is no slice " +
+                                                 std::to_string(slice.slice) + " of " + std::to_string(slice.slices) +
+                                                 "; count from 0");
+  }
+  state_ = std::make_unique<State>(files, path, metadata_json, arrays, slice, options);
+}
+SliceWriter::~SliceWriter() = default;
+SliceWriter::SliceWriter(SliceWriter&&) noexcept = default;
+SliceWriter& SliceWriter::operator=(SliceWriter&&) noexcept = default;
+
+std::vector<std::byte> SliceWriter::encode() {
+  try {
+    state_->encode_runs();
+    const std::string temporary = state_->target ? state_->target->temporary() : "";
+    std::vector<std::byte> summary;
+    append(summary, static_cast<std::uint32_t>(temporary.size()));
+    const auto text = std::as_bytes(std::span(temporary));
+    summary.insert(summary.end(), text.begin(), text.end());
+    for (std::size_t i = 0; i < state_->encoded.size(); ++i) {
+      append_run(summary, state_->encoder.result(state_->encoder.runs()[state_->first_run + i]),
+                 aligned(state_->encoded[i].size()));
+    }
+    return summary;
+  } catch (const std::bad_alloc&) {
+    throw Error(ErrorCode::out_of_memory, "no memory to encode slice " + std::to_string(state_->slice.slice) + " of " +
+                                              state_->path + "; use more slices or free some memory");
+  }
+}
+
+void SliceWriter::write(std::span<const std::vector<std::byte>> summaries) {
+  auto [temporary, offset] = state_->take_summaries(summaries);
+  const std::unique_ptr<File> opened = state_->target ? nullptr : state_->files.open_for_writing(temporary);
+  File& file = opened ? *opened : *state_->target->file();
+  for (const std::vector<std::byte>& bytes : state_->encoded) {
+    file.write_at(offset, bytes);
+    file.start_write_back(offset, bytes.size());
+    offset += aligned(bytes.size());
+  }
+  file.sync();
+}
+
+Digest SliceWriter::commit() {
+  HOLDFAST_ASSERT(state_->target.has_value());
+  const Digest result =
+      write_structure(*state_->target->file(), state_->path, state_->encoder.finish(), state_->options);
+  state_->target->commit();
+  return result;
+}
+
+}  // namespace holdfast::format

@@ -1,0 +1,198 @@
+#include "codec/shuffle.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+#include "codec/always_inline.h"
+#include "holdfast/base/error.h"
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+namespace holdfast::format {
+namespace {
+
+typedef std::uint8_t Vector __attribute__((vector_size(16)));
+constexpr std::size_t kVector = sizeof(Vector);
+
+// even = bytes 0, 2, 4 ... of a, then of b; odd = bytes 1, 3, 5 ...
+template <std::size_t... kIndex>
+HOLDFAST_INLINE void split_pairs(const Vector& a, const Vector& b, Vector& even, Vector& odd,
+                                 std::index_sequence<kIndex...>) {
+  even = __builtin_shufflevector(a, b, static_cast<int>(2 * kIndex)...);
+  odd = __builtin_shufflevector(a, b, static_cast<int>(2 * kIndex + 1)...);
+}
+
+// The way back: low = a[0], b[0], a[1], b[1] ..., and high goes on from there.
+template <std::size_t... kIndex>
+HOLDFAST_INLINE void join_pairs(const Vector& a, const Vector& b, Vector& low, Vector& high,
+                                std::index_sequence<kIndex...>) {
+  low = __builtin_shufflevector(a, b, static_cast<int>(kIndex / 2 + kIndex % 2 * kVector)...);
+  high = __builtin_shufflevector(a, b, static_cast<int>((kIndex + kVector) / 2 + kIndex % 2 * kVector)...);
+}
+
+// kWidth vectors of elements become one vector of each plane: each round halves the distance of bytes of one plane.
+template <std::size_t kWidth>
+HOLDFAST_INLINE void split_planes(std::array<Vector, kWidth>& vectors) {
+  for (std::size_t round = 1; round < kWidth; round *= 2) {
+    std::array<Vector, kWidth> next;
+    for (std::size_t i = 0; i < kWidth / 2; ++i) {
+      split_pairs(vectors[2 * i], vectors[2 * i + 1], next[i], next[kWidth / 2 + i],
+                  std::make_index_sequence<kVector>());
+    }
+    vectors = next;
+  }
+}
+
+template <std::size_t kWidth>
+HOLDFAST_INLINE void join_planes(std::array<Vector, kWidth>& vectors) {
+  for (std::size_t round = 1; round < kWidth; round *= 2) {
+    std::array<Vector, kWidth> next;
+    for (std::size_t i = 0; i < kWidth / 2; ++i) {
+      join_pairs(vectors[i], vectors[kWidth / 2 + i], next[2 * i], next[2 * i + 1],
+                 std::make_index_sequence<kVector>());
+    }
+    vectors = next;
+  }
+}
+
+// Returns how many elements it did: whole vectors only.
+template <std::size_t kWidth>
+std::size_t shuffle_vectors(const std::byte* in, std::size_t count, std::size_t plane, std::byte* out) {
+  std::size_t i = 0;
+  for (; i + kVector <= count; i += kVector) {
+    std::array<Vector, kWidth> vectors;
+    for (std::size_t v = 0; v < kWidth; ++v) std::memcpy(&vectors[v], in + i * kWidth + v * kVector, kVector);
+    split_planes(vectors);
+    for (std::size_t b = 0; b < kWidth; ++b) std::memcpy(out + b * plane + i, &vectors[b], kVector);
+  }
+  return i;
+}
+
+struct Store {
+  void operator()(const Vector& vector, std::byte* out) const { std::memcpy(out, &vector, sizeof(vector)); }
+};
+
+// To aligned places; the caches are left to others.
+struct StorePastCaches {
+  void operator()(const Vector& vector, std::byte* out) const {
+#if defined(__SSE2__)
+    __m128i value;
+    std::memcpy(&value, &vector, sizeof(value));
+    _mm_stream_si128(reinterpret_cast<__m128i*>(out), value);
+#else
+    std::memcpy(out, &vector, sizeof(vector));
+#endif
+  }
+};
+
+// Such stores may be seen later than those that follow them, unless they are told to wait.
+void finish_stores() {
+#if defined(__SSE2__)
+  _mm_sfence();
+#endif
+}
+
+template <std::size_t kWidth>
+using Planes = std::array<const std::byte*, kWidth>;
+
+// Elements [i, count) as far as whole vectors go. Returns the first that is left.
+template <std::size_t kWidth, typename StoreVector>
+std::size_t unshuffle_vectors(const Planes<kWidth>& planes, std::size_t i, std::size_t count, std::byte* out,
+                              const StoreVector& store) {
+  // No store to `out` can change this one.
+  const Planes<kWidth> from = planes;
+  for (; i + kVector <= count; i += kVector) {
+    std::array<Vector, kWidth> vectors;
+    for (std::size_t b = 0; b < kWidth; ++b) std::memcpy(&vectors[b], from[b] + i, kVector);
+    join_planes(vectors);
+    for (std::size_t v = 0; v < kWidth; ++v) store(vectors[v], out + i * kWidth + v * kVector);
+  }
+  return i;
+}
+
+template <std::size_t kWidth>
+void unshuffle_plainly(const Planes<kWidth>& planes, std::size_t i, std::size_t end, std::byte* out) {
+  for (; i < end; ++i) {
+    for (std::size_t b = 0; b < kWidth; ++b) out[i * kWidth + b] = planes[b][i];
+  }
+}
+
+template <std::size_t kWidth>
+void shuffle_elements(std::span<const std::byte> in, std::size_t plane, std::byte* out, ShuffleMethod method) {
+  const std::size_t count = in.size() / kWidth;
+  std::size_t i = method != ShuffleMethod::plain ? shuffle_vectors<kWidth>(in.data(), count, plane, out) : 0;
+  for (; i < count; ++i) {
+    for (std::size_t b = 0; b < kWidth; ++b) out[b * plane + i] = in[i * kWidth + b];
+  }
+  for (std::size_t b = 0; b < kWidth; ++b) std::fill(out + b * plane + count, out + (b + 1) * plane, std::byte{0});
+}
+
+template <std::size_t kWidth>
+void unshuffle_elements(std::span<const std::byte* const> all, std::span<std::byte> out, ShuffleMethod method) {
+  Planes<kWidth> planes;
+  std::copy(all.begin(), all.end(), planes.begin());
+  const std::size_t count = out.size() / kWidth;
+  const std::size_t misaligned = -reinterpret_cast<std::uintptr_t>(out.data()) % kVector;
+  std::size_t i = 0;
+  if (method == ShuffleMethod::vectors_past_caches && misaligned % kWidth == 0) {
+    i = std::min(misaligned / kWidth, count);
+    unshuffle_plainly(planes, 0, i, out.data());
+    i = unshuffle_vectors(planes, i, count, out.data(), StorePastCaches());
+    finish_stores();
+  } else if (method != ShuffleMethod::plain) {
+    i = unshuffle_vectors(planes, i, count, out.data(), Store());
+  }
+  unshuffle_plainly(planes, i, count, out.data());
+}
+
+}  // namespace
+
+void shuffle(std::span<const std::byte> in, std::size_t element_bytes, std::size_t plane_elements, std::byte* out,
+             ShuffleMethod method) {
+  HOLDFAST_ASSERT(in.size() % element_bytes == 0 && in.size() / element_bytes <= plane_elements);
+  switch (element_bytes) {
+    case 1:
+      std::fill(std::copy(in.begin(), in.end(), out), out + plane_elements, std::byte{0});
+      return;
+    case 2:
+      return shuffle_elements<2>(in, plane_elements, out, method);
+    case 4:
+      return shuffle_elements<4>(in, plane_elements, out, method);
+    case 8:
+      return shuffle_elements<8>(in, plane_elements, out, method);
+    default:
+      HOLDFAST_ASSERT(false && "an element has 1, 2, 4 or 8 bytes");
+  }
+}
+
+void unshuffle(std::span<const std::byte* const> planes, std::span<std::byte> out, ShuffleMethod method) {
+  HOLDFAST_ASSERT(out.size() % planes.size() == 0);
+  switch (planes.size()) {
+    case 1:
+      std::copy_n(planes[0], out.size(), out.begin());
+      return;
+    case 2:
+      return unshuffle_elements<2>(planes, out, method);
+    case 4:
+      return unshuffle_elements<4>(planes, out, method);
+    case 8:
+      return unshuffle_elements<8>(planes, out, method);
+    default:
+      HOLDFAST_ASSERT(false && "an element has 1, 2, 4 or 8 bytes");
+  }
+}
+
+void unshuffle(const std::byte* in, std::size_t element_bytes, std::size_t plane_elements, std::span<std::byte> out,
+               ShuffleMethod method) {
+  HOLDFAST_ASSERT(element_bytes <= 8 && out.size() / element_bytes <= plane_elements);
+  std::array<const std::byte*, 8> planes{};
+  for (std::size_t b = 0; b < element_bytes; ++b) planes[b] = in + b * plane_elements;
+  unshuffle(std::span(planes).first(element_bytes), out, method);
+}
+
+}  // namespace holdfast::format

@@ -1,0 +1,213 @@
+#include "container/piece_reader.h"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <vector>
+
+#include "container/chunk.h"
+#include "container/chunk_codec.h"
+#include "container/parallel.h"
+#include "holdfast/base/digest.h"
+#include "holdfast/base/error.h"
+
+namespace holdfast::format {
+namespace {
+
+// So many pieces are on their way from the disk while one is decoded: loading a cold GiB took two thirds of the time
+// (two threads, virtual disk, 2026-11-21). For small ones the call costs more than it brings.
+constexpr std::size_t kPiecesAhead = 8;
+constexpr std::size_t kMinBytesAhead = 64 * 1024;
+
+// What is stored as it is is read and digested in parts that stay in a core's cache between the two: a warm load of one
+// thread takes 5 % less time than with whole pieces (Xeon with 2 MiB of second-level cache, 2026-11-21). For pieces
+// that are decoded it brings nothing.
+constexpr std::size_t kPartBytes = 128 * 1024;
+
+[[noreturn]] void fail(const std::string& path, const IndexedArray& array, const std::string& problem) {
+  throw Error(ErrorCode::invalid_file, path + " is damaged: array \"" + array.info.name + "\" " + problem +
+                                           "; use another savepoint or a copy of this one");
+}
+
+// Where a piece is in the file, and which part of the array it holds.
+struct PiecePlace {
+  std::uint64_t offset;
+  std::size_t stored_bytes;
+  Digest digest;
+  std::size_t first_byte;
+  std::size_t bytes;
+};
+
+class PieceReader {
+ public:
+  PieceReader(File& file, const std::string& path, const DecodeOptions& options)
+      : file_(file), path_(path), decoder_(options) {}
+
+  // `out` has the piece's uncompressed size.
+  void read(const IndexedArray& array, const PiecePlace& place, std::span<std::byte> out) {
+    const bool is_contiguous = array.info.storage == Storage::contiguous;
+    if (is_contiguous && place.stored_bytes % kAlignment == 0) {
+      read_checked(array, place, out);
+      return;
+    }
+    buffer_.resize(aligned(place.stored_bytes));
+    read_checked(array, place, buffer_);
+    const std::span<const std::byte> stored = std::span(buffer_).first(place.stored_bytes);
+    if (is_contiguous) {
+      std::copy(stored.begin(), stored.end(), out.begin());
+    } else if (!decoder_.decode(stored, piece_sizes(array.info).bytes, size_bytes(array.info.dtype), out)) {
+      fail(path_, array,
+           "has a chunk at offset " + std::to_string(place.offset) + " that is no zstd frame of its size");
+    }
+  }
+
+ private:
+  // `out` takes the piece and the zeros behind it.
+  void read_checked(const IndexedArray& array, const PiecePlace& place, std::span<std::byte> out) {
+    const std::size_t part_bytes = array.info.storage == Storage::contiguous ? kPartBytes : out.size();
+    DigestBuilder builder;
+    for (std::size_t begin = 0; begin < out.size(); begin += part_bytes) {
+      const std::span<std::byte> part = out.subspan(begin, std::min(part_bytes, out.size() - begin));
+      if (file_.read_at(place.offset + begin, part) != part.size()) fail(path_, array, "is cut off");
+      builder.update(part.first(std::min(part.size(), place.stored_bytes - std::min(begin, place.stored_bytes))));
+    }
+    const std::span<const std::byte> padding = out.subspan(place.stored_bytes);
+    if (builder.finish() != place.digest ||
+        std::any_of(padding.begin(), padding.end(), [](std::byte b) { return b != std::byte{0}; })) {
+      fail(path_, array, "does not have the digest that the index names, near offset " + std::to_string(place.offset));
+    }
+  }
+
+  File& file_;
+  const std::string& path_;
+  std::vector<std::byte> buffer_;
+  ChunkDecoder decoder_;
+};
+
+std::vector<PiecePlace> places_of(const IndexedArray& array) {
+  std::vector<PiecePlace> places;
+  places.reserve(array.pieces.size());
+  std::uint64_t offset = array.offset;
+  const bool is_contiguous = array.info.storage == Storage::contiguous;
+  const std::optional<ChunkGrid> grid =
+      is_contiguous ? std::nullopt : std::make_optional<ChunkGrid>(array.info.shape, size_bytes(array.info.dtype));
+  for (std::size_t i = 0; i < array.pieces.size(); ++i) {
+    const Piece& piece = array.pieces[i];
+    PiecePlace place{offset, piece.stored_bytes, piece.digest, i * kMaxChunkBytes, piece.stored_bytes};
+    if (grid) {
+      const ChunkGrid::Piece chunk = grid->piece(i);
+      place.first_byte = chunk.first_byte;
+      place.bytes = chunk.bytes;
+    }
+    places.push_back(place);
+    offset = aligned(offset + piece.stored_bytes);
+  }
+  return places;
+}
+
+// Calls work(reader, i) for i below `count`, in several threads, each with a reader that make_reader() gives it.
+template <typename MakeReader, typename Work>
+void for_each_in_threads(const MakeReader& make_reader, std::size_t count, int threads, const Work& work) {
+  std::atomic<std::size_t> next = 0;
+  const auto serve = [&] {
+    PieceReader reader = make_reader();
+    for (std::size_t i = next++; i < count; i = next++) work(reader, i);
+  };
+  const auto useful = static_cast<int>(std::min<std::size_t>(static_cast<std::size_t>(thread_count(threads)), count));
+  run_in_threads(useful, serve, [&] { next = count; });
+}
+
+// Adds up what several threads have done.
+class ProgressCount {
+ public:
+  ProgressCount(const VerifyOptions& options, const Index& index) : progress_(options.progress) {
+    for (const IndexedArray& array : index.arrays) total_ += size_bytes(array.info);
+    total_ += size_bytes(index.metadata.info);
+  }
+
+  void add(std::uint64_t bytes) {
+    if (!progress_) return;
+    const std::lock_guard lock(mutex_);
+    progress_(done_ += bytes, total_);
+  }
+
+ private:
+  const std::function<void(std::uint64_t done, std::uint64_t total)>& progress_;
+  std::uint64_t total_ = 0;
+  std::mutex mutex_;
+  std::uint64_t done_ = 0;  // guarded by mutex_
+};
+
+void verify_array(PieceReader& reader, const std::string& path, const IndexedArray& array, ProgressCount& count) {
+  DigestBuilder builder;
+  std::vector<std::byte> bytes;
+  for (const PiecePlace& place : places_of(array)) {
+    bytes.resize(place.bytes);
+    reader.read(array, place, bytes);
+    builder.update(bytes);
+    count.add(bytes.size());
+  }
+  if (builder.finish() != array.info.digest) fail(path, array, "does not have the digest that its writer gave it");
+}
+
+}  // namespace
+
+void read_pieces(File& file, const std::string& path, std::span<const ReadTarget> targets,
+                 const ReadPiecesOptions& options) {
+  struct Task {
+    std::size_t target;
+    PiecePlace place;
+  };
+  std::vector<Task> tasks;
+  for (std::size_t target = 0; target < targets.size(); ++target) {
+    for (const PiecePlace& place : places_of(*targets[target].array)) tasks.push_back({target, place});
+  }
+  const auto ask_for = [&](std::size_t i) {
+    if (i >= tasks.size() || tasks[i].place.stored_bytes < kMinBytesAhead) return;
+    file.start_reading(tasks[i].place.offset, tasks[i].place.stored_bytes);
+  };
+  for (std::size_t i = 0; i < kPiecesAhead; ++i) ask_for(i);
+  // Whoever is told of a piece looks at it.
+  const bool past_caches = !options.arrived;
+  const auto make_reader = [&] { return PieceReader(file, path, {.skip_checksum = true, .past_caches = past_caches}); };
+  for_each_in_threads(make_reader, tasks.size(), options.threads, [&](PieceReader& reader, std::size_t i) {
+    ask_for(i + kPiecesAhead);
+    const auto& [target, place] = tasks[i];
+    const ReadTarget& to = targets[target];
+    reader.read(*to.array, place, to.out.subspan(place.first_byte, place.bytes));
+    if (options.arrived) options.arrived({.target = target, .begin = place.first_byte, .bytes = place.bytes});
+  });
+}
+
+void read_pieces_in_order(File& file, const std::string& path, const IndexedArray& array,
+                          const ReadPartsOptions& options) {
+  const std::vector<PiecePlace> places = places_of(array);
+  const auto make_reader = [&] { return PieceReader(file, path, {.skip_checksum = true, .past_caches = false}); };
+  std::vector<std::byte> part;
+  for (std::size_t begin = 0; begin < places.size();) {
+    const std::size_t first_byte = places[begin].first_byte;
+    std::size_t end = begin;
+    std::size_t bytes = 0;
+    while (end < places.size() && (end == begin || bytes + places[end].bytes <= options.part_bytes)) {
+      bytes += places[end++].bytes;
+    }
+    part.resize(bytes);
+    for_each_in_threads(make_reader, end - begin, options.threads, [&](PieceReader& reader, std::size_t i) {
+      const PiecePlace& place = places[begin + i];
+      reader.read(array, place, std::span(part).subspan(place.first_byte - first_byte, place.bytes));
+    });
+    options.take(part);
+    begin = end;
+  }
+}
+
+void verify_pieces(File& file, const std::string& path, const Index& index, const VerifyOptions& options) {
+  ProgressCount count(options, index);
+  // Each piece's digest is computed right after it was decoded.
+  const auto make_reader = [&] { return PieceReader(file, path, {.skip_checksum = true, .past_caches = false}); };
+  for_each_in_threads(make_reader, index.arrays.size() + 1, options.threads, [&](PieceReader& reader, std::size_t i) {
+    verify_array(reader, path, i == 0 ? index.metadata : index.arrays[i - 1], count);
+  });
+}
+
+}  // namespace holdfast::format

@@ -1,0 +1,82 @@
+#include "container/piece_writer.h"
+
+#include <condition_variable>
+#include <mutex>
+#include <utility>
+
+#include "container/parallel.h"
+#include "holdfast/base/error.h"
+
+namespace holdfast::format {
+namespace {
+
+// Hands out the runs, and places in the file in the order of the runs: how large one is becomes known only when it is
+// encoded, and the file may not depend on which thread was quicker.
+class Places {
+ public:
+  Places(const PieceEncoder& encoder, const WriteOptions& options) : encoder_(encoder), options_(options) {}
+
+  // The number of a run, or that of runs when there is none left.
+  std::size_t next_run() {
+    const std::lock_guard lock(mutex_);
+    return is_cancelled_ || next_run_ == encoder_.runs().size() ? encoder_.runs().size() : next_run_++;
+  }
+
+  // Waits for the runs before it, which other threads are encoding at this moment.
+  std::uint64_t take(std::size_t run, std::uint64_t bytes) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return is_cancelled_ || placed_runs_ == run; });
+    if (is_cancelled_) throw Error(ErrorCode::cancelled, "another thread of this save failed");
+    ++placed_runs_;
+    changed_.notify_all();
+    return std::exchange(offset_, offset_ + bytes);
+  }
+
+  void report(std::size_t run) {
+    if (!options_.progress) return;
+    const std::lock_guard lock(mutex_);
+    written_bytes_ += encoder_.bytes_of(encoder_.runs()[run]);
+    options_.progress(written_bytes_, encoder_.bytes());
+  }
+
+  void cancel() {
+    const std::lock_guard lock(mutex_);
+    is_cancelled_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  const PieceEncoder& encoder_;
+  const WriteOptions& options_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  // guarded by mutex_
+  std::size_t next_run_ = 0;
+  std::size_t placed_runs_ = 0;
+  std::uint64_t offset_ = kDataOffset;
+  std::uint64_t written_bytes_ = 0;
+  bool is_cancelled_ = false;
+};
+
+}  // namespace
+
+void write_pieces(File& file, PieceEncoder& encoder, const WriteOptions& options) {
+  Places places(encoder, options);
+  const std::size_t runs = encoder.runs().size();
+  const auto work = [&] {
+    PieceEncoder::Workspace workspace(options);
+    for (std::size_t run = places.next_run(); run < runs; run = places.next_run()) {
+      const std::span<const std::byte> bytes = encoder.encode(encoder.runs()[run], workspace);
+      const std::uint64_t offset = places.take(run, aligned(bytes.size()));
+      file.write_at(offset, bytes);
+      // Otherwise the disk would rest until the fsync: 900 MB took 0.8 to 1.0 s without, 0.5 to 0.7 s with it (virtual
+      // disk, 2026-11-21).
+      file.start_write_back(offset, bytes.size());
+      places.report(run);
+    }
+  };
+  run_in_threads(static_cast<int>(std::min<std::size_t>(static_cast<std::size_t>(thread_count(options.threads)), runs)),
+                 work, [&] { places.cancel(); });
+}
+
+}  // namespace holdfast::format

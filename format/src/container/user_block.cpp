@@ -1,0 +1,94 @@
+#include "container/user_block.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "container/byte_order.h"
+#include "container/index.h"
+#include "holdfast/base/error.h"
+#include "holdfast/format/array_file.h"
+
+namespace holdfast::format {
+namespace {
+
+// As PNG's: a byte above 127 and both line ends, so that a transfer as text does not go unnoticed.
+constexpr std::array<std::uint8_t, 8> kMagic = {0x89, 'H', 'L', 'D', '\r', '\n', 0x1A, '\n'};
+constexpr std::array<std::uint8_t, 8> kHdf5Magic = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1A, '\n'};
+
+constexpr std::size_t kVersionOffset = 8;
+constexpr std::size_t kFileBytesOffset = 16;
+constexpr std::size_t kIndexOffsetOffset = 24;
+constexpr std::size_t kIndexBytesOffset = 32;
+constexpr std::size_t kIndexDigestOffset = 40;
+constexpr std::size_t kBlockDigestOffset = kUserBlockBytes - sizeof(Digest::bytes);
+
+bool begins_with(std::span<const std::byte> bytes, const std::array<std::uint8_t, 8>& magic) {
+  return bytes.size() >= magic.size() && std::memcmp(bytes.data(), magic.data(), magic.size()) == 0;
+}
+
+[[noreturn]] void fail(const std::string& path, const std::string& problem) {
+  throw Error(ErrorCode::invalid_file, path + " " + problem);
+}
+
+constexpr const char* kUseAnother = "; use another savepoint or a copy of this one";
+
+}  // namespace
+
+std::array<std::byte, kUserBlockBytes> encode(const UserBlock& block) {
+  std::array<std::byte, kUserBlockBytes> bytes{};
+  std::memcpy(bytes.data(), kMagic.data(), kMagic.size());
+  put(bytes, kVersionOffset, kFormatVersion);
+  put(bytes, kFileBytesOffset, block.file_bytes);
+  put(bytes, kIndexOffsetOffset, block.index_offset);
+  put(bytes, kIndexBytesOffset, block.index_bytes);
+  put(bytes, kIndexDigestOffset, block.index_digest);
+  put(bytes, kBlockDigestOffset, digest(std::span(bytes).first(kBlockDigestOffset)));
+  return bytes;
+}
+
+bool has_array_file_magic(std::span<const std::byte> head) {
+  return begins_with(head, kMagic);
+}
+
+UserBlock decode_user_block(const std::string& path, std::span<const std::byte> head, std::uint64_t actual_bytes) {
+  if (begins_with(head, kHdf5Magic)) {
+    fail(path, "is an HDF5 file without the header that Holdfast writes; give a file that Holdfast wrote");
+  }
+  if (head.size() >= kMagic.size() && !begins_with(head, kMagic)) {
+    fail(path, "is no Holdfast file, or its first bytes are damaged; give a file that Holdfast wrote");
+  }
+  if (head.size() < kUserBlockBytes) {
+    fail(path, "has " + std::to_string(actual_bytes) + " bytes, fewer than the " + std::to_string(kUserBlockBytes) +
+                   " of a Holdfast file's header: it is cut off" + kUseAnother);
+  }
+  if (digest(head.first(kBlockDigestOffset)) != take_digest(head, kBlockDigestOffset)) {
+    fail(path, std::string("is damaged: its header does not have the digest that it names") + kUseAnother);
+  }
+  const auto version = take<std::uint32_t>(head, kVersionOffset);
+  if (version != kFormatVersion) {
+    throw Error(
+        ErrorCode::unsupported,
+        path + " has format version " + std::to_string(version) + ", and this Holdfast reads version " +
+            std::to_string(kFormatVersion) +
+            (version < kFormatVersion ? "; version 1 was never released: read it with the Holdfast that wrote it"
+                                      : "; use the Holdfast that wrote it or a later one"));
+  }
+  const auto file_bytes = take<std::uint64_t>(head, kFileBytesOffset);
+  if (file_bytes != actual_bytes) {
+    fail(path, "has " + std::to_string(actual_bytes) + " bytes where its header says " + std::to_string(file_bytes) +
+                   ": it was cut off or appended to" + kUseAnother);
+  }
+  const UserBlock block{.file_bytes = file_bytes,
+                        .index_offset = take<std::uint64_t>(head, kIndexOffsetOffset),
+                        .index_bytes = take<std::uint64_t>(head, kIndexBytesOffset),
+                        .index_digest = take_digest(head, kIndexDigestOffset)};
+  if (block.index_offset < kDataOffset || block.index_offset > file_bytes ||
+      block.index_bytes != file_bytes - block.index_offset) {
+    fail(path,
+         "is undamaged but not what the format allows: its index does not end where the file does; write it again "
+         "with Holdfast, or use another file");
+  }
+  return block;
+}
+
+}  // namespace holdfast::format

@@ -1,0 +1,158 @@
+#include "view/view_writer.h"
+
+#include <set>
+#include <utility>
+
+#include "container/chunk.h"
+#include "container/names.h"
+#include "container/user_block.h"
+#include "hdf5/hdf5_session.h"
+#include "holdfast/base/error.h"
+#include "view/view_image.h"
+
+namespace holdfast::format {
+namespace {
+
+// Types that HDF5 does not have are stored as another one, and an attribute names them.
+bool needs_dtype_attribute(DType dtype) {
+  return dtype == DType::bf16 || dtype == DType::boolean;
+}
+
+Handle string_type(const Checker& check, std::size_t bytes) {
+  Handle type = check.opened(H5Tcopy(H5T_C_S1), H5Tclose, "no string type");
+  check.succeeded(H5Tset_size(type, bytes), "no string type");
+  check.succeeded(H5Tset_cset(type, H5T_CSET_UTF8), "no string type");
+  check.succeeded(H5Tset_strpad(type, H5T_STR_NULLPAD), "no string type");
+  return type;
+}
+
+class ViewWriter {
+ public:
+  // `image` must outlive it.
+  ViewWriter(const std::string& path, ViewImage& image, int zstd_level)
+      : check_(Checker::of_writing(path)),
+        image_(image),
+        zstd_level_(static_cast<unsigned>(zstd_level)),
+        link_list_(utf8_link_list(check_)),
+        file_(create_file()) {}
+
+  void add_metadata(const IndexedArray& metadata) {
+    const Handle type = string_type(check_, static_cast<std::size_t>(metadata.info.shape[0]));
+    const Handle space = check_.opened(H5Screate(H5S_SCALAR), H5Sclose, "no space for the metadata");
+    create_contiguous(metadata, type, space);
+  }
+
+  void add_array(const IndexedArray& array) {
+    create_groups_of(array.info.name);
+    const Handle type = element_type(check_, array.info.dtype);
+    const Handle space = create_space(array.info);
+    const Handle dataset = array.info.storage == Storage::contiguous ? create_contiguous(array, type, space)
+                                                                     : create_chunked(array, type, space);
+    add_attribute(dataset, "digest", array.info.digest.hex());
+    if (needs_dtype_attribute(array.info.dtype)) add_attribute(dataset, "dtype", std::string(name(array.info.dtype)));
+  }
+
+  void finish() { check_.succeeded(file_.reset(), "cannot close it"); }
+
+ private:
+  Handle create_file() const {
+    const Handle creation = untimed_list(check_, H5P_FILE_CREATE);
+    check_.succeeded(H5Pset_userblock(creation, kUserBlockBytes), "cannot reserve the header");
+    const Handle access = driver_access_list(check_, image_);
+    return check_.opened(H5Fcreate("holdfast", H5F_ACC_TRUNC, creation, access), H5Fclose, "HDF5 cannot create a file");
+  }
+
+  void create_groups_of(const std::string& name) {
+    for (std::size_t slash = name.find('/'); slash != std::string::npos; slash = name.find('/', slash + 1)) {
+      const std::string group = name.substr(0, slash);
+      if (!groups_.insert(group).second) continue;
+      check_.opened(H5Gcreate2(file_, group.c_str(), link_list_, untimed_list(check_, H5P_GROUP_CREATE), H5P_DEFAULT),
+                    H5Gclose, "cannot create group " + group);
+    }
+  }
+
+  Handle create_space(const ArrayInfo& info) const {
+    const std::vector<hsize_t> extents(info.shape.begin(), info.shape.end());
+    const hid_t id = extents.empty() ? H5Screate(H5S_SCALAR)
+                                     : H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr);
+    return check_.opened(id, H5Sclose, "no space for array " + info.name);
+  }
+
+  Handle create_dataset(const std::string& name, hid_t type, hid_t space, hid_t creation) const {
+    return check_.opened(H5Dcreate2(file_, name.c_str(), type, space, link_list_, creation, H5P_DEFAULT), H5Dclose,
+                         "cannot create dataset " + name);
+  }
+
+  void require_announced_was_taken(const std::string& name) const {
+    check_.require(!image_.is_data_expected(), "HDF5 gave array " + name + " no place");
+  }
+
+  Handle create_contiguous(const IndexedArray& array, hid_t type, hid_t space) const {
+    const Handle creation = untimed_list(check_, H5P_DATASET_CREATE);
+    check_.succeeded(H5Pset_layout(creation, H5D_CONTIGUOUS), "no contiguous layout");
+    check_.succeeded(H5Pset_alloc_time(creation, H5D_ALLOC_TIME_EARLY), "no early allocation");
+    check_.succeeded(H5Pset_fill_time(creation, H5D_FILL_TIME_NEVER), "cannot leave out fill values");
+    image_.expect_data(array.offset, array.info.stored_bytes);
+    Handle dataset = create_dataset(array.info.name, type, space, creation);
+    require_announced_was_taken(array.info.name);
+    return dataset;
+  }
+
+  Handle create_chunked(const IndexedArray& array, hid_t type, hid_t space) const {
+    const ChunkGrid grid(array.info.shape, size_bytes(array.info.dtype));
+    const std::vector<hsize_t> chunk(grid.chunk_shape().begin(), grid.chunk_shape().end());
+    const Handle creation = untimed_list(check_, H5P_DATASET_CREATE);
+    check_.succeeded(H5Pset_chunk(creation, static_cast<int>(chunk.size()), chunk.data()), "no chunked layout");
+    check_.succeeded(H5Pset_shuffle(creation), "no shuffle filter");
+    // Optional, since this process does not register the filter: HDF5 stores our chunks as they are.
+    check_.succeeded(H5Pset_filter(creation, kZstdFilter, H5Z_FLAG_OPTIONAL, 1, &zstd_level_), "no zstd filter");
+    Handle dataset = create_dataset(array.info.name, type, space, creation);
+    add_chunks(array, grid, dataset);
+    return dataset;
+  }
+
+  // The driver drops what HDF5 writes to the data's places, so any byte will do: HDF5 only passes a pointer on.
+  void add_chunks(const IndexedArray& array, const ChunkGrid& grid, hid_t dataset) const {
+    static constexpr std::byte kNothing{};
+    std::uint64_t offset = array.offset;
+    for (std::uint64_t i = 0; i < grid.count(); ++i) {
+      const ChunkGrid::Piece piece = grid.piece(i);
+      const std::vector<hsize_t> position(piece.offset.begin(), piece.offset.end());
+      const std::uint32_t bytes = array.pieces[i].stored_bytes;
+      image_.expect_data(offset, bytes);
+      check_.succeeded(H5Dwrite_chunk(dataset, H5P_DEFAULT, 0, position.data(), bytes, &kNothing),
+                       "cannot list the chunks of array " + array.info.name);
+      require_announced_was_taken(array.info.name);
+      offset = aligned(offset + bytes);
+    }
+  }
+
+  void add_attribute(hid_t dataset, const char* name, const std::string& text) const {
+    const Handle type = string_type(check_, text.size());
+    const Handle space = check_.opened(H5Screate(H5S_SCALAR), H5Sclose, "no space for an attribute");
+    const Handle attribute = check_.opened(H5Acreate2(dataset, name, type, space, H5P_DEFAULT, H5P_DEFAULT), H5Aclose,
+                                           std::string("cannot create attribute ") + name);
+    check_.succeeded(H5Awrite(attribute, type, text.data()), std::string("cannot write attribute ") + name);
+  }
+
+  Checker check_;
+  ViewImage& image_;
+  unsigned zstd_level_;
+  Handle link_list_;
+  Handle file_;
+  std::set<std::string> groups_;  // that exist
+};
+
+}  // namespace
+
+Hdf5View compose_view(const std::string& path, const Index& index, int zstd_level) {
+  const Session session;
+  ViewImage image(index.hdf5_offset);
+  ViewWriter writer(path, image, zstd_level);
+  writer.add_metadata(index.metadata);
+  for (const IndexedArray& array : index.arrays) writer.add_array(array);
+  writer.finish();
+  return {image.superblock(), image.structures()};
+}
+
+}  // namespace holdfast::format

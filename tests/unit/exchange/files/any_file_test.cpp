@@ -1,0 +1,325 @@
+#include "holdfast/format/exchange/any_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "foreign_hdf5/tree.h"
+#include "holdfast/format/exchange/keras.h"
+#include "holdfast/format/exchange/npz.h"
+#include "holdfast/format/exchange/safetensors.h"
+#include "support/memory_file_system.h"
+#include "unit/exchange/support/keras_trees.h"
+#include "unit/exchange/support/trees.h"
+#include "unit/exchange/support/zip_builder.h"
+#include "unit/format/support/array_files.h"
+#include "zip/zip.h"
+
+namespace holdfast::format {
+namespace {
+
+using testing::Array;
+using testing::bytes_of;
+using ::testing::HasSubstr;
+using testing::make_array;
+using testing::small_arrays;
+using testing::Thrown;
+using testing::thrown_by;
+
+class AnyFileTest : public ::testing::Test {
+ protected:
+  AnyFileTest() { files_.create_folders("/d"); }
+
+  void write(const std::string& path, std::span<const std::byte> bytes) { files_.create(path)->write_at(0, bytes); }
+  void write(const std::string& path, const std::string& text) { write(path, std::as_bytes(std::span(text))); }
+
+  // The same arrays and metadata in each kind that holds any; the names of the files say nothing.
+  void write_all() {
+    const std::vector<ArrayView> views = format::views(arrays_);
+    write_array_file(files_, "/d/holdfast", kMetadata, views);
+    write_safetensors(files_, "/d/safetensors", kMetadata, views);
+    write_npz(files_, "/d/npz", kMetadata, views);
+  }
+
+  void write_keras() {
+    write_hdf5_tree(files_, "/d/keras", testing::tree({}, {testing::floats("layers/dense/vars/0", {2, 3})}));
+  }
+
+  void write_archive(const std::string& path, const std::vector<std::string>& names) {
+    std::vector<ZipMember> members;
+    for (const std::string& name : names) members.push_back({name, bytes_of("x")});
+    write_zip(files_, path, members);
+  }
+
+  FileKind kind(const std::string& path) { return recognise(files_, path); }
+  Thrown refusal(const std::string& path) {
+    return thrown_by([&] { recognise(files_, path); });
+  }
+
+  static constexpr const char* kMetadata = R"({"step":3,"deep":{"a":[1]}})";
+  const std::vector<Array> arrays_ = small_arrays();
+  MemoryFileSystem files_;
+};
+
+TEST_F(AnyFileTest, RecognisesEachKindByItsContent) {
+  write_all();
+  write_keras();
+
+  EXPECT_EQ(kind("/d/holdfast"), FileKind::holdfast);
+  EXPECT_EQ(kind("/d/safetensors"), FileKind::safetensors);
+  EXPECT_EQ(kind("/d/npz"), FileKind::npz);
+  EXPECT_EQ(kind("/d/keras"), FileKind::hdf5);
+}
+
+TEST_F(AnyFileTest, RecognisesArchivesByTheirMembers) {
+  write_archive("/d/model", {"config.json"});
+  write_archive("/d/weights", {"model.weights.h5"});
+  write_archive("/d/arrays", {"a.npy"});
+  write_archive("/d/empty", {});
+
+  EXPECT_EQ(kind("/d/model"), FileKind::keras);
+  EXPECT_EQ(kind("/d/weights"), FileKind::keras);
+  EXPECT_EQ(kind("/d/arrays"), FileKind::npz);
+  EXPECT_EQ(kind("/d/empty"), FileKind::npz);
+}
+
+TEST_F(AnyFileTest, FindsHdf5BehindAUserBlock) {
+  write_keras();
+  std::vector<std::byte> bytes(1024);
+  const std::vector<std::byte> content = files_.contents().at("/d/keras");
+  bytes.insert(bytes.end(), content.begin(), content.end());
+  write("/d/shifted", bytes);
+
+  EXPECT_EQ(kind("/d/shifted"), FileKind::hdf5);
+  EXPECT_EQ(AnyFile::open(files_, "/d/shifted").kind(), FileKind::keras);
+}
+
+TEST_F(AnyFileTest, TakesAHoldfastFileWithADamagedStartForNoKerasFile) {
+  write_all();
+  files_.open_for_writing("/d/holdfast")->write_at(0, std::vector<std::byte>(1));
+
+  EXPECT_EQ(refusal("/d/holdfast").code, ErrorCode::invalid_file);
+  EXPECT_THAT(refusal("/d/holdfast").sentence, HasSubstr("first bytes are damaged"));
+}
+
+TEST_F(AnyFileTest, TellsWhatToDoWithPickledFiles) {
+  write("/d/pickle", std::string("\x80\x02}q.", 5));
+  write_archive("/d/torch", {"archive/data.pkl", "archive/data/0"});
+
+  for (const std::string path : {"/d/pickle", "/d/torch"}) {
+    EXPECT_EQ(refusal(path).code, ErrorCode::unsupported);
+    EXPECT_THAT(refusal(path).sentence, HasSubstr(path));
+    EXPECT_THAT(refusal(path).sentence, HasSubstr("safetensors.torch.save_file"));
+  }
+}
+
+TEST_F(AnyFileTest, RefusesWhatIsNoFileOfArrays) {
+  write("/d/empty", "");
+  write("/d/text", "Hello, what is this?\n");
+  // Its header would be longer than the file.
+  write("/d/short", std::string("\xFF\0\0\0\0\0\0\0{", 9));
+  write("/d/zeros", std::vector<std::byte>(5000));
+
+  for (const std::string path : {"/d/empty", "/d/text", "/d/short", "/d/zeros"}) {
+    EXPECT_EQ(refusal(path).code, ErrorCode::invalid_file) << path;
+    EXPECT_THAT(refusal(path).sentence, HasSubstr(path));
+  }
+  EXPECT_EQ(refusal("/d/missing").code, ErrorCode::not_found);
+}
+
+TEST_F(AnyFileTest, GivesTheSameArraysOfEachKind) {
+  write_all();
+  for (const std::string path : {"/d/holdfast", "/d/safetensors", "/d/npz"}) {
+    SCOPED_TRACE(path);
+
+    const AnyFile file = AnyFile::open(files_, path);
+
+    EXPECT_EQ(file.metadata(), kMetadata);
+    EXPECT_EQ(file.file_bytes(), files_.contents().at(path).size());
+    ASSERT_EQ(file.arrays().size(), arrays_.size());
+    EXPECT_TRUE(std::is_sorted(file.arrays().begin(), file.arrays().end(),
+                               [](const ArrayInfo& a, const ArrayInfo& b) { return a.name < b.name; }));
+    for (const Array& array : arrays_) {
+      const ArrayInfo* info = file.find(array.name);
+      ASSERT_NE(info, nullptr) << array.name;
+      EXPECT_EQ(info->dtype, array.dtype);
+      EXPECT_EQ(info->shape, array.shape);
+      EXPECT_TRUE(file.read(array.name) == array.bytes) << array.name;
+    }
+  }
+}
+
+TEST_F(AnyFileTest, ReadsAllAndTellsHowFarItIs) {
+  write_all();
+  std::uint64_t bytes = 0;
+  for (const Array& array : arrays_) bytes += array.bytes.size();
+  for (const std::string path : {"/d/holdfast", "/d/safetensors", "/d/npz"}) {
+    std::vector<std::uint64_t> told;
+
+    const ArraySet set = AnyFile::open(files_, path).read_all([&](std::uint64_t done, std::uint64_t total) {
+      EXPECT_EQ(total, bytes);
+      told.push_back(done);
+    });
+
+    ASSERT_EQ(set.arrays.size(), arrays_.size());
+    EXPECT_EQ(set.metadata, kMetadata);
+    EXPECT_EQ(told.size(), arrays_.size());
+    EXPECT_TRUE(std::is_sorted(told.begin(), told.end()));
+    EXPECT_EQ(told.back(), bytes);
+    for (const Array& array : arrays_) EXPECT_TRUE(testing::find(set.arrays, array.name)->bytes == array.bytes);
+  }
+}
+
+TEST_F(AnyFileTest, GivesTheSameArraysInPieces) {
+  write_all();
+  write_keras();
+  write_hdf5_tree(files_, "/d/plain", testing::tree({}, {testing::floats("b/c", {2, 5}), testing::floats("a", {})}));
+  for (const std::string path : {"/d/holdfast", "/d/safetensors", "/d/npz", "/d/keras", "/d/plain"}) {
+    SCOPED_TRACE(path);
+    const AnyFile file = AnyFile::open(files_, path);
+    const std::string left_out = file.arrays().back().name;
+    std::map<std::string, std::vector<std::byte>> found;
+
+    file.read_pieces([&](const ArrayInfo& array) { return array.name != left_out; },
+                     [&](const ArrayInfo& array, std::span<const std::byte> piece) {
+                       std::vector<std::byte>& bytes = found[array.name];
+                       bytes.insert(bytes.end(), piece.begin(), piece.end());
+                     });
+
+    EXPECT_FALSE(found.contains(left_out));
+    for (const ArrayInfo& array : file.arrays()) {
+      if (array.name == left_out) continue;
+      EXPECT_TRUE(found[array.name] == file.read(array.name)) << array.name;
+    }
+  }
+}
+
+// A file of 400 KB that holds 400 MB was decompressed for names and shapes, and again for each read of its values.
+TEST_F(AnyFileTest, HoldsNoMoreOfACompressedArrayThanAPiece) {
+  constexpr std::size_t kBytes = 100'000'000;
+  const std::string head("\x93NUMPY\1\0\x76\0", 10);
+  std::string text = "{'descr': '|u1', 'fortran_order': False, 'shape': (100000000,), }";
+  text.resize(0x75, ' ');
+  write("/d/bomb", testing::build({.members = {{.name = "a.npy",
+                                                .content = head + text + "\n" + std::string(kBytes, '\0'),
+                                                .is_deflated = true}}}));
+  const AnyFile file = AnyFile::open(files_, "/d/bomb");
+  std::size_t bytes = 0;
+  std::size_t largest = 0;
+
+  file.read_pieces([](const ArrayInfo&) { return true; },
+                   [&](const ArrayInfo&, std::span<const std::byte> piece) {
+                     bytes += piece.size();
+                     largest = std::max(largest, piece.size());
+                   });
+
+  EXPECT_EQ(bytes, kBytes);
+  EXPECT_LE(largest, std::size_t{1} << 20);
+}
+
+TEST_F(AnyFileTest, LooksAtNoElementOfAnNpzToOpenIt) {
+  write_all();
+  std::vector<std::byte> bytes = files_.contents().at("/d/npz");
+  const std::vector<std::byte>& elements = arrays_.at(0).bytes;
+  const auto place = std::search(bytes.begin(), bytes.end(), elements.begin(), elements.end());
+  ASSERT_NE(place, bytes.end());
+  *place ^= std::byte{1};
+  write("/d/damaged", bytes);
+
+  const AnyFile file = AnyFile::open(files_, "/d/damaged");
+
+  EXPECT_EQ(file.arrays().size(), arrays_.size());
+  const Thrown thrown = thrown_by([&] { file.read(arrays_.at(0).name); });
+  EXPECT_EQ(thrown.code, ErrorCode::invalid_file);
+  EXPECT_THAT(thrown.sentence, HasSubstr("does not have its CRC-32"));
+}
+
+TEST_F(AnyFileTest, TakesNoMoreMemoryForAnHdf5FileThanAllowed) {
+  write_keras();
+
+  const Thrown thrown = thrown_by([&] { AnyFile::open(files_, "/d/keras", {.max_memory_bytes = 100}); });
+
+  EXPECT_EQ(thrown.code, ErrorCode::out_of_memory);
+  EXPECT_THAT(thrown.sentence, HasSubstr("/d/keras cannot be read: "));
+  EXPECT_THAT(thrown.sentence, HasSubstr("and 100 are allowed; allow more with --max-memory"));
+}
+
+// One compressed chunk of a million zeros, in a file of a few KB.
+TEST_F(AnyFileTest, TakesNoMoreMemoryForAChunkThanAllowed) {
+  FileSystem& files = posix_file_system();
+  const std::string path = testing::path_of("chunk_of_a_million_v110.h5");
+  const AnyFile file = AnyFile::open(files, path, {.max_memory_bytes = 100'000});
+
+  ASSERT_EQ(file.arrays().size(), 1U);
+  EXPECT_EQ(file.arrays()[0].shape, (std::vector<std::uint64_t>{1, 1'000'000}));
+  const Thrown thrown =
+      thrown_by([&] { file.read_pieces([](const ArrayInfo&) { return true; }, [](const auto&, const auto&) {}); });
+  EXPECT_EQ(thrown.code, ErrorCode::out_of_memory);
+  EXPECT_THAT(thrown.sentence, HasSubstr("\"zeros\" is stored in chunks that take 1000000 bytes of memory at once"));
+  EXPECT_THAT(thrown.sentence, HasSubstr("--max-memory"));
+}
+
+TEST_F(AnyFileTest, RefusesAKerasArchiveWhoseMembersGrowBeyondWeights) {
+  write(
+      "/d/weights",
+      testing::build(
+          {.members = {{.name = "config.json", .content = "{}"},
+                       {.name = "model.weights.h5", .content = std::string(80'000'000, '\0'), .is_deflated = true}}}));
+  write(
+      "/d/config",
+      testing::build({.members = {{.name = "config.json", .content = std::string(5'000'000, ' '), .is_deflated = true},
+                                  {.name = "model.weights.h5", .content = "x"}}}));
+
+  EXPECT_THAT(thrown_by([&] { AnyFile::open(files_, "/d/weights"); }).sentence,
+              HasSubstr("its member \"model.weights.h5\" would grow from "));
+  EXPECT_THAT(thrown_by([&] { AnyFile::open(files_, "/d/config"); }).sentence,
+              HasSubstr("its member \"config.json\" would grow from "));
+}
+
+TEST_F(AnyFileTest, ReadsKeras) {
+  write_keras();
+
+  const ArraySet set = read_any(files_, "/d/keras");
+
+  EXPECT_THAT(testing::names(set.arrays), ::testing::ElementsAre("model/dense/kernel"));
+}
+
+TEST_F(AnyFileTest, ReadsHdf5OfAnybody) {
+  Hdf5Tree tree = testing::tree({}, {testing::floats("b/c", {2}), testing::floats("a", {})});
+  tree.datasets[0].attributes = {{"unit", std::string("m")}};
+  tree.texts = {{"b/note", "hello", {}}};
+  write_hdf5_tree(files_, "/d/plain", tree);
+
+  const AnyFile file = AnyFile::open(files_, "/d/plain");
+
+  EXPECT_EQ(file.kind(), FileKind::hdf5);
+  EXPECT_THAT(testing::names(file.read_all().arrays), ::testing::ElementsAre("a", "b/c"));
+  EXPECT_EQ(file.metadata(), R"({"attributes":{"a":{"unit":"m"}},"kind":"hdf5","texts":{"b/note":"hello"}})");
+}
+
+TEST_F(AnyFileTest, SaysWhichArrayItLacks) {
+  write_all();
+  for (const std::string path : {"/d/holdfast", "/d/safetensors", "/d/npz"}) {
+    const AnyFile file = AnyFile::open(files_, path);
+
+    const Thrown thrown = thrown_by([&] { file.read("model/nothing"); });
+
+    EXPECT_EQ(file.find("model/nothing"), nullptr);
+    EXPECT_EQ(thrown.code, ErrorCode::not_found);
+    EXPECT_THAT(thrown.sentence, HasSubstr(path));
+    EXPECT_THAT(thrown.sentence, HasSubstr("\"model/nothing\""));
+  }
+}
+
+TEST_F(AnyFileTest, HasTheIndexOfHoldfastsFilesAlone) {
+  write_all();
+
+  EXPECT_NE(AnyFile::open(files_, "/d/holdfast").array_file(), nullptr);
+  EXPECT_EQ(AnyFile::open(files_, "/d/npz").array_file(), nullptr);
+  EXPECT_EQ(AnyFile::open(files_, "/d/safetensors").array_file(), nullptr);
+}
+
+}  // namespace
+}  // namespace holdfast::format

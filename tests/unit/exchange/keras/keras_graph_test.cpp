@@ -1,0 +1,130 @@
+#include "keras/keras_graph.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "unit/exchange/support/keras_trees.h"
+
+namespace holdfast::format {
+namespace {
+
+using testing::error_of;
+using ::testing::HasSubstr;
+using Image = std::array<std::uint64_t, 3>;
+
+// As a file gives it: there, a number that is not negative is an unsigned one.
+Json savepoint_metadata(std::vector<Json> layers, Json input = {9, 8, 2}) {
+  const Json graph = {
+      {"format", "holdfast.sequential"}, {"version", 1}, {"input_shape", input}, {"layers", std::move(layers)}};
+  return Json::parse(Json{{"kind", "savepoint"}, {"graph", graph}}.dump());
+}
+
+Json entry(const std::string& kind, const std::string& name, Json config = Json::object()) {
+  return {{"kind", kind}, {"name", name}, {"config", std::move(config)}};
+}
+
+Json convolution(const std::string& padding) {
+  return {{"filters", 5}, {"kernel_size", {3, 2}}, {"strides", {2, 3}}, {"padding", padding}};
+}
+
+TEST(KerasGraph, FollowsTheSizesOfImages) {
+  const Json pool = {{"pool_size", {2, 2}}, {"strides", {1, 2}}, {"padding", "valid"}};
+  const Json metadata =
+      savepoint_metadata({entry("Conv2D", "c", convolution("same")), entry("MaxPooling2D", "p", pool),
+                          entry("Dense", "d", {{"units", 7}}), entry("Flatten", "f"), entry("Dense", "e")});
+
+  EXPECT_EQ(image_before(metadata, "c"), (Image{9, 8, 2}));
+  EXPECT_EQ(image_before(metadata, "p"), (Image{5, 3, 5}));
+  EXPECT_EQ(image_before(metadata, "d"), (Image{4, 1, 5}));
+  EXPECT_EQ(image_before(metadata, "f"), (Image{4, 1, 7}));
+  EXPECT_EQ(image_before(metadata, "e"), (Image{}));
+  EXPECT_EQ(image_before(metadata, "nobody"), (Image{}));
+}
+
+TEST(KerasGraph, HasNoImageWhereNumbersMakeNoSense) {
+  Json zero = convolution("valid");
+  zero["strides"] = {0, 1};
+  Json negative = convolution("same");
+  negative["strides"] = {-1, 1};
+
+  EXPECT_EQ(image_before(savepoint_metadata({entry("Conv2D", "c", zero), entry("Flatten", "f")}), "f")[0], 0U);
+  EXPECT_EQ(image_before(savepoint_metadata({entry("Conv2D", "c", negative), entry("Flatten", "f")}), "f")[0], 0U);
+  EXPECT_EQ(image_before(savepoint_metadata({entry("Conv2D", "c"), entry("Flatten", "f")}), "f"), (Image{}));
+}
+
+TEST(KerasGraph, GivesTheInputLayerANameThatNobodyHas) {
+  const Json config =
+      keras_config_of_savepoint(savepoint_metadata({entry("Dense", "input_layer"), entry("Dense", "input_layer_")}));
+
+  EXPECT_EQ(config["config"]["layers"][0]["config"]["name"], "input_layer__");
+  EXPECT_EQ(config["config"]["layers"][0]["config"]["batch_shape"], Json({nullptr, 9, 8, 2}));
+}
+
+TEST(KerasGraph, TurnsANormalInitializerIntoKerass) {
+  const Json metadata = savepoint_metadata({entry("Dense", "d", {{"kernel_initializer", "normal(0.25)"}})});
+
+  const Json config = keras_config_of_savepoint(metadata)["config"]["layers"][1]["config"];
+
+  EXPECT_EQ(config["kernel_initializer"]["class_name"], "RandomNormal");
+  EXPECT_EQ(config["kernel_initializer"]["config"]["stddev"], 0.25);
+}
+
+Json metadata_with_optimizer(Json optimizer) {
+  Json metadata = savepoint_metadata({entry("Dense", "d")});
+  metadata["configuration"] = {{"optimizer", std::move(optimizer)}, {"loss", {{"kind", "mean_squared_error"}}}};
+  return metadata;
+}
+
+TEST(KerasGraph, TurnsAScheduleIntoKerass) {
+  const Json schedule = {{"kind", "cosine_decay"}, {"initial_learning_rate", 0.1}, {"decay_steps", 10}};
+
+  const Json config = keras_config_of_savepoint(
+      metadata_with_optimizer({{"kind", "adam"}, {"learning_rate", schedule}}))["compile_config"];
+
+  EXPECT_EQ(config["optimizer"]["class_name"], "Adam");
+  const Json expected = {{"module", "keras.optimizers.schedules"},
+                         {"class_name", "CosineDecay"},
+                         {"config", {{"initial_learning_rate", 0.1}, {"decay_steps", 10}}},
+                         {"registered_name", nullptr}};
+  EXPECT_EQ(config["optimizer"]["config"]["learning_rate"], expected);
+}
+
+TEST(KerasGraph, CallsClippingAsKerasDoes) {
+  for (const auto& [ours, theirs] :
+       {std::pair{"clip_value", "clipvalue"}, {"clip_norm", "clipnorm"}, {"global_clip_norm", "global_clipnorm"}}) {
+    const Json config = keras_config_of_savepoint(metadata_with_optimizer(
+        {{"kind", "sgd"}, {"learning_rate", 0.1}, {ours, 2.5}}))["compile_config"]["optimizer"]["config"];
+
+    EXPECT_EQ(config, Json({{"learning_rate", 0.1}, {theirs, 2.5}}));
+  }
+}
+
+TEST(KerasGraph, LeavesOutAnOptimizerWithAScheduleOfTheUsers) {
+  const Json metadata = metadata_with_optimizer({{"kind", "adam"}, {"learning_rate", {{"kind", "of_our_own"}}}});
+
+  EXPECT_FALSE(keras_config_of_savepoint(metadata).contains("compile_config"));
+}
+
+TEST(KerasGraph, SaysNothingOfTrainingThatKerasDoesNotKnow) {
+  Json metadata = savepoint_metadata({entry("Dense", "d")});
+  metadata["configuration"] = {{"optimizer", {{"kind", "adam"}}}, {"loss", {{"kind", "of_our_own"}}}};
+
+  EXPECT_FALSE(keras_config_of_savepoint(metadata).contains("compile_config"));
+}
+
+TEST(KerasGraph, RefusesWhatCannotBecomeAKerasModel) {
+  Json other_format = savepoint_metadata({});
+  other_format["graph"]["format"] = "mine";
+
+  EXPECT_THAT(error_of([&] { keras_config_of_savepoint(other_format); }), HasSubstr("unsupported: "));
+  EXPECT_THAT(error_of([&] { keras_config_of_savepoint(savepoint_metadata({entry("Mine", "m")})); }),
+              HasSubstr("layer \"m\" is of kind \"Mine\""));
+  EXPECT_THAT(error_of([&] { keras_config_of_savepoint(savepoint_metadata({entry("Dense", "a/b")})); }),
+              HasSubstr("no layer called \"a/b\""));
+  EXPECT_THAT(error_of([&] { keras_config_of_savepoint(savepoint_metadata({Json(3)})); }), HasSubstr("unsupported: "));
+  EXPECT_THAT(error_of([&] { keras_config_of_savepoint(savepoint_metadata({}, "wide")); }),
+              HasSubstr("no input shape"));
+}
+
+}  // namespace
+}  // namespace holdfast::format

@@ -1,6 +1,6 @@
 // What operations need of a device, in the host's memory.
 
-#include "compute/cuda/cuda_context.h"
+#include "compute/cuda/runtime/cuda_context.h"
 
 #include <cstdlib>
 #include <cstring>

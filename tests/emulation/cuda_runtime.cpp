@@ -6,7 +6,7 @@
 #include <cstring>
 #include <utility>
 
-#include "compute/cuda/cuda_error.h"
+#include "compute/cuda/runtime/cuda_error.h"
 #include "emulation/grid.h"
 
 namespace holdfast::compute {

@@ -1,11 +1,11 @@
 // What gpu/kernels and gpu/layers test, with the kernels of a CUDA device run by the host, and libraries in its memory.
 
-#include "compute/cuda/cuda_arrays.h"
-#include "compute/cuda/cuda_context.h"
-#include "compute/cuda/cuda_digester.h"
-#include "compute/cuda/cuda_dropout.h"
-#include "compute/cuda/cuda_kernels.h"
-#include "compute/cuda/cuda_operations.h"
+#include "compute/cuda/backend/cuda_kernels.h"
+#include "compute/cuda/kernels/cuda_dropout.h"
+#include "compute/cuda/kernels/cuda_operations.h"
+#include "compute/cuda/runtime/cuda_arrays.h"
+#include "compute/cuda/runtime/cuda_context.h"
+#include "compute/cuda/runtime/cuda_digester.h"
 #include "core/held_in_place.h"
 #include "gpu/support/gpu_test.h"
 

@@ -7,7 +7,7 @@
 #include <map>
 
 #include "compute/arithmetic/bfloat16.h"
-#include "compute/cuda/cuda_error.h"
+#include "compute/cuda/runtime/cuda_error.h"
 
 namespace holdfast::host_cublas {
 namespace {

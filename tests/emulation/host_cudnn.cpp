@@ -8,7 +8,7 @@
 #include <string>
 
 #include "compute/arithmetic/bfloat16.h"
-#include "compute/cuda/cuda_context.h"
+#include "compute/cuda/runtime/cuda_context.h"
 
 namespace holdfast::host_cudnn {
 namespace {

@@ -2,8 +2,8 @@
 #include <tuple>
 
 #include "compute/arithmetic/convolution.h"
-#include "compute/cuda/cuda_convolution.h"
-#include "compute/cuda/cuda_memory_space.h"
+#include "compute/cuda/products/cuda_convolution.h"
+#include "compute/cuda/runtime/cuda_memory_space.h"
 #include "gpu/layers/support/layer_test.h"
 
 namespace holdfast::compute {

@@ -1,4 +1,4 @@
-#include "compute/cuda/cuda_backend.h"
+#include "compute/cuda/backend/cuda_backend.h"
 
 #include "gpu/layers/support/layer_test.h"
 

@@ -4,9 +4,9 @@
 
 #include "collective/nccl/cuda_collective_stream.h"
 #include "collective/nccl/ordered_sum_program.h"
-#include "compute/cuda/cuda_error.h"
-#include "compute/cuda/cuda_launch.cuh"
-#include "compute/cuda/small_copies.h"
+#include "compute/cuda/runtime/cuda_error.h"
+#include "compute/cuda/runtime/cuda_launch.cuh"
+#include "compute/cuda/runtime/small_copies.h"
 
 namespace holdfast {
 namespace {

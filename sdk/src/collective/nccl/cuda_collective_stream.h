@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "collective/nccl/collective_stream.h"
-#include "compute/cuda/given_up.h"
+#include "compute/cuda/runtime/given_up.h"
 
 namespace holdfast {
 

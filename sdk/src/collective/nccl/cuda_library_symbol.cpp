@@ -7,9 +7,9 @@
 #include "collective/device_communicator.h"
 #include "collective/nccl/cuda_collective_stream.h"
 #include "collective/nccl/nccl_communicator.h"
-#include "compute/cuda/cuda_backend.h"
-#include "compute/cuda/cuda_error.h"
-#include "compute/cuda/cuda_memory_space.h"
+#include "compute/cuda/backend/cuda_backend.h"
+#include "compute/cuda/runtime/cuda_error.h"
+#include "compute/cuda/runtime/cuda_memory_space.h"
 #include "compute/cuda_library.h"
 
 namespace holdfast::compute {

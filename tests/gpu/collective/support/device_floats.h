@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "compute/cuda/cuda_error.h"
+#include "compute/cuda/runtime/cuda_error.h"
 
 namespace holdfast {
 

@@ -1,4 +1,4 @@
-#include "compute/cuda/array_alignment.h"
+#include "compute/cuda/runtime/array_alignment.h"
 
 #include <gtest/gtest.h>
 

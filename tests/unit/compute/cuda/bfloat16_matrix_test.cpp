@@ -1,4 +1,4 @@
-#include "compute/cuda/bfloat16_matrix.h"
+#include "compute/cuda/products/bfloat16_matrix.h"
 
 #include <gtest/gtest.h>
 

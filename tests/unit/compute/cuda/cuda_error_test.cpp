@@ -1,4 +1,4 @@
-#include "compute/cuda/cuda_error.h"
+#include "compute/cuda/runtime/cuda_error.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,10 +1,10 @@
 // What cuDNN would do on a device that is described to it: none is needed.
 
-#include "compute/cuda/cudnn_convolution.h"
+#include "compute/cuda/products/cudnn_convolution.h"
 
 #include <gtest/gtest.h>
 
-#include "compute/cuda/array_alignment.h"
+#include "compute/cuda/runtime/array_alignment.h"
 
 namespace holdfast::compute {
 namespace {

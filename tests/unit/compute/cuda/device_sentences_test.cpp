@@ -1,4 +1,4 @@
-#include "compute/cuda/device_sentences.h"
+#include "compute/cuda/runtime/device_sentences.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "compute/cuda/image_layout.h"
+#include "compute/cuda/products/image_layout.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "compute/cuda/matrix_precision.h"
+#include "compute/cuda/kernels/matrix_precision.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "compute/cuda/memory_ranges.h"
+#include "compute/cuda/runtime/memory_ranges.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // The kernels as the host runs them.
 
-#include "compute/cuda/columns.h"
+#include "compute/cuda/kernels/columns.h"
 
 #include <gtest/gtest.h>
 

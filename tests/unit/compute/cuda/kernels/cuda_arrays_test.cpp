@@ -1,6 +1,6 @@
 // The kernels as the host runs them.
 
-#include "compute/cuda/cuda_arrays.h"
+#include "compute/cuda/runtime/cuda_arrays.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "compute/cuda/small_copies.h"
+#include "compute/cuda/runtime/small_copies.h"
 
 #include <gtest/gtest.h>
 

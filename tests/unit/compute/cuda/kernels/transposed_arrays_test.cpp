@@ -1,6 +1,6 @@
 // The kernels as the host runs them.
 
-#include "compute/cuda/transposed_arrays.h"
+#include "compute/cuda/products/transposed_arrays.h"
 
 #include <gtest/gtest.h>
 

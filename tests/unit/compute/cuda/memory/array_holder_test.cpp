@@ -1,4 +1,4 @@
-#include "compute/cuda/array_holder.h"
+#include "compute/cuda/runtime/array_holder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <future>
 #include <numeric>
 
-#include "compute/cuda/cuda_memory_space.h"
+#include "compute/cuda/runtime/cuda_memory_space.h"
 #include "support/comes_true.h"
 #include "unit/compute/cuda/memory/support/pretended_cuda.h"
 

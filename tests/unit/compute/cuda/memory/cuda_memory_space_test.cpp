@@ -1,4 +1,4 @@
-#include "compute/cuda/cuda_memory_space.h"
+#include "compute/cuda/runtime/cuda_memory_space.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,10 +1,10 @@
-#include "compute/cuda/cuda_row_feed.h"
+#include "compute/cuda/runtime/cuda_row_feed.h"
 
 #include <gtest/gtest.h>
 
 #include <numeric>
 
-#include "compute/cuda/cuda_memory_space.h"
+#include "compute/cuda/runtime/cuda_memory_space.h"
 #include "unit/compute/cuda/memory/support/pretended_cuda.h"
 
 namespace holdfast::compute {

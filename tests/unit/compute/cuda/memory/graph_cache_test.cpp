@@ -1,4 +1,4 @@
-#include "compute/cuda/graph_cache.h"
+#include "compute/cuda/runtime/graph_cache.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <array>
 #include <utility>
 
-#include "compute/cuda/cuda_memory_space.h"
+#include "compute/cuda/runtime/cuda_memory_space.h"
 #include "unit/compute/cuda/memory/support/pretended_cuda.h"
 
 namespace holdfast::compute {

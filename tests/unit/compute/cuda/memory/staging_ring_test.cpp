@@ -1,4 +1,4 @@
-#include "compute/cuda/staging_ring.h"
+#include "compute/cuda/runtime/staging_ring.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <numeric>
 #include <vector>
 
-#include "compute/cuda/small_copies.h"
+#include "compute/cuda/runtime/small_copies.h"
 #include "support/comes_true.h"
 #include "unit/compute/cuda/memory/support/pretended_cuda.h"
 

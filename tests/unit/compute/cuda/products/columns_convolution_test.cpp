@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "compute/cuda/cuda_convolution.h"
+#include "compute/cuda/products/cuda_convolution.h"
 #include "emulation/host_cublas.h"
 #include "unit/compute/cuda/products/support/convolution_numbers.h"
 

@@ -1,10 +1,10 @@
 // On cuDNN, where that has an engine.
 
-#include "compute/cuda/cuda_convolution.h"
+#include "compute/cuda/products/cuda_convolution.h"
 
 #include <gtest/gtest.h>
 
-#include "compute/cuda/cuda_operations.h"
+#include "compute/cuda/kernels/cuda_operations.h"
 #include "emulation/host_cublas.h"
 #include "emulation/host_cudnn.h"
 #include "unit/compute/cuda/products/support/convolution_numbers.h"

@@ -1,7 +1,7 @@
 // Which numbers products are told to multiply, at each precision, with a library in the host's memory that does as it
 // is told; what the library of a device makes of it is seen on one (gpu/layers).
 
-#include "compute/cuda/matrix_product.h"
+#include "compute/cuda/products/matrix_product.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "compute/arithmetic/bfloat16.h"
-#include "compute/cuda/cuda_operations.h"
+#include "compute/cuda/kernels/cuda_operations.h"
 #include "emulation/host_cublas.h"
 #include "gpu/support/gpu_test.h"
 

@@ -15,9 +15,9 @@
 #include <mutex>
 #include <vector>
 
-#include "compute/cuda/cuda_arrays.h"
-#include "compute/cuda/cuda_digester.h"
-#include "compute/cuda/small_copies.h"
+#include "compute/cuda/runtime/cuda_arrays.h"
+#include "compute/cuda/runtime/cuda_digester.h"
+#include "compute/cuda/runtime/small_copies.h"
 
 namespace holdfast::pretended_cuda {
 

@@ -1,0 +1,124 @@
+#include "compute/cuda/backend/cuda_backend.h"
+
+#include <cstdlib>
+#include <string_view>
+#include <utility>
+
+#include "compute/cuda/backend/turn_kernels.h"
+#include "compute/cuda/kernels/cuda_dropout.h"
+#include "compute/cuda/kernels/cuda_operations.h"
+#include "compute/cuda/runtime/cuda_memory_space.h"
+#include "compute/cuda/runtime/graph_cache.h"
+
+namespace holdfast::compute {
+namespace {
+
+// Dropout as other operations are: in turns of the context.
+class TurnDropout final : public DropoutOperation {
+ public:
+  TurnDropout(CudaContext& context, std::unique_ptr<DropoutOperation> dropout)
+      : context_(context), dropout_(std::move(dropout)) {}
+
+  void forward(const float* input, float* output) override {
+    const CudaContext::Turn turn = context_.take_turn();
+    dropout_->forward(input, output);
+  }
+
+  void backward(const float* output_gradient, float* input_gradient) override {
+    const CudaContext::Turn turn = context_.take_turn();
+    dropout_->backward(output_gradient, input_gradient);
+  }
+
+ private:
+  CudaContext& context_;
+  const std::unique_ptr<DropoutOperation> dropout_;
+};
+
+// For whoever looks for a fault: HOLDFAST_CUDA_GRAPHS=off queues each kernel by itself. The bits are the same.
+bool graphs_are_wanted() {
+  const char* const wish = std::getenv("HOLDFAST_CUDA_GRAPHS");
+  return wish == nullptr || std::string_view(wish) != "off";
+}
+
+class CudaBackend final : public Backend {
+ public:
+  CudaBackend(std::shared_ptr<CudaMemorySpace> memory, Precision precision)
+      : memory_(std::move(memory)),
+        context_(memory_->context()),
+        precision_(precision),
+        draws_(*memory_, context_.stream()),
+        kernels_(*memory_),
+        graphs_(context_, graphs_are_wanted()) {}
+
+  std::unique_ptr<DenseOperation> dense(const DenseShape& shape, Use use) override {
+    const CudaContext::Turn turn = context_.take_turn();
+    return make_cuda_dense(context_, precision_, shape, use);
+  }
+
+  std::unique_ptr<ConvolutionOperation> convolution(const ConvolutionShape& shape, Use use) override {
+    const CudaContext::Turn turn = context_.take_turn();
+    return make_cuda_convolution(context_, precision_, shape, use);
+  }
+
+  std::unique_ptr<PoolingOperation> pooling(const PoolingShape& shape, Use use) override {
+    const CudaContext::Turn turn = context_.take_turn();
+    return make_cuda_pooling(context_, shape, use);
+  }
+
+  std::unique_ptr<ActivationOperation> activation(const ActivationShape& shape, Use) override {
+    const CudaContext::Turn turn = context_.take_turn();
+    return make_cuda_activation(context_, shape);
+  }
+
+  std::unique_ptr<BatchNormalizationOperation> batch_normalization(const BatchNormalizationShape& shape,
+                                                                   Use use) override {
+    const CudaContext::Turn turn = context_.take_turn();
+    return make_cuda_batch_normalization(context_, shape, use);
+  }
+
+  std::unique_ptr<DropoutOperation> dropout(const DropoutShape& shape) override {
+    // A kernel that nobody else needs is not queued for each step.
+    has_dropout_ = true;
+    set_draws(last_draws_);
+    return std::make_unique<TurnDropout>(context_, make_cuda_dropout(shape, draws_, context_.stream()));
+  }
+
+  void set_draws(const Draws& draws) override {
+    last_draws_ = draws;
+    if (!has_dropout_) return;
+    const CudaContext::Turn turn = context_.take_turn();
+    draws_.set(draws);
+  }
+
+  using Backend::repeat;
+  void repeat(std::span<const std::uint64_t> key, std::span<const std::function<void()>> parts,
+              const std::function<void(std::size_t)>& behind) override {
+    graphs_.run(key, parts, behind);
+  }
+  std::string repeat_obstacle() const override { return graphs_.obstacle(); }
+
+  MemorySpace& memory() override { return *memory_; }
+  DeviceKernels* device_kernels() override { return &kernels_; }
+
+  std::string description() const override { return context_.description() + ", " + std::string(name(precision_)); }
+
+ private:
+  const std::shared_ptr<CudaMemorySpace> memory_;
+  CudaContext& context_;
+  const Precision precision_;
+  CudaDraws draws_;
+  Draws last_draws_;
+  bool has_dropout_ = false;  // nothing else reads draws_
+  TurnKernels kernels_;
+  GraphCache graphs_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_cuda_backend(int device, Precision precision) {
+  std::shared_ptr<CudaMemorySpace> memory = CudaMemorySpace::of_device(device);
+  const CudaContext::Turn turn = memory->context().take_turn();
+  return std::make_unique<CudaBackend>(memory, precision);
+}
+
+}  // namespace holdfast::compute

@@ -1,0 +1,109 @@
+#include "compute/cuda/backend/cuda_kernels.h"
+
+#include <bit>
+#include <cstring>
+#include <limits>
+#include <string>
+
+#include "compute/cuda/kernels/cuda_gradient_norms.h"
+#include "compute/cuda/kernels/cuda_losses.h"
+#include "compute/cuda/kernels/cuda_metrics.h"
+#include "compute/cuda/kernels/cuda_optimizers.h"
+#include "compute/cuda/runtime/cuda_arrays.h"
+#include "compute/cuda/runtime/cuda_error.h"
+
+namespace holdfast::compute {
+namespace {
+
+constexpr std::size_t kFloatsOfLabel = sizeof(BadLabel) / sizeof(float);
+
+Error bad_label_error(BadLabel word, std::int64_t classes) {
+  const auto label = std::bit_cast<float>(static_cast<std::uint32_t>(word));
+  return Error(ErrorCode::invalid_argument,
+               "sample " + std::to_string(word >> 32) + " of a shard has the class label " + std::to_string(label) +
+                   "; the model has " + std::to_string(classes) + " classes, so labels are the whole numbers 0 to " +
+                   std::to_string(classes - 1));
+}
+
+}  // namespace
+
+struct CudaKernels::Workspace {
+  SumWorkspace sums;
+  BadLabel bad_label;
+};
+
+CudaKernels::CudaKernels(MemorySpace& memory, cudaStream_t stream)
+    : memory_(memory), stream_(stream), workspace_(memory.allocate(sizeof(Workspace) / sizeof(float))) {
+  static_assert(sizeof(Workspace) % sizeof(float) == 0);
+  forget_bad_label();
+}
+
+CudaKernels::~CudaKernels() = default;
+
+CudaKernels::Workspace* CudaKernels::workspace() const {
+  return reinterpret_cast<Workspace*>(workspace_.get());
+}
+
+void CudaKernels::forget_bad_label() {
+  static_assert(kNoBadLabel == std::numeric_limits<BadLabel>::max());
+  check_cuda(cudaMemsetAsync(&workspace()->bad_label, 0xFF, sizeof(BadLabel), stream_), "cudaMemsetAsync");
+}
+
+void CudaKernels::loss(const LossShape& shape, const float* outputs, const float* targets, float scale, float* gradient,
+                       float* sum) {
+  HOLDFAST_ASSERT(shape.samples >= 1 && shape.outputs >= 1 &&
+                  shape.samples < std::numeric_limits<std::uint32_t>::max());
+  if (shape.kind == LossKind::sparse_categorical_crossentropy) classes_ = shape.outputs;
+  queue_loss(shape, {outputs, targets, gradient, sum}, scale, &workspace()->sums, &workspace()->bad_label, stream_);
+}
+
+void CudaKernels::metric(const MetricShape& shape, const float* outputs, const float* targets, float* sum) {
+  HOLDFAST_ASSERT(shape.samples >= 1 && shape.outputs >= 1);
+  queue_metric(shape, outputs, targets, sum, &workspace()->sums, stream_);
+}
+
+void CudaKernels::sgd(const SgdStep& step, std::size_t floats, float* parameters, const float* gradients,
+                      float* velocity) {
+  queue_sgd(step, floats, parameters, gradients, velocity, stream_);
+}
+
+void CudaKernels::adam(const AdamStep& step, std::size_t floats, float* parameters, const float* gradients, float* m,
+                       float* v) {
+  queue_adam(step, floats, parameters, gradients, m, v, stream_);
+}
+
+void CudaKernels::clip_values(float limit, std::size_t floats, const float* gradients, float* clipped) {
+  queue_clip_values(limit, floats, gradients, clipped, stream_);
+}
+
+void CudaKernels::clip_norms(std::span<const NormRange> ranges, float limit, const float* gradients, float* clipped,
+                             float* workspace) {
+  queue_clip_norms(ranges, limit, gradients, clipped, workspace, stream_);
+}
+
+void CudaKernels::update_moving(const float* sums, const float* count, std::size_t floats, float momentum,
+                                float* moving) {
+  queue_update_moving(sums, count, floats, momentum, moving, stream_);
+}
+
+void CudaKernels::find_not_finite(const float* array, std::size_t floats, float* found) {
+  check_cuda(cudaMemsetAsync(found, 0, sizeof *found, stream_), "cudaMemsetAsync of 4 bytes");
+  if (floats > 0) flag_not_finite(array, floats, reinterpret_cast<std::uint32_t*>(found), stream_);
+}
+
+void CudaKernels::clear(std::span<const Gap> gaps, float* arena) {
+  queue_clear(gaps, arena, stream_);
+}
+
+void CudaKernels::check() {
+  // The memory space copies floats, whatever their bits mean.
+  float bits[kFloatsOfLabel] = {};
+  memory_.copy_to_host({reinterpret_cast<const float*>(&workspace()->bad_label), kFloatsOfLabel}, bits);
+  BadLabel word = kNoBadLabel;
+  std::memcpy(&word, bits, sizeof(word));
+  if (word == kNoBadLabel) return;
+  forget_bad_label();
+  throw bad_label_error(word, classes_);
+}
+
+}  // namespace holdfast::compute

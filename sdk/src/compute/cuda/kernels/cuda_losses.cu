@@ -1,0 +1,257 @@
+#include <cmath>
+
+#include "compute/arithmetic/crossentropy.h"
+#include "compute/cuda/kernels/cuda_losses.h"
+#include "compute/cuda/kernels/cuda_sums.cuh"
+
+namespace holdfast::compute {
+namespace {
+
+struct Row {
+  const float* outputs;
+  float* gradient;  // or null
+  std::int64_t length;
+};
+
+// What losses over classes have in common.
+struct Rows {
+  LossArrays arrays;
+  std::int64_t classes;
+  float scale;
+
+  __device__ Row row(std::int64_t index) const {
+    float* const gradient = arrays.gradient == nullptr ? nullptr : arrays.gradient + index * classes;
+    return {arrays.outputs + index * classes, gradient, classes};
+  }
+};
+
+// Writes `element(c, output)` to each class of the row's gradient.
+template <class Group, class Element>
+__device__ void write_gradient(Group group, const Row& row, const Element& element) {
+  if (row.gradient == nullptr) return;
+  for_each_of_row(
+      group, row.length, [&](std::int64_t c) { return row.outputs[c]; },
+      [&](std::int64_t c, float output) { row.gradient[c] = element(c, output); });
+}
+
+// Of classes whose targets are shares: `element(output, target)`.
+template <class Group, class Element>
+__device__ void write_gradient(Group group, const Row& row, const float* targets, const Element& element) {
+  if (row.gradient == nullptr) return;
+  for_each_of_row(
+      group, row.length,
+      [&](std::int64_t c) {
+        return OutputAndTarget{row.outputs[c], targets[c]};
+      },
+      [&](std::int64_t c, const OutputAndTarget& at) { row.gradient[c] = element(at.output, at.target); });
+}
+
+template <class Group>
+__device__ SoftmaxRow softmax_of(Group group, const Row& row) {
+  const auto load = [&](std::int64_t c) { return row.outputs[c]; };
+  float largest = -INFINITY;
+  for_each_of_row(group, row.length, load, [&](std::int64_t, float output) { largest = fmaxf(largest, output); });
+  largest = group.largest(largest);
+  double sum = 0;
+  for_each_of_row(group, row.length, load,
+                  [&](std::int64_t, float output) { sum += softmax_exponential(output, largest); });
+  sum = group.sum(sum);
+  return {largest, sum, std::log(sum)};
+}
+
+template <class Group>
+__device__ double sum_of(Group group, const Row& row) {
+  double sum = 0;
+  for_each_of_row(
+      group, row.length, [&](std::int64_t c) { return row.outputs[c]; },
+      [&](std::int64_t, float output) { sum += output; });
+  return group.sum(sum);
+}
+
+struct SparseRows : Rows {
+  BadLabel* bad_label;
+
+  // Nothing is read or written at a place that a bad label names.
+  template <class Group>
+  __device__ double refuse(Group group, std::int64_t index, float label) const {
+    const BadLabel word = static_cast<BadLabel>(index) << 32 | __float_as_uint(label);
+    if (group.rank() == 0) atomicMin(bad_label, word);
+    write_gradient(group, row(index), [](std::int64_t, float) { return 0.0F; });
+    return NAN;
+  }
+};
+
+struct SparseLogits : SparseRows {
+  template <class Group>
+  __device__ double operator()(Group group, std::int64_t index) const {
+    const float label = arrays.targets[index];
+    if (!is_class_label(label, classes)) return refuse(group, index, label);
+    const auto target = static_cast<std::int64_t>(label);
+    const Row scores = row(index);
+    const SoftmaxRow softmax = softmax_of(group, scores);
+    const auto factor = static_cast<float>(scale / softmax.sum);
+    write_gradient(group, scores, [&](std::int64_t c, float score) {
+      const float pull = softmax_exponential(score, softmax.largest) * factor;
+      return c == target ? pull - scale : pull;
+    });
+    return loss_of_logit(softmax, scores.outputs[target]);
+  }
+};
+
+struct SparseProbabilities : SparseRows {
+  template <class Group>
+  __device__ double operator()(Group group, std::int64_t index) const {
+    const float label = arrays.targets[index];
+    if (!is_class_label(label, classes)) return refuse(group, index, label);
+    const auto target = static_cast<std::int64_t>(label);
+    const Row shares = row(index);
+    const double sum = sum_of(group, shares);
+    const ClippedProbability share = clipped_share(shares.outputs[target], sum);
+    // loss = log(sum) - log(row[label]): the sum pulls on every class.
+    const float pull = share.is_clipped ? 0.0F : static_cast<float>(scale / sum);
+    write_gradient(group, shares, [&](std::int64_t c, float output) {
+      return c == target && !share.is_clipped ? pull - scale / output : pull;
+    });
+    return loss_of_share(share);
+  }
+};
+
+struct CategoricalLogits : Rows {
+  // Total over classes of target[c] * (log(sum) + largest - row[c]).
+  template <class Group>
+  __device__ double operator()(Group group, std::int64_t index) const {
+    const Row scores = row(index);
+    const float* const target = arrays.targets + index * classes;
+    const SoftmaxRow softmax = softmax_of(group, scores);
+    double loss = 0;
+    double target_sum = 0;
+    for_each_of_row(
+        group, classes,
+        [&](std::int64_t c) {
+          return OutputAndTarget{scores.outputs[c], target[c]};
+        },
+        [&](std::int64_t, const OutputAndTarget& at) {
+          // A target of zero keeps a score of minus infinity (a masked class) out of the loss.
+          if (at.target != 0) loss += at.target * loss_of_logit(softmax, at.output);
+          target_sum += at.target;
+        });
+    target_sum = group.sum(target_sum);
+    const auto factor = static_cast<float>(scale * target_sum / softmax.sum);
+    write_gradient(group, scores, target, [&](float score, float share) {
+      return softmax_exponential(score, softmax.largest) * factor - scale * share;
+    });
+    return group.sum(loss);
+  }
+};
+
+struct CategoricalProbabilities : Rows {
+  template <class Group>
+  __device__ double operator()(Group group, std::int64_t index) const {
+    const Row shares = row(index);
+    const float* const target = arrays.targets + index * classes;
+    const double sum = sum_of(group, shares);
+    double loss = 0;
+    double moving_target = 0;  // the part of the target whose probabilities are not clipped
+    for_each_of_row(
+        group, classes,
+        [&](std::int64_t c) {
+          return OutputAndTarget{shares.outputs[c], target[c]};
+        },
+        [&](std::int64_t, const OutputAndTarget& at) {
+          const ClippedProbability share = clipped_share(at.output, sum);
+          loss += at.target * loss_of_share(share);
+          moving_target += share.is_clipped ? 0.0F : at.target;
+        });
+    moving_target = group.sum(moving_target);
+    // The sum by which outputs are divided pulls on every class.
+    const auto pull = static_cast<float>(scale * moving_target / sum);
+    write_gradient(group, shares, target, [&](float output, float share) {
+      const bool is_clipped = clipped_share(output, sum).is_clipped;
+      return (is_clipped ? 0.0F : -scale * share / output) + pull;
+    });
+    return group.sum(loss);
+  }
+};
+
+struct BinaryLogit {
+  __device__ ElementLoss operator()(float output, float target) const { return binary_loss_of_logit(output, target); }
+};
+
+struct BinaryProbability {
+  __device__ ElementLoss operator()(float output, float target) const {
+    return binary_loss_of_probability(output, target);
+  }
+};
+
+struct SquaredError {
+  __device__ ElementLoss operator()(float output, float target) const { return squared_error(output, target); }
+};
+
+template <class Element>
+struct Elements {
+  float* gradient;  // or null
+  float factor;
+  Element element;
+
+  __device__ double operator()(std::int64_t index, const OutputAndTarget& at) const {
+    const ElementLoss result = element(at.output, at.target);
+    if (gradient != nullptr) gradient[index] = factor * result.gradient;
+    return result.loss;
+  }
+};
+
+template <class Element>
+void queue_elements(const char* name, Element element, const LossShape& shape, const LossArrays& arrays, float factor,
+                    SumWorkspace* workspace, cudaStream_t stream) {
+  sum_elements(name, Elements<Element>{arrays.gradient, factor, element}, arrays.outputs, arrays.targets,
+               shape.samples * shape.outputs, static_cast<double>(shape.outputs), workspace, arrays.sum, stream);
+}
+
+template <class Value>
+void queue_rows(const char* name, const Value& value_of, const LossShape& shape, SumWorkspace* workspace,
+                cudaStream_t stream) {
+  sum_rows(name, value_of, shape.samples, shape.outputs, workspace, value_of.arrays.sum, stream);
+}
+
+void queue_sparse(const LossShape& shape, const SparseRows& rows, SumWorkspace* workspace, cudaStream_t stream) {
+  if (shape.from_logits) {
+    return queue_rows("sparse_categorical_crossentropy of logits", SparseLogits{rows}, shape, workspace, stream);
+  }
+  queue_rows("sparse_categorical_crossentropy", SparseProbabilities{rows}, shape, workspace, stream);
+}
+
+void queue_categorical(const LossShape& shape, const Rows& rows, SumWorkspace* workspace, cudaStream_t stream) {
+  if (shape.from_logits) {
+    return queue_rows("categorical_crossentropy of logits", CategoricalLogits{rows}, shape, workspace, stream);
+  }
+  queue_rows("categorical_crossentropy", CategoricalProbabilities{rows}, shape, workspace, stream);
+}
+
+void queue_binary(const LossShape& shape, const LossArrays& arrays, float scale, SumWorkspace* workspace,
+                  cudaStream_t stream) {
+  const float factor = scale / static_cast<float>(shape.outputs);
+  if (shape.from_logits) {
+    return queue_elements("binary_crossentropy of logits", BinaryLogit{}, shape, arrays, factor, workspace, stream);
+  }
+  queue_elements("binary_crossentropy", BinaryProbability{}, shape, arrays, factor, workspace, stream);
+}
+
+}  // namespace
+
+void queue_loss(const LossShape& shape, const LossArrays& arrays, float scale, SumWorkspace* workspace,
+                BadLabel* bad_label, cudaStream_t stream) {
+  const Rows rows = {arrays, shape.outputs, scale};
+  switch (shape.kind) {
+    case LossKind::sparse_categorical_crossentropy:
+      return queue_sparse(shape, {rows, bad_label}, workspace, stream);
+    case LossKind::categorical_crossentropy:
+      return queue_categorical(shape, rows, workspace, stream);
+    case LossKind::binary_crossentropy:
+      return queue_binary(shape, arrays, scale, workspace, stream);
+    case LossKind::mean_squared_error:
+      const auto factor = static_cast<float>(2.0 * scale / static_cast<double>(shape.outputs));
+      return queue_elements("mean_squared_error", SquaredError{}, shape, arrays, factor, workspace, stream);
+  }
+}
+
+}  // namespace holdfast::compute

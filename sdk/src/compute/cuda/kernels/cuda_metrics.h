@@ -1,0 +1,16 @@
+#pragma once
+
+// Metrics, summed over samples by one kernel each, queued in `stream`; see DeviceKernels and the classes of nn/ that
+// they are the counterparts of.
+
+#include <cuda_runtime_api.h>
+
+#include "compute/cuda/runtime/cuda_sum_workspace.h"
+#include "compute/device_kernels.h"
+
+namespace holdfast::compute {
+
+void queue_metric(const MetricShape& shape, const float* outputs, const float* targets, float* sum,
+                  SumWorkspace* workspace, cudaStream_t stream);
+
+}  // namespace holdfast::compute

@@ -1,0 +1,30 @@
+#pragma once
+
+// How a matrix is kept in bfloat16 in a workspace: with rows far enough apart that each begins at 16 bytes, which is
+// what tensor cores take, whatever its shape. The padding is zero. An array counts as one row.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "compute/cuda/runtime/array_alignment.h"
+#include "core/host_device.h"
+
+namespace holdfast::compute {
+
+using Bfloat16 = std::uint16_t;  // the bits
+
+struct Bfloat16Matrix {
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+
+  static constexpr std::int64_t kGroup = kWidestAccess / sizeof(Bfloat16);
+
+  HOLDFAST_HOST_DEVICE constexpr std::int64_t row_groups() const { return (columns + kGroup - 1) / kGroup; }
+  // From one row to the next, in elements.
+  HOLDFAST_HOST_DEVICE constexpr std::int64_t row_stride() const { return row_groups() * kGroup; }
+  constexpr std::size_t bytes() const {
+    return round_to_block(static_cast<std::size_t>(rows * row_stride()) * sizeof(Bfloat16));
+  }
+};
+
+}  // namespace holdfast::compute

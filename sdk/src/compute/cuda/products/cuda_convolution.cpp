@@ -1,0 +1,97 @@
+#include "compute/cuda/products/cuda_convolution.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "compute/arithmetic/convolution.h"
+#include "compute/cuda/kernels/columns.h"
+#include "compute/cuda/kernels/cuda_operations.h"
+#include "compute/cuda/products/cudnn_convolution.h"
+
+namespace holdfast::compute {
+
+std::string describe_convolution(const std::string& pass, const ConvolutionShape& shape) {
+  return pass + " of convolution [" + std::to_string(shape.samples) + ", " + std::to_string(shape.height) + ", " +
+         std::to_string(shape.width) + ", " + std::to_string(shape.channels) + "] x [" +
+         std::to_string(shape.kernel_height) + ", " + std::to_string(shape.kernel_width) + ", " +
+         std::to_string(shape.channels) + ", " + std::to_string(shape.filters) + "], strides [" +
+         std::to_string(shape.stride_height) + ", " + std::to_string(shape.stride_width) + "], padding " +
+         std::string(name(shape.padding));
+}
+
+namespace {
+
+// Each pass on cuDNN where that has an engine, else by columns.
+class CudaConvolution final : public ConvolutionOperation {
+ public:
+  CudaConvolution(CudaContext& context, Precision precision, const ConvolutionShape& shape, Use use)
+      : context_(context), shape_(shape), operation_(describe_convolution("a pass", shape)) {
+    find(forward_, precision, ConvolutionPass::forward);
+    if (use.input_gradient) find(backward_input_, precision, ConvolutionPass::backward_input);
+    if (use.training) {
+      find(backward_weights_, precision, ConvolutionPass::backward_weights);
+      context.reserve_workspace(column_sums_bytes(outputs()));
+    }
+    const ConvolutionPasses rest = {.forward = !forward_,
+                                    .backward_input = use.input_gradient && !backward_input_,
+                                    .backward_weights = use.training && !backward_weights_};
+    if (rest.forward || rest.backward_input || rest.backward_weights) {
+      columns_ = make_columns_convolution(context, precision, shape, rest);
+    }
+  }
+
+  void forward(const float* input, const float* kernel, const float* bias, float* output) override {
+    if (!forward_) return columns_->forward(input, kernel, bias, output);
+    const CudaContext::Turn turn = context_.take_turn();
+    forward_->run(context_, {.images = input, .kernel = kernel, .outputs = output}, context_.workspace());
+    if (shape_.has_bias) add_to_columns(context_.stream(), operation_, outputs(), bias, output);
+  }
+
+  void backward_input(const float* kernel, const float* output_gradient, float* input_gradient) override {
+    if (!backward_input_) return columns_->backward_input(kernel, output_gradient, input_gradient);
+    const CudaContext::Turn turn = context_.take_turn();
+    backward_input_->run(context_, {.images = input_gradient, .kernel = kernel, .outputs = output_gradient},
+                         context_.workspace());
+  }
+
+  void backward_weights(const float* input, const float* output_gradient, float* kernel_gradient,
+                        float* bias_gradient) override {
+    if (!backward_weights_) {
+      return columns_->backward_weights(input, output_gradient, kernel_gradient, bias_gradient);
+    }
+    const CudaContext::Turn turn = context_.take_turn();
+    backward_weights_->run(context_, {.images = input, .kernel = kernel_gradient, .outputs = output_gradient},
+                           context_.workspace());
+    if (!shape_.has_bias) return;
+    sum_columns(context_.stream(), operation_, outputs(), output_gradient, context_.workspace(), bias_gradient);
+  }
+
+ private:
+  void find(std::optional<CudnnConvolution>& found, Precision precision, ConvolutionPass pass) {
+    found = CudnnConvolution::find({.handle = context_.cudnn()}, precision, shape_, pass);
+    // The library takes no null pointer, even for no bytes.
+    if (found) context_.reserve_workspace(std::max<std::size_t>(found->workspace_bytes(), 1));
+  }
+
+  MatrixExtent outputs() const {
+    const ConvolutionPlan plan(shape_);
+    return {plan.samples * plan.sample_windows(), plan.filters};
+  }
+
+  CudaContext& context_;
+  const ConvolutionShape shape_;
+  const std::string operation_;
+  std::optional<CudnnConvolution> forward_;
+  std::optional<CudnnConvolution> backward_input_;
+  std::optional<CudnnConvolution> backward_weights_;
+  std::unique_ptr<ConvolutionOperation> columns_;  // the other passes; null where there are none
+};
+
+}  // namespace
+
+std::unique_ptr<ConvolutionOperation> make_cuda_convolution(CudaContext& context, Precision precision,
+                                                            const ConvolutionShape& shape, Use use) {
+  return std::make_unique<CudaConvolution>(context, precision, shape, use);
+}
+
+}  // namespace holdfast::compute

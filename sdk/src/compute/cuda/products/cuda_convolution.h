@@ -1,0 +1,29 @@
+#pragma once
+
+// The two ways to compute a convolution on a CUDA device. Which one a pass takes depends on shape, device and cuDNN's
+// version: on cuDNN where it has an engine that gives the same bits each time, else as a product of matrices.
+
+#include <memory>
+#include <string>
+
+#include "compute/backend.h"
+#include "compute/cuda/kernels/matrix_precision.h"
+#include "compute/cuda/runtime/cuda_context.h"
+
+namespace holdfast::compute {
+
+struct ConvolutionPasses {
+  bool forward = false;
+  bool backward_input = false;
+  bool backward_weights = false;
+};
+
+// "PASS of convolution [..] x [..], strides [..], padding same"
+std::string describe_convolution(const std::string& pass, const ConvolutionShape& shape);
+
+// On cuBLASLt; any shape.
+std::unique_ptr<ConvolutionOperation> make_columns_convolution(CudaContext& context, Precision precision,
+                                                               const ConvolutionShape& shape,
+                                                               const ConvolutionPasses& passes);
+
+}  // namespace holdfast::compute

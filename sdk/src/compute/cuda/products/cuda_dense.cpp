@@ -1,0 +1,141 @@
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "compute/cuda/kernels/columns.h"
+#include "compute/cuda/kernels/cuda_operations.h"
+#include "compute/cuda/products/bfloat16_arrays.h"
+#include "compute/cuda/products/matrix_product.h"
+
+namespace holdfast::compute {
+namespace {
+
+std::string describe(const std::string& pass, const DenseShape& shape) {
+  return pass + " of dense [" + std::to_string(shape.rows) + ", " + std::to_string(shape.inputs) + "] x [" +
+         std::to_string(shape.inputs) + ", " + std::to_string(shape.outputs) + "]";
+}
+
+// An array in bf16, for several products.
+class RoundedArray {
+ public:
+  RoundedArray(CudaContext& context, const Bfloat16Matrix& matrix)
+      : matrix_(matrix), memory_(context.allocate(matrix.bytes())) {}
+
+  void set(const float* array, cudaStream_t stream) { round_to_bfloat16(matrix_, array, data(), stream); }
+  Bfloat16* data() const { return reinterpret_cast<Bfloat16*>(memory_.get()); }
+
+ private:
+  Bfloat16Matrix matrix_;
+  std::shared_ptr<std::byte[]> memory_;
+};
+
+// In training at bf16 each of three arrays is a factor of two products, and rounded once.
+class CudaDense final : public DenseOperation {
+ public:
+  CudaDense(CudaContext& context, Precision precision, const DenseShape& shape, Use use)
+      : context_(context),
+        shape_(shape),
+        rounds_once_(precision == Precision::bf16 && use.training),
+        bias_operation_(describe("the gradient of the bias", shape)) {
+    make(forward_, describe("the forward pass", shape),
+         {.rows = shape.rows,
+          .inner = shape.inputs,
+          .columns = shape.outputs,
+          .has_bias = shape.has_bias,
+          .precision = precision,
+          .are_factors_given = rounds_once_});
+    if (use.input_gradient) {
+      make(backward_input_, describe("the gradient of the input", shape),
+           {.rows = shape.rows,
+            .inner = shape.outputs,
+            .columns = shape.inputs,
+            .is_right_transposed = true,
+            .precision = precision,
+            .are_factors_given = rounds_once_});
+    }
+    if (!use.training) return;
+    make(backward_weights_, describe("the gradient of the weights", shape),
+         {.rows = shape.inputs,
+          .inner = shape.rows,
+          .columns = shape.outputs,
+          .is_left_transposed = true,
+          .precision = precision,
+          .are_factors_given = rounds_once_});
+    context.reserve_workspace(column_sums_bytes({shape.rows, shape.outputs}));
+    if (!rounds_once_) return;
+    input_.emplace(context, forward_->left_copy());
+    kernel_.emplace(context, forward_->right_copy());
+    output_gradient_.emplace(context, backward_weights_->right_copy());
+  }
+
+  void forward(const float* input, const float* kernel, const float* bias, float* output) override {
+    const CudaContext::Turn turn = context_.take_turn();
+    ProductArrays arrays{.left = input, .right = kernel, .bias = bias, .result = output};
+    if (rounds_once_) {
+      input_->set(input, context_.stream());
+      kernel_->set(kernel, context_.stream());
+      is_gradient_rounded_ = false;
+      arrays.given_left = input_->data();
+      arrays.given_right = kernel_->data();
+    }
+    forward_->run(arrays, context_.workspace());
+  }
+
+  void backward_input(const float* kernel, const float* output_gradient, float* input_gradient) override {
+    const CudaContext::Turn turn = context_.take_turn();
+    ProductArrays arrays{.left = output_gradient, .right = kernel, .result = input_gradient};
+    if (rounds_once_) {
+      arrays.given_left = rounded_gradient(output_gradient);
+      arrays.given_right = kernel_->data();
+    }
+    backward_input_->run(arrays, context_.workspace());
+  }
+
+  void backward_weights(const float* input, const float* output_gradient, float* kernel_gradient,
+                        float* bias_gradient) override {
+    const CudaContext::Turn turn = context_.take_turn();
+    ProductArrays arrays{.left = input, .right = output_gradient, .result = kernel_gradient};
+    if (rounds_once_) {
+      arrays.given_left = input_->data();
+      arrays.given_right = rounded_gradient(output_gradient);
+    }
+    backward_weights_->run(arrays, context_.workspace());
+    if (!shape_.has_bias) return;
+    sum_columns(context_.stream(), bias_operation_, {shape_.rows, shape_.outputs}, output_gradient,
+                context_.workspace(), bias_gradient);
+  }
+
+ private:
+  void make(std::optional<MatrixProduct>& product, const std::string& operation, const ProductShape& shape) {
+    product.emplace(context_, operation, shape);
+    context_.reserve_workspace(product->workspace_bytes());
+  }
+
+  // By the first of the backward passes behind a forward pass.
+  const Bfloat16* rounded_gradient(const float* output_gradient) {
+    if (!std::exchange(is_gradient_rounded_, true)) output_gradient_->set(output_gradient, context_.stream());
+    return output_gradient_->data();
+  }
+
+  CudaContext& context_;
+  const DenseShape shape_;
+  const bool rounds_once_;
+  const std::string bias_operation_;
+  std::optional<MatrixProduct> forward_;
+  std::optional<MatrixProduct> backward_input_;
+  std::optional<MatrixProduct> backward_weights_;
+  // Where these are rounded once.
+  std::optional<RoundedArray> input_;
+  std::optional<RoundedArray> kernel_;
+  std::optional<RoundedArray> output_gradient_;
+  bool is_gradient_rounded_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<DenseOperation> make_cuda_dense(CudaContext& context, Precision precision, const DenseShape& shape,
+                                                Use use) {
+  return std::make_unique<CudaDense>(context, precision, shape, use);
+}
+
+}  // namespace holdfast::compute

@@ -1,0 +1,185 @@
+#include "compute/cuda/products/matrix_product.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+
+#include "compute/cuda/kernels/columns.h"
+#include "compute/cuda/products/bfloat16_arrays.h"
+#include "compute/cuda/runtime/array_alignment.h"
+
+namespace holdfast::compute {
+
+// What the library's kernels for this generation of devices are made for.
+static constexpr std::size_t kMaximumWorkspaceBytes = std::size_t{32} << 20;
+
+static cublasLtMatrixLayout_t make_layout(cudaDataType_t type, std::int64_t rows, std::int64_t columns,
+                                          std::int64_t row_stride) {
+  cublasLtMatrixLayout_t made = nullptr;
+  check_cublas(cublasLtMatrixLayoutCreate(&made, type, static_cast<std::uint64_t>(columns),
+                                          static_cast<std::uint64_t>(rows), row_stride),
+               "cublasLtMatrixLayoutCreate of [" + std::to_string(rows) + ", " + std::to_string(columns) + "]");
+  return made;
+}
+
+MatrixProduct::Array::Array(std::int64_t rows, std::int64_t columns)
+    : layout(make_layout(CUDA_R_32F, rows, columns, columns)), alignment(alignment_of_rows(columns)) {}
+
+MatrixProduct::Array::Array(const Bfloat16Matrix& rounded)
+    : layout(make_layout(CUDA_R_16BF, rounded.rows, rounded.columns, rounded.row_stride())),
+      alignment(kWidestAccess),
+      copy(rounded) {}
+
+MatrixProduct::Array MatrixProduct::factor(std::int64_t rows, std::int64_t columns, Precision precision) {
+  if (precision == Precision::bf16) return Array(Bfloat16Matrix{.rows = rows, .columns = columns});
+  return Array(rows, columns);
+}
+
+template <class Value>
+void MatrixProduct::set(cublasLtMatmulDescAttributes_t attribute, const Value& value) {
+  check_cublas(cublasLtMatmulDescSetAttribute(desc_.get(), attribute, &value, sizeof(value)), operation_);
+}
+
+// The library reads an array by columns: what is the left factor for us is the right one for it, as
+// transpose(left x right) = transpose(right) x transpose(left), and each of our arrays is its own transpose.
+MatrixProduct::MatrixProduct(CudaContext& context, const std::string& operation, const ProductShape& shape)
+    : context_(context), operation_(operation), shape_(shape) {
+  HOLDFAST_ASSERT(!shape.are_factors_given || shape.precision == Precision::bf16);
+  cublasLtMatmulDesc_t desc = nullptr;
+  check_cublas(cublasLtMatmulDescCreate(&desc, compute_type(shape.precision), CUDA_R_32F),
+               "cublasLtMatmulDescCreate for " + operation);
+  desc_.reset(desc);
+  const auto transposed = [](bool is) { return is ? CUBLAS_OP_T : CUBLAS_OP_N; };
+  set(CUBLASLT_MATMUL_DESC_TRANSA, transposed(shape.is_right_transposed));
+  set(CUBLASLT_MATMUL_DESC_TRANSB, transposed(shape.is_left_transposed));
+  left_ = shape.is_left_transposed ? factor(shape.inner, shape.rows, shape.precision)
+                                   : factor(shape.rows, shape.inner, shape.precision);
+  right_ = shape.is_right_transposed ? factor(shape.columns, shape.inner, shape.precision)
+                                     : factor(shape.inner, shape.columns, shape.precision);
+  result_ = Array(shape.rows, shape.columns);
+
+  bool found = false;
+  if (shape.has_bias) {
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+    // The heuristic takes the alignment of the bias from an address, at which it does not look.
+    set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, std::bit_cast<const void*>(std::uintptr_t{kWidestAccess}));
+    found = choose_algorithm();
+    adds_bias_after_ = !found;
+  }
+  if (!found) {
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_DEFAULT);
+    set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(nullptr));
+    found = choose_algorithm();
+  }
+  if (!found) throw Error(ErrorCode::unsupported, "cuBLASLt has no algorithm for " + operation);
+  describe_algorithm();
+}
+
+template <class Value>
+static void prefer(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttributes_t attribute,
+                   const Value& value) {
+  check_cublas(cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof(value)),
+               "cublasLtMatmulPreferenceSetAttribute");
+}
+
+// 0 where the algorithm has no such attribute.
+template <class Value>
+static Value config_of(const cublasLtMatmulAlgo_t& algorithm, cublasLtMatmulAlgoConfigAttributes_t attribute) {
+  Value value{};
+  std::size_t written = 0;
+  static_cast<void>(cublasLtMatmulAlgoConfigGetAttribute(&algorithm, attribute, &value, sizeof(value), &written));
+  return value;
+}
+
+// Where the heuristic should take the first mask to ask for sums in parts, the second leaves those in one.
+bool MatrixProduct::choose_algorithm() {
+  return choose_algorithm(kOrderedReductions) || choose_algorithm(CUBLASLT_REDUCTION_SCHEME_NONE);
+}
+
+bool MatrixProduct::choose_algorithm(std::uint32_t reduction_schemes) {
+  cublasLtMatmulPreference_t made = nullptr;
+  check_cublas(cublasLtMatmulPreferenceCreate(&made), "cublasLtMatmulPreferenceCreate");
+  const std::unique_ptr<cublasLtMatmulPreferenceOpaque_t, Release> preference(made);
+  prefer(made, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{kMaximumWorkspaceBytes});
+  prefer(made, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, reduction_schemes);
+  prefer(made, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, static_cast<std::uint32_t>(right_.alignment));
+  prefer(made, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, static_cast<std::uint32_t>(left_.alignment));
+  prefer(made, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, static_cast<std::uint32_t>(result_.alignment));
+  prefer(made, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, static_cast<std::uint32_t>(result_.alignment));
+
+  std::array<cublasLtMatmulHeuristicResult_t, 16> results{};
+  int count = 0;
+  const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
+      context_.cublas(), desc_.get(), right_.layout.get(), left_.layout.get(), result_.layout.get(),
+      result_.layout.get(), made, static_cast<int>(results.size()), results.data(), &count);
+  if (status == CUBLAS_STATUS_NOT_SUPPORTED) return false;
+  check_cublas(status, "cublasLtMatmulAlgoGetHeuristic for " + operation_);
+  for (const auto& result : std::span(results).first(static_cast<std::size_t>(count))) {
+    if (result.state != CUBLAS_STATUS_SUCCESS || result.workspaceSize > kMaximumWorkspaceBytes) continue;
+    if (!is_ordered(config_of<std::uint32_t>(result.algo, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME))) continue;
+    // The heuristic may name an algorithm that this device refuses; without this check the first step would fail.
+    cublasLtMatmulHeuristicResult_t checked{};
+    if (cublasLtMatmulAlgoCheck(context_.cublas(), desc_.get(), right_.layout.get(), left_.layout.get(),
+                                result_.layout.get(), result_.layout.get(), &result.algo,
+                                &checked) != CUBLAS_STATUS_SUCCESS) {
+      continue;
+    }
+    const std::size_t bytes = std::max(result.workspaceSize, checked.workspaceSize);
+    if (bytes > kMaximumWorkspaceBytes) continue;
+    algorithm_ = result.algo;
+    library_bytes_ = round_to_block(bytes);
+    return true;
+  }
+  return false;
+}
+
+void MatrixProduct::describe_algorithm() {
+  const auto parts = config_of<std::int32_t>(algorithm_, CUBLASLT_ALGO_CONFIG_SPLITK_NUM);
+  description_ = "algorithm " + std::to_string(config_of<std::int32_t>(algorithm_, CUBLASLT_ALGO_CONFIG_ID)) +
+                 ", tile " + std::to_string(config_of<std::uint32_t>(algorithm_, CUBLASLT_ALGO_CONFIG_TILE_ID)) +
+                 ", stages " + std::to_string(config_of<std::uint32_t>(algorithm_, CUBLASLT_ALGO_CONFIG_STAGES_ID)) +
+                 ", " + std::to_string(parts) + (parts == 1 ? " part" : " parts");
+}
+
+void MatrixProduct::check_alignment(const void* array, std::size_t alignment, const char* name) const {
+  if (is_aligned(array, alignment)) return;
+  throw Error(ErrorCode::invalid_argument, operation_ + " needs the " + name + " to be aligned to " +
+                                               std::to_string(alignment) + " bytes: let it begin with a whole row");
+}
+
+const void* MatrixProduct::prepare(const Array& factor, const float* array, const char* name, std::byte* place) const {
+  if (factor.copy.rows == 0) {
+    check_alignment(array, factor.alignment, name);
+    return array;
+  }
+  Bfloat16* const copy = reinterpret_cast<Bfloat16*>(place);
+  round_to_bfloat16(factor.copy, array, copy, context_.stream());
+  return copy;
+}
+
+void MatrixProduct::run(const ProductArrays& arrays, std::byte* workspace) {
+  std::byte* const copies = workspace + library_bytes_;
+  const void* left = arrays.given_left;
+  const void* right = arrays.given_right;
+  if (!shape_.are_factors_given) {
+    left = prepare(left_, arrays.left, "left factor", copies);
+    right = prepare(right_, arrays.right, "right factor", copies + left_.copy.bytes());
+  }
+  check_alignment(arrays.result, result_.alignment, "result");
+  const bool adds_bias = shape_.has_bias && !adds_bias_after_;
+  if (adds_bias) {
+    check_alignment(arrays.bias, kWidestAccess, "bias");
+    set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, arrays.bias);
+  }
+  const float alpha = 1;
+  const float beta = arrays.adds ? 1 : 0;
+  check_cublas(cublasLtMatmul(context_.cublas(), desc_.get(), &alpha, right, right_.layout.get(), left,
+                              left_.layout.get(), &beta, arrays.result, result_.layout.get(), arrays.result,
+                              result_.layout.get(), &algorithm_, workspace, library_bytes_, context_.stream()),
+               operation_);
+  if (shape_.has_bias && adds_bias_after_) {
+    add_to_columns(context_.stream(), operation_, {shape_.rows, shape_.columns}, arrays.bias, arrays.result);
+  }
+}
+
+}  // namespace holdfast::compute

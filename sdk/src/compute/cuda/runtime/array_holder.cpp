@@ -1,0 +1,228 @@
+#include "compute/cuda/runtime/array_holder.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+
+#include "compute/cuda/runtime/device_sentences.h"
+
+namespace holdfast::compute {
+namespace {
+
+constexpr std::size_t kAlignment = 256;
+constexpr std::size_t kLargestGap = 1024;
+// Of the device's memory, for what training still allocates.
+constexpr std::size_t kShareLeftFree = 16;
+// Far below what any link does, in seconds a GiB.
+constexpr std::size_t kSlowestLink = 4;
+
+std::size_t round_up(std::size_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+}  // namespace
+
+// The place, until its copy is over or it goes.
+class ArrayHolder::Held final : public HeldArrays {
+ public:
+  Held(ArrayHolder& holder, std::vector<std::span<const float>> places) : holder_(holder), places_(std::move(places)) {
+    ++holder_.held_;
+  }
+  // The copy uses this object. It ends by its deadline.
+  ~Held() override {
+    if (copying_.valid()) copying_.wait();
+    --holder_.held_;
+  }
+
+  Digest digest() override;
+  void begin_copy(std::span<const std::span<float>> to) override;
+  void finish_copy() override { copying_.get(); }
+
+ private:
+  struct Target {
+    std::span<std::byte> bytes;
+    bool is_registered = false;
+  };
+
+  std::size_t total_bytes() const;
+  void copy(const std::vector<Target>& targets, Deadline deadline);
+
+  ArrayHolder& holder_;
+  const std::vector<std::span<const float>> places_;
+  std::optional<Digest> digest_;  // once somebody has waited for it
+  std::shared_future<void> copying_;
+};
+
+std::unique_ptr<HeldArrays> ArrayHolder::hold(std::span<const std::span<const float>> arrays) {
+  await_last();
+  const Layout layout = lay_out(arrays);
+  if (!make_room(layout.bytes)) return nullptr;
+  begin_use();
+  std::vector<std::span<const float>> places;
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    places.emplace_back(reinterpret_cast<const float*>(place_.get() + layout.places[i]), arrays[i].size());
+  }
+  queue(layout, places);
+  return std::make_unique<Held>(*this, std::move(places));
+}
+
+// Its digest may be under way, too, where it was given up.
+void ArrayHolder::await_last() {
+  if (copying_.valid()) copying_.wait();
+  copying_ = {};
+  if (is_digest_queued_) context_.wait_for(digested_.get(), context_.deadline(), "a digest of " + context_.device());
+  is_digest_queued_ = false;
+}
+
+ArrayHolder::Layout ArrayHolder::lay_out(std::span<const std::span<const float>> arrays) const {
+  const CudaContext::Turn turn = context_.take_turn();
+  Layout layout;
+  for (const std::span<const float> array : arrays) {
+    const std::span<const std::byte> bytes = std::as_bytes(array);
+    if (bytes.empty()) {
+      layout.places.push_back(0);
+      continue;
+    }
+    if (layout.runs.empty() || !can_join(layout.runs.back(), bytes)) {
+      layout.runs.push_back({.from = bytes.data(), .bytes = 0, .place = round_up(layout.bytes)});
+    }
+    Run& run = layout.runs.back();
+    const auto offset = static_cast<std::size_t>(bytes.data() - run.from);
+    run.bytes = offset + bytes.size();
+    layout.places.push_back(run.place + offset);
+    layout.bytes = run.place + run.bytes;
+  }
+  return layout;
+}
+
+bool ArrayHolder::can_join(const Run& run, std::span<const std::byte> next) const {
+  const std::byte* const end = run.from + run.bytes;
+  if (next.data() < end || next.data() > end + kLargestGap) return false;
+  return allocated_.contain({run.from, next.data() + next.size()});
+}
+
+bool ArrayHolder::make_room(std::size_t bytes) {
+  if (place_ != nullptr && bytes <= place_bytes_) return true;
+  // What did not fit will not fit later either: training gives nothing back.
+  if (!obstacle_.empty()) return false;
+  place_.reset();
+  place_bytes_ = 0;
+  std::size_t free_bytes = 0;
+  std::size_t total_bytes = 0;
+  {
+    const CudaContext::Turn turn = context_.take_turn();
+    check_cuda(cudaMemGetInfo(&free_bytes, &total_bytes), "cudaMemGetInfo");
+  }
+  const std::size_t left_free = total_bytes / kShareLeftFree;
+  try {
+    if (free_bytes >= bytes + left_free) place_ = context_.allocate(bytes);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::out_of_memory) throw;
+  }
+  if (place_ != nullptr) {
+    place_bytes_ = bytes;
+    return true;
+  }
+  obstacle_ = context_.device() + " has " + in_bytes(free_bytes) + " of its " + in_bytes(total_bytes) +
+              " free, too little for a second copy of " + in_bytes(bytes) + " with " + in_bytes(left_free) +
+              " to spare";
+  return false;
+}
+
+// Does not wait for a copy or digest of the place: a copy needs the turn, and the thread that allocates may have it.
+// Freeing the memory waits for the device, which every allocation on a full device must do.
+bool ArrayHolder::give_back_idle() {
+  if (place_ == nullptr || held_ > 0) return false;
+  if (is_digest_queued_ && cudaEventQuery(digested_.get()) != cudaSuccess) {
+    // The runtime remembers "not ready" as if it were a failure.
+    static_cast<void>(cudaGetLastError());
+    return false;
+  }
+  is_digest_queued_ = false;
+  place_.reset();
+  obstacle_ = context_.device() + " has no room for a second copy any more: training needed the " +
+              in_bytes(place_bytes_) + " that it had";
+  place_bytes_ = 0;
+  return true;
+}
+
+void ArrayHolder::begin_use() {
+  if (stream_ != nullptr) return;
+  const CudaContext::Turn turn = context_.take_turn();
+  taken_ = make_event();
+  digested_ = make_event();
+  copied_ = make_event();
+  cudaStream_t stream = nullptr;
+  check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags for copies");
+  stream_.reset(stream);
+  ring_ = std::make_unique<StagingRing>(context_, stream);
+  digester_ = std::make_unique<CudaDigester>(context_.given_up());
+}
+
+void ArrayHolder::queue(const Layout& layout, std::span<const std::span<const float>> places) {
+  const CudaContext::Turn turn = context_.take_turn();
+  for (const Run& run : layout.runs) {
+    check_cuda(
+        cudaMemcpyAsync(place_.get() + run.place, run.from, run.bytes, cudaMemcpyDeviceToDevice, context_.stream()),
+        "cudaMemcpyAsync of " + in_bytes(run.bytes) + " within " + context_.device());
+  }
+  check_cuda(cudaEventRecord(taken_.get(), context_.stream()), "cudaEventRecord behind a copy");
+  check_cuda(cudaStreamWaitEvent(stream_.get(), taken_.get(), 0), "cudaStreamWaitEvent for a copy");
+  digester_->queue(places, stream_.get());
+  check_cuda(cudaEventRecord(digested_.get(), stream_.get()), "cudaEventRecord behind a digest");
+  is_digest_queued_ = true;
+}
+
+Digest ArrayHolder::Held::digest() {
+  if (!digest_) {
+    holder_.context_.wait_for(holder_.digested_.get(), holder_.context_.deadline(),
+                              "a digest of " + holder_.context_.device());
+    digest_ = holder_.digester_->result();
+  }
+  return *digest_;
+}
+
+std::size_t ArrayHolder::Held::total_bytes() const {
+  std::size_t bytes = 0;
+  for (const std::span<const float> place : places_) bytes += place.size_bytes();
+  return bytes;
+}
+
+void ArrayHolder::Held::begin_copy(std::span<const std::span<float>> to) {
+  HOLDFAST_ASSERT(to.size() == places_.size() && !copying_.valid());
+  std::vector<Target> targets;
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    HOLDFAST_ASSERT(to[i].size() == places_[i].size());
+    const std::span<std::byte> bytes = std::as_writable_bytes(to[i]);
+    targets.push_back({bytes, !bytes.empty() && holder_.registered_.contain(bytes)});
+  }
+  const auto slowest = std::chrono::seconds((total_bytes() >> 30U) * kSlowestLink);
+  const Deadline deadline = Deadline::at(holder_.context_.deadline().moment() + slowest);
+  copying_ =
+      std::async(std::launch::async, [this, targets = std::move(targets), deadline] { copy(targets, deadline); });
+  holder_.copying_ = copying_;
+}
+
+// On a thread of its own. The place may be used again behind it, so the digest is fetched, too.
+void ArrayHolder::Held::copy(const std::vector<Target>& targets, Deadline deadline) {
+  const cudaStream_t stream = holder_.stream_.get();
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    if (!targets[i].is_registered) continue;
+    const CudaContext::Turn turn = holder_.context_.take_turn();
+    check_cuda(cudaMemcpyAsync(targets[i].bytes.data(), places_[i].data(), targets[i].bytes.size(),
+                               cudaMemcpyDeviceToHost, stream),
+               "cudaMemcpyAsync of " + in_bytes(targets[i].bytes.size()) + " from " + holder_.context_.device());
+  }
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    if (targets[i].is_registered) continue;
+    holder_.ring_->fetch(std::as_bytes(places_[i]).data(), targets[i].bytes, deadline);
+  }
+  {
+    const CudaContext::Turn turn = holder_.context_.take_turn();
+    check_cuda(cudaEventRecord(holder_.copied_.get(), stream), "cudaEventRecord behind copies");
+  }
+  holder_.context_.wait_for(holder_.copied_.get(), deadline, "a copy of the state from " + holder_.context_.device());
+  digest();
+}
+
+}  // namespace holdfast::compute

@@ -1,0 +1,114 @@
+#include "compute/cuda/runtime/cuda_error.h"
+
+#include <array>
+
+namespace holdfast::compute {
+
+bool ends_use_of_device(cudaError_t status) {
+  switch (status) {
+    case cudaErrorCudartUnloading:
+    case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
+    case cudaErrorContained:
+    case cudaErrorIllegalAddress:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorContextIsDestroyed:
+    case cudaErrorAssert:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorLaunchFailure:
+    case cudaErrorMpsClientTerminated:
+    case cudaErrorMpsRpcFailure:
+    case cudaErrorExternalDevice:
+    case cudaErrorUnknown:
+      return true;
+    default:
+      return false;
+  }
+}
+
+static ErrorCode code_of(cudaError_t status) {
+  if (ends_use_of_device(status)) return ErrorCode::device_failed;
+  switch (status) {
+    case cudaErrorMemoryAllocation:
+      return ErrorCode::out_of_memory;
+    case cudaErrorInvalidValue:
+    case cudaErrorInvalidConfiguration:
+    case cudaErrorInvalidDevicePointer:
+    case cudaErrorLaunchOutOfResources:
+    case cudaErrorNotSupported:
+      return ErrorCode::unsupported;
+    // A new process would meet them again.
+    case cudaErrorInsufficientDriver:
+    case cudaErrorNoDevice:
+    case cudaErrorInvalidDevice:
+    case cudaErrorNoKernelImageForDevice:
+    case cudaErrorSystemDriverMismatch:
+    case cudaErrorCompatNotSupportedOnDevice:
+    case cudaErrorStubLibrary:
+    case cudaErrorCallRequiresNewerDriver:
+    case cudaErrorUnsupportedPtxVersion:
+    case cudaErrorJitCompilerNotFound:
+    case cudaErrorNotPermitted:
+      return ErrorCode::unavailable;
+    // Among them a device that is held by a process which is about to end, and services that are about to start.
+    default:
+      return ErrorCode::device_failed;
+  }
+}
+
+static std::string advice(cudaError_t status) {
+  if (ends_use_of_device(status)) return "; the device refuses all further work of this process, a new one must go on";
+  switch (status) {
+    case cudaErrorMemoryAllocation:
+      return "; smaller batches, or ending other programs on the device, would help";
+    case cudaErrorInsufficientDriver:
+      return "; install NVIDIA's driver, or a newer one, and see `holdfast doctor`";
+    case cudaErrorNoDevice:
+      return "; is the driver loaded, and does CUDA_VISIBLE_DEVICES hide the device? see `holdfast doctor`";
+    case cudaErrorNoKernelImageForDevice:
+      return "; Holdfast is built for devices of compute capability 8.0 and later";
+    default:
+      return "";
+  }
+}
+
+void check_cuda(cudaError_t status, const std::string& call) {
+  if (status == cudaSuccess) return;
+  static_cast<void>(cudaGetLastError());
+  throw Error(code_of(status),
+              call + " failed: " + cudaGetErrorName(status) + ", " + cudaGetErrorString(status) + advice(status));
+}
+
+void check_cublas(cublasStatus_t status, const std::string& call) {
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  const std::string sentence = call + " failed: " + cublasLtGetStatusName(status);
+  if (status == CUBLAS_STATUS_ALLOC_FAILED) throw Error(ErrorCode::out_of_memory, sentence);
+  const bool can_never_work = status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE ||
+                              status == CUBLAS_STATUS_ARCH_MISMATCH;
+  throw Error(can_never_work ? ErrorCode::unsupported : ErrorCode::device_failed, sentence);
+}
+
+static ErrorCode code_of(cudnnStatus_t status) {
+  if (status == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED ||
+      status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED) {
+    return ErrorCode::out_of_memory;
+  }
+  const int category = CUDNN_STATUS_CATEGORY(static_cast<int>(status));
+  const bool can_never_work = category == CUDNN_STATUS_NOT_SUPPORTED || category == CUDNN_STATUS_BAD_PARAM;
+  return can_never_work ? ErrorCode::unsupported : ErrorCode::device_failed;
+}
+
+void check_cudnn(cudnnStatus_t status, const std::string& call) {
+  if (status == CUDNN_STATUS_SUCCESS) return;
+  // cuDNN explains itself in the calling thread's last message.
+  std::array<char, 512> message{};
+  cudnnGetLastErrorString(message.data(), message.size());
+  const std::string explanation = message.front() == '\0' ? "" : " (" + std::string(message.data()) + ")";
+  throw Error(code_of(status), call + " failed: " + cudnnGetErrorString(status) + explanation);
+}
+
+}  // namespace holdfast::compute

@@ -1,0 +1,26 @@
+#include "compute/cuda/runtime/cuda_launch.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+
+#include "compute/cuda/runtime/cuda_error.h"
+
+namespace holdfast::compute {
+
+void check_launch(const char* kernel, std::initializer_list<LaunchSize> sizes) {
+  const cudaError_t status = cudaGetLastError();
+  if (status == cudaSuccess) return;
+  std::string call = "launching the kernel " + std::string(kernel);
+  for (const LaunchSize& size : sizes) call += ", " + std::string(size.name) + " " + std::to_string(size.value);
+  check_cuda(status, call);
+}
+
+unsigned block_count(std::int64_t count, std::int64_t per_block) {
+  HOLDFAST_ASSERT(count >= 0 && per_block > 0);
+  const std::int64_t blocks = std::max<std::int64_t>((count + per_block - 1) / per_block, 1);
+  HOLDFAST_ASSERT(blocks <= std::numeric_limits<std::int32_t>::max());
+  return static_cast<unsigned>(blocks);
+}
+
+}  // namespace holdfast::compute

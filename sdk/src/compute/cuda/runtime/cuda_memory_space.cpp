@@ -1,0 +1,171 @@
+#include "compute/cuda/runtime/cuda_memory_space.h"
+
+#include <map>
+#include <mutex>
+
+#include "compute/cuda/runtime/cuda_arrays.h"
+#include "compute/cuda/runtime/cuda_row_feed.h"
+#include "compute/cuda/runtime/device_sentences.h"
+#include "core/held_in_place.h"
+#include "holdfast/base/log.h"
+
+namespace holdfast::compute {
+
+std::shared_ptr<CudaMemorySpace> CudaMemorySpace::of_device(int device) {
+  // Memory spaces belong to those who hold them; this knows only where they are.
+  static std::mutex mutex;
+  static std::map<int, std::weak_ptr<CudaMemorySpace>> spaces;
+  const std::lock_guard lock(mutex);
+  std::shared_ptr<CudaMemorySpace> space = spaces[device].lock();
+  if (space == nullptr) {
+    space = std::make_shared<CudaMemorySpace>(device);
+    spaces[device] = space;
+  }
+  return space;
+}
+
+std::shared_ptr<float[]> CudaMemorySpace::allocate(std::size_t floats) {
+  HOLDFAST_ASSERT(floats <= SIZE_MAX / sizeof(float));
+  const std::size_t bytes = floats * sizeof(float);
+  std::shared_ptr<std::byte[]> memory = context_.allocate(bytes);
+  const CudaContext::Turn turn = context_.take_turn();
+  check_cuda(cudaMemsetAsync(memory.get(), 0, bytes, context_.stream()), "cudaMemsetAsync of " + in_bytes(bytes));
+  auto* const floats_of_it = reinterpret_cast<float*>(memory.get());
+  allocated_.add({memory.get(), bytes});
+  return {floats_of_it, [this, bytes, memory = std::move(memory)](float*) { forget({memory.get(), bytes}); }};
+}
+
+// The process is about to end where this cannot be had.
+void CudaMemorySpace::forget(std::span<const std::byte> memory) noexcept {
+  try {
+    const CudaContext::Turn turn = context_.take_turn();
+    allocated_.remove(memory);
+  } catch (const Error&) {
+  }
+}
+
+std::unique_ptr<HeldArrays> CudaMemorySpace::hold(std::span<const std::span<const float>> arrays) {
+  if (std::unique_ptr<HeldArrays> held = holder_.hold(arrays)) return held;
+  return hold_in_place(*this, arrays, holder_.obstacle());
+}
+
+// Straight from or to registered memory, which the host may use again on return.
+void CudaMemorySpace::copy_and_wait(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
+  {
+    const CudaContext::Turn turn = context_.take_turn();
+    check_cuda(cudaMemcpyAsync(to, from, bytes, kind, context_.stream()), "cudaMemcpyAsync of " + in_bytes(bytes));
+  }
+  context_.wait();
+}
+
+void CudaMemorySpace::copy_to_host(std::span<const float> from, std::span<float> to) {
+  HOLDFAST_ASSERT(from.size() == to.size());
+  if (to.empty()) return;
+  const std::span<std::byte> bytes = std::as_writable_bytes(to);
+  if (pinned_.contain(bytes)) return copy_and_wait(to.data(), from.data(), bytes.size(), cudaMemcpyDeviceToHost);
+  staging_.fetch(std::as_bytes(from).data(), bytes);
+}
+
+void CudaMemorySpace::copy_from_host(std::span<const float> from, std::span<float> to) {
+  HOLDFAST_ASSERT(from.size() == to.size());
+  if (from.empty()) return;
+  const std::span<const std::byte> bytes = std::as_bytes(from);
+  if (pinned_.contain(bytes)) return copy_and_wait(to.data(), from.data(), bytes.size(), cudaMemcpyHostToDevice);
+  staging_.send(bytes, std::as_writable_bytes(to).data());
+}
+
+void CudaMemorySpace::copy(std::span<const float> from, std::span<float> to) {
+  HOLDFAST_ASSERT(from.size() == to.size());
+  if (from.empty()) return;
+  const CudaContext::Turn turn = context_.take_turn();
+  check_cuda(cudaMemcpyAsync(to.data(), from.data(), from.size_bytes(), cudaMemcpyDeviceToDevice, context_.stream()),
+             "cudaMemcpyAsync of " + in_bytes(from.size_bytes()) + " within " + device());
+}
+
+void CudaMemorySpace::gather(std::span<const float> from, std::span<const std::int64_t> rows, std::span<float> to) {
+  const std::size_t row_floats = gathered_row_floats(from, rows, to);
+  if (row_floats == 0) return;
+  const std::span<const std::byte> numbers = std::as_bytes(rows);
+  if (numbers.size() > row_numbers_bytes_) {
+    row_numbers_ = context_.allocate(numbers.size());
+    row_numbers_bytes_ = numbers.size();
+  }
+  staging_.send(numbers, row_numbers_.get());
+  const CudaContext::Turn turn = context_.take_turn();
+  gather_rows(from.data(), row_floats, reinterpret_cast<const std::int64_t*>(row_numbers_.get()), rows.size(),
+              to.data(), context_.stream());
+}
+
+void CudaMemorySpace::add(std::span<const float> summand, std::span<float> sum) {
+  HOLDFAST_ASSERT(summand.size() == sum.size());
+  if (sum.empty()) return;
+  const CudaContext::Turn turn = context_.take_turn();
+  add_arrays(summand.data(), sum.data(), sum.size(), context_.stream());
+}
+
+void CudaMemorySpace::fill_zero(std::span<float> array) {
+  if (array.empty()) return;
+  const CudaContext::Turn turn = context_.take_turn();
+  check_cuda(cudaMemsetAsync(array.data(), 0, array.size_bytes(), context_.stream()),
+             "cudaMemsetAsync of " + in_bytes(array.size_bytes()));
+}
+
+bool CudaMemorySpace::is_finite(std::span<const float> array) {
+  if (array.empty()) return true;
+  if (flag_ == nullptr) flag_ = allocate(1);
+  fill_zero({flag_.get(), 1});
+  {
+    const CudaContext::Turn turn = context_.take_turn();
+    flag_not_finite(array.data(), array.size(), reinterpret_cast<std::uint32_t*>(flag_.get()), context_.stream());
+  }
+  std::uint32_t is_flagged = 0;
+  staging_.fetch(reinterpret_cast<const std::byte*>(flag_.get()), std::as_writable_bytes(std::span(&is_flagged, 1)));
+  return is_flagged == 0;
+}
+
+Digest CudaMemorySpace::digest_of(std::span<const std::span<const float>> arrays) {
+  {
+    const CudaContext::Turn turn = context_.take_turn();
+    if (!digester_) digester_.emplace(context_.given_up());
+    digester_->queue(arrays, context_.stream());
+  }
+  context_.wait();
+  return digester_->result();
+}
+
+std::unique_ptr<RowFeed> CudaMemorySpace::feed(std::span<const float> from, std::size_t row_floats) {
+  if (from.empty() || row_floats == 0 || !pinned_.contain(std::as_bytes(from))) return nullptr;
+  return std::make_unique<CudaRowFeed>(context_, from, row_floats);
+}
+
+// Fails where the memory is mapped in a way that the device cannot use, or the system's limit is reached: then copies
+// take the ring.
+void CudaMemorySpace::pin(std::span<std::byte> memory) {
+  if (memory.empty()) return;
+  const CudaContext::Turn turn = context_.take_turn();
+  // Of a data set that two trainers of a process read, say.
+  if (pinned_.share(memory)) return;
+  const cudaError_t status =
+      cudaHostRegister(memory.data(), memory.size(), cudaHostRegisterPortable | cudaHostRegisterMapped);
+  static_cast<void>(cudaGetLastError());
+  if (ends_use_of_device(status)) check_cuda(status, "cudaHostRegister of " + in_bytes(memory.size()));
+  if (status == cudaSuccess) {
+    pinned_.add(memory);
+  } else {
+    log(LogLevel::warning,
+        in_bytes(memory.size()) + " of the host's memory cannot be registered with " + device() + " (" +
+            cudaGetErrorString(status) +
+            "), so that copies from and to there are slower; it may be mapped read-only, share a page with what is "
+            "registered already, or be more than the memory limit of the process's control group lets be pinned");
+  }
+}
+
+void CudaMemorySpace::unpin(std::span<std::byte> memory) {
+  if (!pinned_.remove(memory) || context_.given_up().is_set()) return;
+  // To unregister waits for the device without a deadline.
+  context_.wait();
+  const CudaContext::Turn turn = context_.take_turn();
+  check_cuda(cudaHostUnregister(memory.data()), "cudaHostUnregister of " + in_bytes(memory.size()));
+}
+
+}  // namespace holdfast::compute

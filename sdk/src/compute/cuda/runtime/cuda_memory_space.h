@@ -1,0 +1,61 @@
+#pragma once
+
+// Arrays of one CUDA device, in the order of its context's stream.
+
+#include <memory>
+#include <optional>
+
+#include "compute/cuda/runtime/array_holder.h"
+#include "compute/cuda/runtime/cuda_context.h"
+#include "compute/cuda/runtime/cuda_digester.h"
+#include "compute/cuda/runtime/memory_ranges.h"
+#include "compute/cuda/runtime/staging_ring.h"
+#include "holdfast/core/memory_space.h"
+
+namespace holdfast::compute {
+
+class CudaMemorySpace final : public MemorySpace {
+ public:
+  // The one of the device in this process: made at the first call, for as long as somebody holds it. Any thread. Throws
+  // what CudaContext does.
+  static std::shared_ptr<CudaMemorySpace> of_device(int device);
+
+  explicit CudaMemorySpace(int device) : context_(device), staging_(context_, context_.stream()) {
+    context_.call_when_full([this] { return holder_.give_back_idle(); });
+  }
+
+  CudaContext& context() { return context_; }
+
+  std::string device() const override { return context_.device(); }
+  std::shared_ptr<float[]> allocate(std::size_t floats) override;
+  void copy_to_host(std::span<const float> from, std::span<float> to) override;
+  void copy_from_host(std::span<const float> from, std::span<float> to) override;
+  void copy(std::span<const float> from, std::span<float> to) override;
+  void gather(std::span<const float> from, std::span<const std::int64_t> rows, std::span<float> to) override;
+  void add(std::span<const float> summand, std::span<float> sum) override;
+  bool is_finite(std::span<const float> array) override;
+  void fill_zero(std::span<float> array) override;
+  Digest digest_of(std::span<const std::span<const float>> arrays) override;
+  std::unique_ptr<HeldArrays> hold(std::span<const std::span<const float>> arrays) override;
+  std::unique_ptr<RowFeed> feed(std::span<const float> from, std::size_t row_floats) override;
+  void wait() override { context_.wait(); }
+  void set_time_limit(std::chrono::milliseconds limit) override { context_.set_time_limit(limit); }
+  void pin(std::span<std::byte> memory) override;
+  void unpin(std::span<std::byte> memory) override;
+
+ private:
+  void forget(std::span<const std::byte> memory) noexcept;
+  void copy_and_wait(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind);
+
+  CudaContext context_;
+  StagingRing staging_;
+  MemoryRanges allocated_;  // in turns of the context
+  MemoryRanges pinned_;
+  ArrayHolder holder_{context_, allocated_, pinned_};
+  std::optional<CudaDigester> digester_;      // made by the first digest
+  std::shared_ptr<std::byte[]> row_numbers_;  // of gather(), for as many rows as it was ever asked for
+  std::size_t row_numbers_bytes_ = 0;
+  std::shared_ptr<float[]> flag_;  // one word, for is_finite(), which makes it
+};
+
+}  // namespace holdfast::compute

@@ -1,0 +1,116 @@
+#include "compute/cuda/runtime/cuda_row_feed.h"
+
+#include "compute/cuda/runtime/cuda_arrays.h"
+#include "compute/cuda/runtime/device_sentences.h"
+
+namespace holdfast::compute {
+namespace {
+
+// Of rows that follow each other, from `begin` on.
+std::size_t run_length(std::span<const std::int64_t> rows, std::size_t begin) {
+  std::size_t end = begin + 1;
+  while (end < rows.size() && rows[end] == rows[end - 1] + 1) ++end;
+  return end - begin;
+}
+
+bool are_at_most(std::size_t most, std::span<const std::int64_t> rows) {
+  std::size_t runs = 0;
+  for (std::size_t at = 0; at < rows.size() && runs <= most; at += run_length(rows, at)) ++runs;
+  return runs <= most;
+}
+
+}  // namespace
+
+CudaRowFeed::CudaRowFeed(CudaContext& context, std::span<const float> from, std::size_t row_floats)
+    : context_(context), from_(from), row_floats_(row_floats) {
+  HOLDFAST_ASSERT(row_floats > 0 && !from.empty() && from.size() % row_floats == 0);
+  const CudaContext::Turn turn = context_.take_turn();
+  cudaStream_t stream = nullptr;
+  check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags for samples");
+  stream_.reset(stream);
+  read_ = make_event();
+  for (Place& place : places_) place.filled = make_event();
+  ring_ = std::make_unique<StagingRing>(context_, stream);
+  void* on_device = nullptr;
+  if (cudaHostGetDevicePointer(&on_device, const_cast<float*>(from.data()), 0) == cudaSuccess) {
+    from_on_device_ = static_cast<const float*>(on_device);
+  } else {
+    // It is no failure of what comes next.
+    static_cast<void>(cudaGetLastError());
+  }
+}
+
+CudaRowFeed::~CudaRowFeed() {
+  try {
+    for (const Place& place : places_) {
+      context_.wait_for(place.filled.get(), context_.deadline(), "samples on their way");
+    }
+  } catch (const Error&) {
+    // The device is lost, and this process about to be replaced.
+  }
+}
+
+void CudaRowFeed::make_room(Place& place, std::size_t floats) {
+  if (floats <= place.room) return;
+  place.memory.reset();
+  place.room = 0;
+  place.memory = context_.allocate(floats * sizeof(float));
+  place.room = floats;
+}
+
+void CudaRowFeed::begin(std::span<const std::int64_t> rows) {
+  HOLDFAST_ASSERT(begun_ - taken_ < places_.size());
+  const auto row_count = static_cast<std::int64_t>(from_.size() / row_floats_);
+  for (const std::int64_t row : rows) HOLDFAST_ASSERT(row >= 0 && row < row_count);
+  Place& place = places_[begun_++ % places_.size()];
+  make_room(place, rows.size() * row_floats_);
+  place.floats = rows.size() * row_floats_;
+  {
+    // Whatever read the place was asked of the context before.
+    const CudaContext::Turn turn = context_.take_turn();
+    check_cuda(cudaEventRecord(read_.get(), context_.stream()), "cudaEventRecord behind a reader of samples");
+    check_cuda(cudaStreamWaitEvent(stream_.get(), read_.get(), 0), "cudaStreamWaitEvent for a reader of samples");
+  }
+  if (from_on_device_ == nullptr || are_at_most(kMostRuns, rows)) {
+    copy_runs(rows, place.data());
+  } else {
+    gather(rows, place);
+  }
+  const CudaContext::Turn turn = context_.take_turn();
+  check_cuda(cudaEventRecord(place.filled.get(), stream_.get()), "cudaEventRecord behind samples");
+}
+
+void CudaRowFeed::copy_runs(std::span<const std::int64_t> rows, float* to) {
+  const CudaContext::Turn turn = context_.take_turn();
+  for (std::size_t at = 0; at < rows.size();) {
+    const std::size_t length = run_length(rows, at);
+    const std::size_t bytes = length * row_floats_ * sizeof(float);
+    check_cuda(cudaMemcpyAsync(to + at * row_floats_, from_.data() + static_cast<std::size_t>(rows[at]) * row_floats_,
+                               bytes, cudaMemcpyHostToDevice, stream_.get()),
+               "cudaMemcpyAsync of " + in_bytes(bytes) + " of samples to " + context_.device());
+    at += length;
+  }
+}
+
+// What the place was used for last has been taken: memory is given back behind that.
+void CudaRowFeed::gather(std::span<const std::int64_t> rows, Place& place) {
+  const std::span<const std::byte> numbers = std::as_bytes(rows);
+  if (numbers.size() > place.row_numbers_bytes) {
+    place.row_numbers = context_.allocate(numbers.size());
+    place.row_numbers_bytes = numbers.size();
+  }
+  ring_->send(numbers, place.row_numbers.get());
+  const CudaContext::Turn turn = context_.take_turn();
+  gather_host_rows(from_on_device_, row_floats_, reinterpret_cast<const std::int64_t*>(place.row_numbers.get()),
+                   rows.size(), place.data(), stream_.get());
+}
+
+std::span<const float> CudaRowFeed::take() {
+  HOLDFAST_ASSERT(taken_ < begun_);
+  const Place& place = places_[taken_++ % places_.size()];
+  const CudaContext::Turn turn = context_.take_turn();
+  check_cuda(cudaStreamWaitEvent(context_.stream(), place.filled.get(), 0), "cudaStreamWaitEvent for samples");
+  return {place.data(), place.floats};
+}
+
+}  // namespace holdfast::compute

@@ -1,0 +1,102 @@
+#include "compute/cuda/runtime/graph_cache.h"
+
+#include <algorithm>
+#include <exception>
+
+namespace holdfast::compute {
+
+// All parts are queued in the same way, and recorded before the first of them is launched: operations may keep
+// something from one part to a later one, which is of a time that never was where recording one of them fails.
+void GraphCache::run(std::span<const std::uint64_t> key, std::span<const std::function<void()>> parts,
+                     const std::function<void(std::size_t part)>& behind) {
+  Entry* const entry = is_wanted_ && obstacle_.empty() ? find(key) : nullptr;
+  const bool is_new = entry == nullptr && is_wanted_ && obstacle_.empty();
+  if (entry != nullptr && entry->graphs.size() != parts.size()) record(*entry, parts);
+  const bool is_recorded = entry != nullptr && entry->graphs.size() == parts.size();
+  for (std::size_t part = 0; part < parts.size(); ++part) {
+    if (is_recorded) {
+      launch(entry->graphs[part]);
+    } else {
+      parts[part]();
+    }
+    behind(part);
+  }
+  if (is_new) add(key);
+}
+
+void GraphCache::launch(const OwnedGraphExec& graph) {
+  const CudaContext::Turn turn = context_.take_turn();
+  check_cuda(cudaGraphLaunch(graph.get(), context_.stream()), "cudaGraphLaunch of a step on " + context_.device());
+}
+
+GraphCache::Entry* GraphCache::find(std::span<const std::uint64_t> key) {
+  const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+    return std::equal(entry.key.begin(), entry.key.end(), key.begin(), key.end());
+  });
+  if (found == entries_.end()) return nullptr;
+  entries_.splice(entries_.begin(), entries_, found);
+  return &entries_.front();
+}
+
+void GraphCache::add(std::span<const std::uint64_t> key) {
+  Entry entry{.key = {key.begin(), key.end()}, .graphs = {}};
+  make_room(entry.key);
+  entries_.push_front(std::move(entry));
+}
+
+// One that still runs is freed by CUDA once it has ended (cuGraphExecDestroy), so nothing is waited for.
+void GraphCache::make_room(const std::vector<std::uint64_t>& key) {
+  const auto again = std::find(forgotten_.begin(), forgotten_.end(), key);
+  if (again != forgotten_.end()) {
+    forgotten_.erase(again);
+    kept_ = std::min(2 * kept_, kMostGraphsKept);
+  }
+  if (entries_.size() < kept_) return;
+  forgotten_.push_front(std::move(entries_.back().key));
+  entries_.pop_back();
+  if (forgotten_.size() > kMostGraphsKept) forgotten_.pop_back();
+}
+
+// All of them, or none. What cannot be recorded can be queued, with the same bits. Where the device itself has failed,
+// that fails, too.
+void GraphCache::record(Entry& entry, std::span<const std::function<void()>> parts) {
+  const CudaContext::Turn turn = context_.take_turn();
+  std::vector<OwnedGraphExec> graphs;
+  try {
+    for (const std::function<void()>& queue : parts) {
+      const OwnedGraph graph = capture(queue);
+      cudaGraphExec_t instance = nullptr;
+      check_cuda(cudaGraphInstantiate(&instance, graph.get(), 0), "cudaGraphInstantiate of a step");
+      graphs.emplace_back(instance);
+    }
+  } catch (const Error& error) {
+    // Nobody waits for the step any more.
+    if (error.code() == ErrorCode::cancelled) throw;
+    obstacle_ = error.what();
+    return;
+  }
+  entry.graphs = std::move(graphs);
+}
+
+// In a turn: what other threads queued meanwhile would be recorded, too.
+GraphCache::OwnedGraph GraphCache::capture(const std::function<void()>& queue) {
+  check_cuda(cudaStreamBeginCapture(context_.stream(), cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
+  std::exception_ptr failure;
+  try {
+    queue();
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  // Also where that failed: the stream takes nothing else before.
+  cudaGraph_t graph = nullptr;
+  const cudaError_t status = cudaStreamEndCapture(context_.stream(), &graph);
+  OwnedGraph captured(graph);
+  if (failure) {
+    static_cast<void>(cudaGetLastError());
+    std::rethrow_exception(failure);
+  }
+  check_cuda(status, "cudaStreamEndCapture of a step");
+  return captured;
+}
+
+}  // namespace holdfast::compute

@@ -13,7 +13,7 @@
 #include "holdfast/format/exchange/npz.h"
 #include "holdfast/format/exchange/pytorch.h"
 #include "holdfast/format/exchange/safetensors.h"
-#include "keras/keras_json.h"
+#include "keras_files/keras_json.h"
 
 namespace holdfast::format {
 namespace {

@@ -5,14 +5,14 @@
 #include <optional>
 
 #include "holdfast/base/error.h"
-#include "keras/keras_archive.h"
-#include "keras/keras_forms.h"
 #include "keras/keras_graph.h"
-#include "keras/keras_legacy.h"
 #include "keras/keras_replicas.h"
 #include "keras/keras_savepoint.h"
-#include "keras/keras_tree.h"
-#include "keras/keras_weights.h"
+#include "keras_files/keras_archive.h"
+#include "keras_files/keras_forms.h"
+#include "keras_files/keras_legacy.h"
+#include "keras_files/keras_tree.h"
+#include "keras_files/keras_weights.h"
 
 namespace holdfast::format {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "keras/keras_json.h"
+#include "keras_files/keras_json.h"
 
 namespace holdfast::format {
 

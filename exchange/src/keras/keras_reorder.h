@@ -8,7 +8,7 @@
 #include <string>
 
 #include "holdfast/format/array_set.h"
-#include "keras/keras_model.h"
+#include "keras_files/keras_model.h"
 
 namespace holdfast::format {
 

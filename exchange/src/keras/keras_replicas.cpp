@@ -8,9 +8,9 @@
 
 #include "bytes/byte_source.h"
 #include "holdfast/base/error.h"
-#include "keras/keras_legacy.h"
-#include "keras/keras_model.h"
-#include "keras/keras_path.h"
+#include "keras_files/keras_legacy.h"
+#include "keras_files/keras_model.h"
+#include "keras_files/keras_path.h"
 
 namespace holdfast::format {
 namespace {

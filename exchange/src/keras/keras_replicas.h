@@ -9,7 +9,7 @@
 #include <string>
 
 #include "foreign_hdf5/tree.h"
-#include "keras/keras_json.h"
+#include "keras_files/keras_json.h"
 
 namespace holdfast::format {
 

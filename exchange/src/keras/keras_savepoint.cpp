@@ -9,8 +9,8 @@
 #include "bytes/byte_source.h"
 #include "holdfast/base/error.h"
 #include "keras/keras_graph.h"
-#include "keras/keras_legacy.h"
 #include "keras/keras_reorder.h"
+#include "keras_files/keras_legacy.h"
 
 namespace holdfast::format {
 namespace {

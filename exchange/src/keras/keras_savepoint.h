@@ -2,7 +2,7 @@
 
 // Between Keras's arrays and a Holdfast savepoint's.
 
-#include "keras/keras_content.h"
+#include "keras_files/keras_content.h"
 
 namespace holdfast::format {
 

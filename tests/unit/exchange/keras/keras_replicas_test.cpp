@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "keras/keras_legacy.h"
+#include "keras_files/keras_legacy.h"
 #include "unit/exchange/support/keras_trees.h"
 
 namespace holdfast::format {

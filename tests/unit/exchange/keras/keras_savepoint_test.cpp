@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "keras/keras_forms.h"
+#include "keras_files/keras_forms.h"
 #include "unit/exchange/support/keras_trees.h"
 
 namespace holdfast::format {

@@ -7,7 +7,7 @@
 
 #include "foreign_hdf5/tree.h"
 #include "holdfast/base/error.h"
-#include "keras/keras_json.h"
+#include "keras_files/keras_json.h"
 
 namespace holdfast::format::testing {
 

@@ -1,4 +1,4 @@
-#include "keras/keras_weights.h"
+#include "keras_files/keras_weights.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

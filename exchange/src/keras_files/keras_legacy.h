@@ -4,7 +4,7 @@
 // listed in the attribute "layer_names", with the layer's variables, listed in its attribute "weight_names". A
 // whole-model file has them in a group "model_weights" and the model's configuration in an attribute.
 
-#include "keras/keras_content.h"
+#include "keras_files/keras_content.h"
 
 namespace holdfast::format {
 

@@ -1,10 +1,10 @@
-#include "keras/keras_forms.h"
+#include "keras_files/keras_forms.h"
 
 #include <algorithm>
 #include <map>
 
 #include "holdfast/base/error.h"
-#include "keras/keras_legacy.h"
+#include "keras_files/keras_legacy.h"
 
 namespace holdfast::format {
 namespace {

@@ -1,4 +1,4 @@
-#include "keras/keras_class.h"
+#include "keras_files/keras_class.h"
 
 #include <algorithm>
 #include <array>

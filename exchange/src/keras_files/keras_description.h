@@ -9,7 +9,7 @@
 
 #include "foreign_hdf5/tree.h"
 #include "holdfast/format/exchange/keras.h"
-#include "keras/keras_json.h"
+#include "keras_files/keras_json.h"
 
 namespace holdfast::format {
 

@@ -1,4 +1,4 @@
-#include "keras/keras_optimizer.h"
+#include "keras_files/keras_optimizer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "keras/keras_class.h"
-#include "keras/keras_json.h"
+#include "keras_files/keras_class.h"
+#include "keras_files/keras_json.h"
 
 namespace holdfast::format {
 

@@ -12,7 +12,7 @@
 #include "bytes/byte_source.h"
 #include "foreign_hdf5/foreign_file.h"
 #include "holdfast/base/file_system.h"
-#include "keras/keras_content.h"
+#include "keras_files/keras_content.h"
 #include "zip/zip.h"
 
 namespace holdfast::format {

@@ -3,7 +3,7 @@
 // The HDF5 weights of Keras 3: a group for each object that has variables, reached by the classes of layers and the
 // names of attributes, and in its group "vars" the variables "0", "1", ...
 
-#include "keras/keras_content.h"
+#include "keras_files/keras_content.h"
 
 namespace holdfast::format {
 

@@ -1,4 +1,4 @@
-#include "keras/keras_description.h"
+#include "keras_files/keras_description.h"
 
 #include <algorithm>
 

@@ -1,9 +1,9 @@
-#include "keras/keras_model.h"
+#include "keras_files/keras_model.h"
 
 #include <algorithm>
 #include <set>
 
-#include "keras/keras_path.h"
+#include "keras_files/keras_path.h"
 
 namespace holdfast::format {
 namespace {

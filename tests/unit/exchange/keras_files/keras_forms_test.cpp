@@ -1,4 +1,4 @@
-#include "keras/keras_forms.h"
+#include "keras_files/keras_forms.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

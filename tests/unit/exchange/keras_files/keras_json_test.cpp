@@ -1,4 +1,4 @@
-#include "keras/keras_json.h"
+#include "keras_files/keras_json.h"
 
 #include <gtest/gtest.h>
 

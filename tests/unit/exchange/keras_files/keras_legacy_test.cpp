@@ -1,4 +1,4 @@
-#include "keras/keras_legacy.h"
+#include "keras_files/keras_legacy.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

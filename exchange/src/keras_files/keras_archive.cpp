@@ -1,10 +1,10 @@
-#include "keras/keras_archive.h"
+#include "keras_files/keras_archive.h"
 
 #include <algorithm>
 #include <array>
 
 #include "holdfast/base/error.h"
-#include "keras/keras_weights.h"
+#include "keras_files/keras_weights.h"
 #include "zip/zip.h"
 
 namespace holdfast::format {

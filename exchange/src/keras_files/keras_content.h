@@ -9,9 +9,9 @@
 #include "bytes/array_prefixes.h"
 #include "foreign_hdf5/tree.h"
 #include "holdfast/format/array_set.h"
-#include "keras/keras_description.h"
-#include "keras/keras_model.h"
-#include "keras/keras_optimizer.h"
+#include "keras_files/keras_description.h"
+#include "keras_files/keras_model.h"
+#include "keras_files/keras_optimizer.h"
 
 namespace holdfast::format {
 

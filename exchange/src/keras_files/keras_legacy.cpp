@@ -1,11 +1,11 @@
-#include "keras/keras_legacy.h"
+#include "keras_files/keras_legacy.h"
 
 #include <algorithm>
 #include <map>
 
 #include "bytes/byte_source.h"
 #include "holdfast/base/error.h"
-#include "keras/keras_path.h"
+#include "keras_files/keras_path.h"
 
 namespace holdfast::format {
 namespace {

@@ -1,4 +1,4 @@
-#include "keras/keras_class.h"
+#include "keras_files/keras_class.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,10 +1,10 @@
-#include "keras/keras_weights.h"
+#include "keras_files/keras_weights.h"
 
 #include <algorithm>
 #include <charconv>
 #include <optional>
 
-#include "keras/keras_path.h"
+#include "keras_files/keras_path.h"
 
 namespace holdfast::format {
 namespace {

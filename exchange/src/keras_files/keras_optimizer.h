@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "holdfast/format/array_set.h"
-#include "keras/keras_json.h"
-#include "keras/keras_model.h"
+#include "keras_files/keras_json.h"
+#include "keras_files/keras_model.h"
 
 namespace holdfast::format {
 

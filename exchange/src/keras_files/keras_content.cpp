@@ -1,4 +1,4 @@
-#include "keras/keras_content.h"
+#include "keras_files/keras_content.h"
 
 #include <algorithm>
 

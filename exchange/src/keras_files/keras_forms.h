@@ -2,7 +2,7 @@
 
 // The same arrays in another form of Keras file.
 
-#include "keras/keras_content.h"
+#include "keras_files/keras_content.h"
 
 namespace holdfast::format {
 

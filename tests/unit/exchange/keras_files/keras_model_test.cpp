@@ -1,4 +1,4 @@
-#include "keras/keras_model.h"
+#include "keras_files/keras_model.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

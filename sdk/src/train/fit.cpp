@@ -11,7 +11,7 @@
 #include "data/shared_samples.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
-#include "train/callbacks/monitor.h"
+#include "train/monitor.h"
 #include "train/resume.h"
 #include "train/run_results.h"
 #include "train/session.h"

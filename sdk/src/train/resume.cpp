@@ -9,7 +9,7 @@
 #include "holdfast/format/array_file.h"
 #include "holdfast/format/catalogue.h"
 #include "holdfast/format/savepoint_keeper.h"
-#include "train/callbacks/monitor.h"
+#include "train/monitor.h"
 
 namespace holdfast {
 namespace {

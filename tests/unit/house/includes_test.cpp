@@ -23,7 +23,8 @@ struct Include {
   std::string target;  // as written
 };
 
-const std::vector<std::string> kSdkParts = {"core", "compute", "collective", "nn", "optim", "data", "train", "observe"};
+const std::vector<std::string> kSdkParts = {"core",  "compute", "collective", "nn",
+                                            "optim", "data",    "train",      "callbacks"};
 
 // The rooms of a folder, each of which includes only itself and rooms before it.
 struct Rooms {
@@ -71,7 +72,8 @@ std::string owner_of(const std::string& target) {
   if (target.starts_with("holdfast/format/exchange/") || target == "holdfast/format/hdf5_reader.h") return "exchange";
   if (target.starts_with("holdfast/")) {
     const std::string part = part_of(target.substr(9));
-    return part == "holdfast.h" ? "umbrella" : part;
+    if (part == "holdfast.h") return "umbrella";
+    return part == "observe" ? "callbacks" : part;
   }
   const std::string part = part_of(target);
   return std::find(kSdkParts.begin(), kSdkParts.end(), part) != kSdkParts.end() ? part : "";
@@ -87,7 +89,9 @@ bool is_sdk_part(const std::string& part) {
 
 std::string part_of_file(const std::string& file) {
   for (const std::string& root : {std::string("sdk/src/"), std::string("sdk/include/holdfast/")}) {
-    if (file.starts_with(root)) return file.substr(root.size(), file.find('/', root.size()) - root.size());
+    if (!file.starts_with(root)) continue;
+    const std::string part = file.substr(root.size(), file.find('/', root.size()) - root.size());
+    return part == "observe" ? "callbacks" : part;
   }
   return "";
 }

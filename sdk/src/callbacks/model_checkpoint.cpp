@@ -6,7 +6,7 @@
 
 #include "holdfast/base/error.h"
 #include "holdfast/base/file_system.h"
-#include "train/callbacks/monitor.h"
+#include "train/monitor.h"
 #include "train/resume.h"
 
 namespace holdfast {

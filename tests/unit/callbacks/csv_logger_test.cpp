@@ -11,7 +11,7 @@
 #include "support/program.h"
 #include "support/text_bytes.h"
 #include "support/thrown.h"
-#include "unit/observe/support/played_epochs.h"
+#include "unit/callbacks/support/played_epochs.h"
 
 namespace holdfast {
 namespace {

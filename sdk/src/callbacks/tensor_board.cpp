@@ -7,8 +7,8 @@
 #include <string_view>
 #include <utility>
 
+#include "callbacks/event_file.h"
 #include "holdfast/base/file_system.h"
-#include "observe/event_file.h"
 
 namespace holdfast {
 namespace {

@@ -1,4 +1,4 @@
-#include "train/callbacks/monitor.h"
+#include "train/monitor.h"
 
 #include "holdfast/base/error.h"
 

@@ -2,12 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include "callbacks/event_file.h"
 #include "holdfast/base/error.h"
-#include "observe/event_file.h"
 #include "support/memory_file_system.h"
 #include "support/temporary_folder.h"
 #include "support/thrown.h"
-#include "unit/observe/support/played_epochs.h"
+#include "unit/callbacks/support/played_epochs.h"
 
 namespace holdfast {
 namespace {

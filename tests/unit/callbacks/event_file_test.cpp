@@ -1,4 +1,4 @@
-#include "observe/event_file.h"
+#include "callbacks/event_file.h"
 
 #include <gtest/gtest.h>
 

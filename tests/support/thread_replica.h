@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "support/rank_threads.h"
-#include "train/place.h"
+#include "train/context/place.h"
 
 namespace holdfast {
 

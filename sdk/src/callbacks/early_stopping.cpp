@@ -1,7 +1,7 @@
 #include "holdfast/train/early_stopping.h"
 
 #include "holdfast/base/error.h"
-#include "train/monitor.h"
+#include "train/state/monitor.h"
 
 namespace holdfast {
 

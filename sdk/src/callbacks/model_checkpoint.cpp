@@ -6,8 +6,8 @@
 
 #include "holdfast/base/error.h"
 #include "holdfast/base/file_system.h"
-#include "train/monitor.h"
-#include "train/resume.h"
+#include "train/state/monitor.h"
+#include "train/state/resume.h"
 
 namespace holdfast {
 ModelCheckpoint::ModelCheckpoint(ModelCheckpointOptions options) : options_(std::move(options)) {

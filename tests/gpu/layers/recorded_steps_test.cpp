@@ -7,7 +7,7 @@
 #include "gpu/layers/support/layer_test.h"
 #include "holdfast/base/log.h"
 #include "holdfast/holdfast.h"
-#include "train/model_trainable.h"
+#include "train/step/model_trainable.h"
 
 namespace holdfast {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "train/place.h"
+#include "train/context/place.h"
 
 namespace holdfast {
 

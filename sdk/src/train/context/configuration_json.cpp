@@ -1,0 +1,38 @@
+#include "train/context/configuration_json.h"
+
+#include <cxxabi.h>
+
+#include <cstdlib>
+#include <memory>
+
+#include "core/json_text.h"
+#include "holdfast/base/error.h"
+
+namespace holdfast {
+
+std::string name_of_class(const std::string& role, const std::string& name, const std::type_info& type) {
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> readable(abi::__cxa_demangle(type.name(), nullptr, nullptr, &status),
+                                                        std::free);
+  return "the " + role + (name.empty() ? "" : " " + json_string(name)) + " (class " +
+         (readable ? readable.get() : type.name()) + ")";
+}
+
+nlohmann::json json_given_by(const std::string& whose, const std::string& function, const std::string& text) {
+  std::size_t position = 0;
+  try {
+    return nlohmann::json::parse(text);
+  } catch (const nlohmann::json::parse_error& failure) {
+    position = failure.byte;
+  }
+  constexpr std::size_t kShown = 120;
+  const std::string given = json_string(text.substr(0, kShown)) + (text.size() > kShown ? "..." : "");
+  throw Error(
+      ErrorCode::invalid_argument,
+      function + " of " + whose + " must return JSON and returns " +
+          (text.empty() ? "an empty text" : given + ", which is wrong at character " + std::to_string(position)) +
+          "; return an object with the kind and every option that the bits depend on, names and texts in " +
+          R"(double quotes: {"kind":"mine","scale":0.5})");
+}
+
+}  // namespace holdfast

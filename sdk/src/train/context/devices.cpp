@@ -1,0 +1,126 @@
+#include "train/context/devices.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <sstream>
+
+#include "compute/cuda_library.h"
+#include "holdfast/base/error.h"
+
+namespace holdfast {
+namespace {
+
+constexpr const char* kVariable = "HOLDFAST_DEVICE";
+constexpr const char* kVariableOfAll = "HOLDFAST_DEVICES";
+
+bool is_cuda(const std::string& device) {
+  return device.starts_with("cuda:");
+}
+
+bool is_name(const std::string& device) {
+  const std::size_t colon = device.find(':');
+  if (colon == std::string::npos || (!is_cuda(device) && !device.starts_with("cpu:"))) return false;
+  const std::string digits = device.substr(colon + 1);
+  return !digits.empty() && digits.size() <= 4 &&
+         std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+int cuda_device_count() {
+  const int count = static_cast<int>(compute::cuda_library().devices().size());
+  if (count > 0) return count;
+  throw Error(ErrorCode::unavailable, "there is no CUDA device on this machine; see `holdfast doctor`");
+}
+
+void check_names(const std::vector<std::string>& devices) {
+  for (const std::string& device : devices) {
+    if (!is_name(device)) {
+      throw Error(ErrorCode::unavailable, "there is no device \"" + device +
+                                              "\"; devices are called cpu:0, cpu:1, ... and cuda:0, cuda:1, ...");
+    }
+    if (is_cuda(device) != is_cuda(devices.front())) {
+      throw Error(ErrorCode::invalid_argument, "devices " + devices.front() + " and " + device +
+                                                   " cannot train one model: CPUs and GPUs give different bits");
+    }
+  }
+}
+
+void check_listed(const std::vector<std::string>& devices) {
+  check_names(devices);
+  if (!is_cuda(devices.front())) return;
+  const int count = cuda_device_count();
+  for (const std::string& device : devices) {
+    if (std::stoi(device.substr(device.find(':') + 1)) < count) continue;
+    throw Error(ErrorCode::unavailable,
+                "there is no device \"" + device +
+                    "\" here: the CUDA devices of this machine are cuda:0 to cuda:" + std::to_string(count - 1));
+  }
+}
+
+ReplicaDevices listed_or_counted(const SuperviseOptions& options) {
+  if (!options.devices.empty()) {
+    if (options.replicas != 0 && static_cast<int>(options.devices.size()) != options.replicas) {
+      throw Error(ErrorCode::invalid_argument, std::to_string(options.devices.size()) + " devices are listed for " +
+                                                   std::to_string(options.replicas) +
+                                                   " replicas; leave one of the two out");
+    }
+    check_listed(options.devices);
+    return {static_cast<int>(options.devices.size()), options.devices};
+  }
+  if (options.kind == DeviceKind::cpu) return {options.replicas};
+  const int count = cuda_device_count();
+  const int replicas = options.replicas == 0 ? count : options.replicas;
+  if (replicas > count) {
+    throw Error(ErrorCode::invalid_argument,
+                std::to_string(replicas) + " replicas were asked for on " + std::to_string(count) +
+                    " CUDA devices; list devices, such as cuda:0,cuda:0, to put several on one");
+  }
+  ReplicaDevices devices{replicas};
+  for (int device = 0; device < replicas; ++device) devices.names.push_back("cuda:" + std::to_string(device));
+  return devices;
+}
+
+}  // namespace
+
+ReplicaDevices devices_of(const SuperviseOptions& options) {
+  ReplicaDevices devices = listed_or_counted(options);
+  check_precision(options.precision, devices.are_cuda());
+  return devices;
+}
+
+void check_device(const std::string& device, Precision precision) {
+  if (device != "cpu" && !is_cuda(device)) {
+    throw Error(ErrorCode::unavailable, "there is no device \"" + device +
+                                            "\" for a process alone; its devices are called cpu, cuda:0, cuda:1, ...");
+  }
+  if (is_cuda(device)) check_listed({device});
+  check_precision(precision, is_cuda(device));
+}
+
+void check_precision(Precision precision, bool are_cuda) {
+  if (are_cuda || precision == Precision::f32) return;
+  throw Error(ErrorCode::invalid_argument, "precision " + std::string(name(precision)) +
+                                               " was asked for on CPUs, which compute in f32; ask for CUDA devices, "
+                                               "or leave the precision at f32");
+}
+
+std::string device_variable(const std::string& device) {
+  return std::string(kVariable) + "=" + device;
+}
+
+// Whether its device is there is found by using it: others of the list may have been lost meanwhile.
+void check_given_devices() {
+  const char* const own = std::getenv(kVariable);
+  const char* const all = std::getenv(kVariableOfAll);
+  std::vector<std::string> names;
+  if (own != nullptr) names.emplace_back(own);
+  std::istringstream list(all == nullptr ? "" : all);
+  for (std::string name; std::getline(list, name, ',');) names.push_back(name);
+  if (!names.empty()) check_names(names);
+}
+
+std::string own_device() {
+  const char* const device = std::getenv(kVariable);
+  return device != nullptr && is_cuda(device) ? device : "cpu";
+}
+
+}  // namespace holdfast

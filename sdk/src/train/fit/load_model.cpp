@@ -1,0 +1,45 @@
+// Apart from snapshot.cpp, so that programs that only handle savepoints need no layers.
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "holdfast/base/error.h"
+#include "holdfast/base/file_system.h"
+#include "holdfast/train/trainer.h"
+#include "train/state/snapshot.h"
+
+namespace holdfast {
+namespace {
+
+// Fills an arena from the arrays called prefix + entry name.
+std::vector<float> collect(const Snapshot& snapshot, const ArenaLayout& layout, const std::string& prefix,
+                           const std::string& origin) {
+  std::vector<float> arena(layout.float_count());
+  for (std::size_t entry = 0; entry < layout.entries().size(); ++entry) {
+    const std::string name = prefix + layout.entries()[entry].name;
+    const auto array = std::find_if(snapshot.arrays.begin(), snapshot.arrays.end(),
+                                    [&](const SnapshotArray& candidate) { return candidate.name == name; });
+    if (array == snapshot.arrays.end() || array->shape != layout.entries()[entry].shape) {
+      throw Error(ErrorCode::invalid_file, origin + " does not hold the array " + name + " that its own model needs");
+    }
+    std::copy(array->values.begin(), array->values.end(), layout.view(std::span<float>(arena), entry).begin());
+  }
+  return arena;
+}
+
+}  // namespace
+
+Sequential load_model(const std::string& path) {
+  const Snapshot snapshot = read_savepoint(posix_file_system(), path);
+  const nlohmann::json graph = nlohmann::json::parse(snapshot.state.graph);
+  if (!graph.is_object() || graph.value("format", nlohmann::json()) != "holdfast.sequential") {
+    throw Error(ErrorCode::unsupported,
+                path + " holds an application's own model, no Sequential: load it through a Trainer of that model");
+  }
+  Sequential model = Sequential::from_graph(snapshot.state.graph);
+  model.set_weights(collect(snapshot, model.parameters(), "model/", path),
+                    collect(snapshot, model.buffers(), "model/", path));
+  return model;
+}
+
+}  // namespace holdfast

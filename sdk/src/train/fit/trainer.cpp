@@ -1,0 +1,48 @@
+#include "holdfast/train/trainer.h"
+
+#include "train/fit/session.h"
+#include "train/step/model_trainable.h"
+
+namespace holdfast {
+namespace {
+
+std::unique_ptr<Trainable> make_trainable(const Sequential& model, const Optimizer& optimizer, const Loss& loss,
+                                          const std::vector<MetricHandle>& metrics) {
+  std::vector<std::shared_ptr<const Metric>> shared;
+  for (const MetricHandle& metric : metrics) shared.push_back(metric.get());
+  return std::make_unique<ModelTrainable>(model, optimizer, loss, std::move(shared));
+}
+
+}  // namespace
+
+Trainer::Trainer(Replica& replica, const Sequential& model, const Optimizer& optimizer, const Loss& loss,
+                 const std::vector<MetricHandle>& metrics) {
+  std::unique_ptr<Trainable> trainable = make_trainable(model, optimizer, loss, metrics);
+  Trainable& reference = *trainable;
+  session_ = std::make_unique<Session>(replica, std::move(trainable), reference);
+}
+
+Trainer::Trainer(Replica& replica, Trainable& model) : session_(std::make_unique<Session>(replica, nullptr, model)) {}
+
+Trainer::~Trainer() = default;
+
+FitResult Trainer::fit(const Dataset& data, const FitOptions& options) {
+  return session_->fit(data, options);
+}
+Logs Trainer::evaluate(const Dataset& data) {
+  return session_->evaluate(data);
+}
+Tensor Trainer::predict(const Tensor& features, std::int64_t batch_size) {
+  return session_->predict(features, batch_size);
+}
+std::int64_t Trainer::step() const {
+  return session_->step();
+}
+Digest Trainer::weights_digest() const {
+  return session_->weights_digest();
+}
+Digest Trainer::save(const std::string& path) const {
+  return session_->save(path);
+}
+
+}  // namespace holdfast

@@ -1,0 +1,94 @@
+#include "train/saving/compression_choices.h"
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "holdfast/base/error.h"
+#include "holdfast/base/whole_file.h"
+
+namespace holdfast {
+namespace {
+
+using nlohmann::json;
+
+std::string record_path(const std::string& folder) {
+  return folder + "/compression.json";
+}
+
+std::string sentence(const CompressionFigures& figures) {
+  char text[160];
+  std::snprintf(text, sizeof text, "a sample of %.1f MB took %.4f s as fast and %.4f s as none, each saved twice",
+                static_cast<double>(figures.sample_bytes) / 1e6, figures.fast_seconds, figures.none_seconds);
+  return text;
+}
+
+std::string record_of(const CompressionChoices::Choice& choice, const CompressionFigures& figures) {
+  const json object = {{"compression", to_string(choice.compression)},
+                       {"why", choice.why},
+                       {"sample_bytes", figures.sample_bytes},
+                       {"fast", {{"seconds", figures.fast_seconds}, {"file_bytes", figures.fast_file_bytes}}},
+                       {"none", {{"seconds", figures.none_seconds}, {"file_bytes", figures.none_file_bytes}}}};
+  return object.dump(1) + "\n";
+}
+
+// None for text that record_of() does not write.
+std::optional<SavepointCompression> recorded_compression(const std::string& text) {
+  const json object = json::parse(text, nullptr, false);
+  if (!object.is_object()) return std::nullopt;
+  const json name = object.value("compression", json());
+  for (const SavepointCompression known : {SavepointCompression::fast, SavepointCompression::none}) {
+    if (name == to_string(known)) return known;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+CompressionChoices::CompressionChoices(FileSystem& files, Measure measure)
+    : files_(files), measure_(std::move(measure)) {}
+
+SavepointCompression CompressionChoices::choose(
+    const std::string& folder, const Snapshot& snapshot, int threads,
+    const std::function<void(const std::string& record, const Choice& choice)>& when_made) {
+  auto known = choices_.find(folder);
+  if (known == choices_.end()) {
+    known = choices_.emplace(folder, make(folder, snapshot, threads)).first;
+    if (when_made) when_made(record_path(folder), known->second);
+  }
+  return known->second.compression;
+}
+
+CompressionChoices::Choice CompressionChoices::make(const std::string& folder, const Snapshot& snapshot, int threads) {
+  const std::string path = record_path(folder);
+  try {
+    if (files_.exists(path)) {
+      const std::optional<SavepointCompression> recorded = recorded_compression(read_text_file(files_, path));
+      if (recorded) return {*recorded, "recorded in " + path};
+    }
+    if (size_bytes(snapshot) < kSmallestMeasured) {
+      return {SavepointCompression::fast,
+              "a state of " + std::to_string(size_bytes(snapshot)) + " bytes is too small to measure a storage with"};
+    }
+    return measure(folder, snapshot, threads);
+  } catch (const Error& failure) {
+    return {SavepointCompression::fast, std::string("the storage could not be measured: ") + failure.what()};
+  }
+}
+
+CompressionChoices::Choice CompressionChoices::measure(const std::string& folder, const Snapshot& snapshot,
+                                                       int threads) {
+  const CompressionFigures figures = measure_(files_, folder, snapshot, threads);
+  Choice choice{figures.quicker, sentence(figures)};
+  const std::string record = record_of(choice, figures);
+  try {
+    write_whole_file(files_, record_path(folder), std::as_bytes(std::span(record)));
+  } catch (const Error& failure) {
+    choice.why +=
+        std::string("; a later start will measure again, since this could not be recorded: ") + failure.what();
+  }
+  return choice;
+}
+
+}  // namespace holdfast

@@ -1,0 +1,59 @@
+#include "train/saving/savepoint_journal.h"
+
+#include <nlohmann/json.hpp>
+
+#include "holdfast/base/error.h"
+#include "holdfast/base/log.h"
+
+namespace holdfast {
+namespace {
+
+using nlohmann::json;
+using Kind = SavepointEvent::Kind;
+
+constexpr auto kProgressPeriod = std::chrono::seconds(10);
+constexpr double kLongWaitSeconds = 1;
+
+json details_of(const SavepointEvent& event) {
+  json details = {{"path", event.path}, {"step", event.step}};
+  if (event.kind == Kind::progress) details["done_bytes"] = event.done_bytes;
+  if (event.kind == Kind::progress || event.kind == Kind::durable) details["total_bytes"] = event.total_bytes;
+  if (event.kind == Kind::durable) {
+    details["file_bytes"] = event.file_bytes;
+    details["ratio"] = event.ratio;
+    details["digest"] = event.digest.hex();
+  }
+  if (event.kind == Kind::durable || event.kind == Kind::waited) details["seconds"] = event.seconds;
+  if (!event.why.empty()) details["why"] = event.why;
+  return details;
+}
+
+// Every savepoint that is durable is a line "savepoint".
+std::string name_of(Kind kind) {
+  return kind == Kind::durable ? "savepoint" : "savepoint_" + std::string(to_string(kind));
+}
+
+void log_event(const SavepointEvent& event) {
+  if (event.kind == Kind::skipped) {
+    log(LogLevel::warning, "savepoint " + event.path + " is skipped: " + event.why);
+  } else if (event.kind == Kind::waited && event.seconds >= kLongWaitSeconds) {
+    log(LogLevel::warning, "training stood still for " + std::to_string(event.seconds) + " s until savepoint " +
+                               event.path + " found a place: the storage is slower than savepoints are due");
+  } else if (event.kind == Kind::compression_chosen) {
+    log(LogLevel::info, "savepoints are compressed as " + event.why);
+  }
+}
+
+}  // namespace
+
+void SavepointJournal::note(const SavepointEvent& event) {
+  if (event.kind == Kind::progress) {
+    const Clock::time_point now = Clock::now();
+    if (now - last_progress_ < kProgressPeriod) return;
+    last_progress_ = now;
+  }
+  supervision_.report_event(name_of(event.kind), details_of(event).dump());
+  log_event(event);
+}
+
+}  // namespace holdfast

@@ -1,0 +1,241 @@
+#include "train/saving/savepoint_writer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "holdfast/base/error.h"
+
+namespace holdfast {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kSignOfLifePeriod = std::chrono::seconds(1);
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+SavepointEvent event_of(SavepointEvent::Kind kind, const std::string& path, std::int64_t step) {
+  SavepointEvent event;
+  event.kind = kind;
+  event.path = path;
+  event.step = step;
+  return event;
+}
+
+std::string what_of(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const std::exception& exception) {
+    return exception.what();
+  } catch (...) {
+    return "something that is no std::exception was thrown";
+  }
+}
+
+}  // namespace
+
+SavepointWriter::SavepointWriter(FileSystem& files, Tell tell, std::shared_ptr<SavingWatch> watch)
+    : files_(files), tell_(std::move(tell)), watch_(std::move(watch)), compressions_(files), thread_([this] {
+        serve();
+      }) {}
+
+SavepointWriter::~SavepointWriter() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_stopping_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+  for (const Work& work : requests_) {
+    SavepointEvent event = event_of(SavepointEvent::Kind::skipped, work.request.path, work.request.step);
+    event.why = "training ended before it was begun";
+    tell(std::move(event));
+  }
+}
+
+bool SavepointWriter::submit(Request request, Deadline deadline, const StillWaiting& still_waiting) {
+  std::unique_lock lock(mutex_);
+  if (!has_place()) {
+    if (request.options.when_storage_is_slow == WhenStorageIsSlow::skip) {
+      SavepointEvent event = skipped(request);
+      lock.unlock();
+      tell(std::move(event));
+      return false;
+    }
+    wait_for_place(lock, request, deadline, still_waiting);
+  }
+  rethrow_failure();
+  lock.unlock();
+  // Nobody else submits, so the place stays free; a third snapshot would cost a third copy of the state in memory.
+  Snapshot snapshot = request.take_snapshot();
+  lock.lock();
+  requests_.push_back({std::move(request), std::move(snapshot)});
+  changed_.notify_all();
+  return true;
+}
+
+SavepointEvent SavepointWriter::skipped(const Request& request) const {
+  SavepointEvent event = event_of(SavepointEvent::Kind::skipped, request.path, request.step);
+  event.why = "two are under way, " + requests_.front().request.path + " and " + requests_.back().request.path +
+              ": the storage is slower than savepoints are due";
+  return event;
+}
+
+void SavepointWriter::wait_for_place(std::unique_lock<std::mutex>& lock, const Request& request, Deadline deadline,
+                                     const StillWaiting& still_waiting) {
+  const Clock::time_point begin = Clock::now();
+  const bool is_over = wait(lock, deadline, still_waiting, [&] { return has_place(); });
+  SavepointEvent event = event_of(SavepointEvent::Kind::waited, request.path, request.step);
+  event.seconds = seconds_since(begin);
+  if (!is_over) {
+    event.kind = SavepointEvent::Kind::failed;
+    event.why = "savepoint " + request.path + " waited in vain for " + requests_.front().request.path +
+                " to be written: the storage is too slow or stuck";
+  }
+  lock.unlock();
+  tell(event);
+  lock.lock();
+  if (!is_over) throw Error(ErrorCode::deadline_exceeded, event.why);
+}
+
+void SavepointWriter::flush(Deadline deadline, const StillWaiting& still_waiting) {
+  std::unique_lock lock(mutex_);
+  const bool is_done = wait(lock, deadline, still_waiting, [&] { return failure_ || requests_.empty(); });
+  rethrow_failure();
+  if (!is_done) {
+    throw Error(ErrorCode::deadline_exceeded, "savepoint " + requests_.front().request.path +
+                                                  " was not written in time: the storage is too slow or stuck");
+  }
+}
+
+bool SavepointWriter::wait(std::unique_lock<std::mutex>& lock, Deadline deadline, const StillWaiting& still_waiting,
+                           const std::function<bool()>& is_over) {
+  while (!is_over()) {
+    if (deadline.has_passed()) return false;
+    if (still_waiting) {
+      lock.unlock();
+      still_waiting();
+      lock.lock();
+    }
+    changed_.wait_until(lock, std::min(deadline.moment(), Clock::now() + kSignOfLifePeriod), is_over);
+  }
+  return true;
+}
+
+void SavepointWriter::check() {
+  const std::lock_guard lock(mutex_);
+  rethrow_failure();
+}
+
+void SavepointWriter::rethrow_failure() {
+  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+}
+
+void SavepointWriter::serve() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [&] { return is_stopping_ || !requests_.empty(); });
+    if (is_stopping_) return;
+    const Work& work = requests_.front();  // a deque's push_back leaves references alone
+    lock.unlock();
+    std::exception_ptr failure = arrive(work);
+    if (!failure) failure = save(work);
+    if (watch_) watch_->leave();
+    lock.lock();
+    if (failure && !failure_) failure_ = failure;
+    requests_.pop_front();
+    changed_.notify_all();
+  }
+}
+
+std::exception_ptr SavepointWriter::arrive(const Work& work) noexcept {
+  try {
+    if (!work.snapshot.arrive) return nullptr;
+    show({.what = "the copy of the state of step " + std::to_string(work.request.step) + " to the host",
+          .bytes = size_bytes(work.snapshot)});
+    work.snapshot.arrive();
+    return nullptr;
+  } catch (...) {
+    tell_failure(work, std::current_exception());
+    return std::current_exception();
+  }
+}
+
+std::exception_ptr SavepointWriter::save(const Work& work) noexcept {
+  try {
+    write(work);
+    show({.what = "what is to happen once " + work.request.path + " is durable", .is_callback = true});
+    if (work.request.options.when_durable) work.request.options.when_durable();
+    return nullptr;
+  } catch (...) {
+    tell_failure(work, std::current_exception());
+    return work.request.when_failed ? nullptr : std::current_exception();
+  }
+}
+
+void SavepointWriter::tell_failure(const Work& work, const std::exception_ptr& failure) {
+  SavepointEvent event = event_of(SavepointEvent::Kind::failed, work.request.path, work.request.step);
+  event.why = what_of(failure);
+  tell(event);
+  if (work.request.when_failed) work.request.when_failed(event.why);
+}
+
+void SavepointWriter::show(BackgroundWork work) const {
+  if (watch_) watch_->enter(std::move(work));
+}
+
+void SavepointWriter::write(const Work& work) {
+  const std::string& path = work.request.path;
+  show({.what = "the writing of " + path});
+  const SavepointCompression compression = compression_of(work);
+  SavepointEvent event = event_of(SavepointEvent::Kind::started, path, work.request.step);
+  tell(event);
+  const Clock::time_point begin = Clock::now();
+  event.kind = SavepointEvent::Kind::progress;
+  const auto progress = [&](std::uint64_t done, std::uint64_t total) {
+    event.done_bytes = done;
+    event.total_bytes = total;
+    tell(event);
+  };
+  event.digest = write_savepoint(files_, path, work.snapshot,
+                                 {.compression = compression,
+                                  .zstd_level = work.request.options.zstd_level,
+                                  .threads = work.request.options.threads,
+                                  .progress = progress});
+  event.kind = SavepointEvent::Kind::durable;
+  event.seconds = seconds_since(begin);
+  event.file_bytes = files_.open_for_reading(path)->size_bytes();
+  event.ratio = static_cast<double>(event.total_bytes) / static_cast<double>(event.file_bytes);
+  tell(event);
+}
+
+SavepointCompression SavepointWriter::compression_of(const Work& work) {
+  const SaveOptions& options = work.request.options;
+  if (options.compression != SavepointCompression::automatic) return options.compression;
+  return compressions_.choose(parent_folder(work.request.path), work.snapshot, options.threads,
+                              [&](const std::string& record, const CompressionChoices::Choice& choice) {
+                                SavepointEvent event =
+                                    event_of(SavepointEvent::Kind::compression_chosen, record, work.request.step);
+                                event.why = std::string(to_string(choice.compression)) + ": " + choice.why;
+                                tell(std::move(event));
+                              });
+}
+
+void SavepointWriter::tell(SavepointEvent event) {
+  if (tell_) tell_(event);
+  const std::lock_guard lock(events_mutex_);
+  const bool replaces = event.kind == SavepointEvent::Kind::progress && !events_.empty() &&
+                        events_.back().kind == event.kind && events_.back().path == event.path;
+  if (replaces) events_.pop_back();
+  events_.push_back(std::move(event));
+}
+
+std::vector<SavepointEvent> SavepointWriter::take_events() {
+  const std::lock_guard lock(events_mutex_);
+  return std::exchange(events_, {});
+}
+
+}  // namespace holdfast

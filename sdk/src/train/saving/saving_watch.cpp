@@ -1,0 +1,89 @@
+// Each operation is known by its thread: a thread has one operation at a time. Why the oldest is shown:
+// docs/decisions.md, "A writer that hangs is seen by the watchdog, and costs its process".
+
+#include "train/saving/saving_watch.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "holdfast/base/watched_file_system.h"
+
+namespace holdfast {
+namespace {
+
+// As system calls and man pages have it.
+std::string describe_operation(const FileOperation& operation) {
+  if (operation.name == "rename") return "rename of " + operation.path + " to " + operation.new_path;
+  if (operation.name == "sync") return "fsync of " + operation.path;
+  if (operation.name == "sync_folder") return "fsync of the folder " + operation.path;
+  return operation.name + " of " + operation.path;
+}
+
+}  // namespace
+
+void SavingWatch::enter(BackgroundWork work) {
+  const std::lock_guard lock(mutex_);
+  work_ = std::move(work);
+  show();
+}
+
+void SavingWatch::leave() {
+  const std::lock_guard lock(mutex_);
+  work_.reset();
+  unsynced_bytes_.clear();
+  show();
+}
+
+std::unique_ptr<FileSystem> SavingWatch::over(FileSystem& target) {
+  return watched_file_system(
+      target, [self = shared_from_this()](const FileOperation& operation) { self->begin(operation); },
+      [self = shared_from_this()](const FileOperation& operation) { self->end(operation); });
+}
+
+void SavingWatch::begin(const FileOperation& operation) {
+  const std::lock_guard lock(mutex_);
+  if (!work_) return;
+  operations_[std::this_thread::get_id()] = {
+      .number = ++begun_operations_, .work = {.what = describe_operation(operation), .bytes = bytes_of(operation)}};
+  if (shown_operation_ == 0) show();
+}
+
+void SavingWatch::end(const FileOperation&) {
+  const std::lock_guard lock(mutex_);
+  const auto ended = operations_.find(std::this_thread::get_id());
+  if (ended == operations_.end()) return;
+  const bool was_shown = ended->second.number == shown_operation_;
+  operations_.erase(ended);
+  if (was_shown) show();
+}
+
+std::uint64_t SavingWatch::bytes_of(const FileOperation& operation) {
+  if (operation.name == "sync") {
+    const auto written = unsynced_bytes_.find(operation.path);
+    return written == unsynced_bytes_.end() ? 0 : std::exchange(written->second, 0);
+  }
+  if (operation.name == "write") unsynced_bytes_[operation.path] += operation.bytes;
+  return operation.bytes;
+}
+
+void SavingWatch::show() {
+  const auto oldest = std::min_element(operations_.begin(), operations_.end(),
+                                       [](const auto& a, const auto& b) { return a.second.number < b.second.number; });
+  if (oldest != operations_.end()) {
+    shown_operation_ = oldest->second.number;
+    return supervision_->enter_background(oldest->second.work);
+  }
+  shown_operation_ = 0;
+  if (work_) return supervision_->enter_background(*work_);
+  supervision_->leave_background();
+}
+
+FileSystem& watched_files(Replica::Place& place) {
+  if (!place.saving_watch) {
+    place.saving_watch = std::make_shared<SavingWatch>(place.supervision);
+    place.saving_files = place.saving_watch->over(*place.file_system);
+  }
+  return *place.saving_files;
+}
+
+}  // namespace holdfast

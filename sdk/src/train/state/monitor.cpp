@@ -1,0 +1,22 @@
+#include "train/state/monitor.h"
+
+#include "holdfast/base/error.h"
+
+namespace holdfast {
+
+double monitored(const Logs& logs, const std::string& name, const std::string& callback) {
+  const auto found = logs.find(name);
+  if (found != logs.end()) return found->second;
+  const bool is_of_validation = name.starts_with("val_") && logs.contains(name.substr(4));
+  std::string names;
+  for (const auto& [known, value] : logs) names += (names.empty() ? "" : ", ") + known;
+  throw Error(ErrorCode::invalid_argument, callback + " watches \"" + name +
+                                               "\", which this fit() does not log; it logs " + names +
+                                               (is_of_validation ? "; give it .validation to log that one, too" : ""));
+}
+
+bool is_better(double value, double than, Best best, double min_delta) {
+  return best == Best::lowest ? value < than - min_delta : value > than + min_delta;
+}
+
+}  // namespace holdfast

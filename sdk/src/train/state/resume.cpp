@@ -1,0 +1,123 @@
+#include "train/state/resume.h"
+
+#include <cmath>
+#include <memory>
+#include <utility>
+
+#include "holdfast/base/error.h"
+#include "holdfast/base/log.h"
+#include "holdfast/format/array_file.h"
+#include "holdfast/format/catalogue.h"
+#include "holdfast/format/savepoint_keeper.h"
+#include "train/state/monitor.h"
+
+namespace holdfast {
+namespace {
+
+// None where there is no such number, and of what cannot be read.
+std::optional<double> metric_in(FileSystem& files, const std::string& path, const std::string& name) {
+  try {
+    return format::metric_of(format::ArrayFile::open(files, path).metadata(), name);
+  } catch (const Error& failure) {
+    if (failure.code() == ErrorCode::invalid_file) {
+      log(LogLevel::warning, "savepoint " + path + " is passed over: " + failure.what());
+    } else if (failure.code() != ErrorCode::not_found) {
+      throw;
+    }
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+std::string savepoint_name(std::int64_t step) {
+  return format::savepoint_name(step);
+}
+
+std::optional<std::int64_t> newest_savepoint_step(FileSystem& files, const std::string& folder) {
+  const std::vector<format::SavepointEntry> savepoints = format::list_savepoints(files, folder);
+  if (savepoints.empty()) return std::nullopt;
+  return savepoints.back().step;
+}
+
+std::vector<std::string> list_savepoint_paths(FileSystem& files, const std::string& folder) {
+  std::vector<std::string> paths;
+  for (const format::SavepointEntry& entry : format::list_savepoints(files, folder)) {
+    paths.push_back(folder + "/" + entry.name);
+  }
+  return paths;
+}
+
+std::string savepoint_metadata(FileSystem& files, const std::string& path) {
+  return std::string(format::ArrayFile::open(files, path).metadata());
+}
+
+void replace_savepoint(FileSystem& files, const std::string& path) {
+  std::string name = path + ".replaced";
+  for (int number = 2; files.exists(name); ++number) name = path + ".replaced-" + std::to_string(number);
+  files.rename(path, name);
+  files.sync_folder(parent_folder(path));
+}
+
+void drop_savepoint(FileSystem& files, const std::vector<std::string>& folders, const std::string& name,
+                    const std::string& newer) {
+  try {
+    format::verify_savepoint(files, folders.front() + "/" + newer);
+    for (const std::string& folder : folders) {
+      const std::string path = folder + "/" + name;
+      if (!files.exists(path)) continue;
+      files.remove(path);
+      files.sync_folder(folder);
+    }
+  } catch (const Error& failure) {
+    log(LogLevel::warning, "savepoint " + name + ", which is no longer wanted, stays: " + failure.what());
+  }
+}
+
+std::optional<std::string> find_newest_savepoint(FileSystem& files, std::span<const std::string> folders,
+                                                 const std::function<void(const std::string& path)>& read,
+                                                 const SavepointProblem& report, bool is_owner) {
+  return format::find_newest_savepoint(files, folders, read,
+                                       {.is_owner = is_owner, .report = [&](const format::Problem& problem) {
+                                          report(problem.path, problem.why, problem.set_aside_as);
+                                        }});
+}
+
+std::function<void(const std::string& name)> make_savepoint_keeper(FileSystem& files, const std::string& folder,
+                                                                   const std::vector<std::string>& copies,
+                                                                   const ModelCheckpointOptions& options) {
+  const format::RetentionPolicy retention{
+      .keep_last = options.keep_last,
+      .keep_best = options.best_by.empty() ? 0 : options.keep_best,
+      .keep_every_steps = options.keep_every_steps,
+      .best = options.best == Best::lowest ? format::BestValue::lowest : format::BestValue::highest,
+      .max_bytes = options.max_bytes};
+  const auto warn = [](const format::Problem& problem) {
+    log(LogLevel::warning, "savepoint " + problem.path + " is not kept: " + problem.why);
+  };
+  const auto keeper = std::make_shared<format::SavepointKeeper>(files, folder,
+                                                                format::KeeperOptions{.copies = copies,
+                                                                                      .retention = retention,
+                                                                                      .best_by = options.best_by,
+                                                                                      .threads = options.threads,
+                                                                                      .report = warn});
+  return [keeper](const std::string& name) { keeper->keep(name); };
+}
+
+std::string best_savepoint(const std::string& folder, const std::string& name, Best best) {
+  FileSystem& files = posix_file_system();
+  std::optional<double> best_value;
+  std::string path_of_best;
+  for (const format::SavepointEntry& entry : format::list_savepoints(files, folder)) {
+    const std::string path = folder + "/" + entry.name;
+    const std::optional<double> value = metric_in(files, path, name);
+    if (!value || std::isnan(*value) || (best_value && !is_better(*value, *best_value, best, 0))) continue;
+    best_value = value;
+    path_of_best = path;
+  }
+  if (best_value) return path_of_best;
+  throw Error(ErrorCode::not_found, "no savepoint in " + folder + " has a mean called \"" + name +
+                                        "\"; ModelCheckpoint with best_by = \"" + name + "\" keeps the best of them");
+}
+
+}  // namespace holdfast

@@ -1,0 +1,291 @@
+#include "train/state/snapshot.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "holdfast/base/error.h"
+#include "holdfast/format/array_file.h"
+#include "holdfast/format/compression_choice.h"
+
+namespace holdfast {
+namespace {
+
+std::vector<std::uint64_t> unsigned_extents(const Shape& shape) {
+  return {shape.extents().begin(), shape.extents().end()};
+}
+
+Shape shape_of(const format::ArrayInfo& info) {
+  std::vector<std::int64_t> extents;
+  for (const std::uint64_t extent : info.shape) {
+    if (extent > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
+      throw Error(ErrorCode::invalid_file, "array " + info.name + " has an extent of " + std::to_string(extent));
+    }
+    extents.push_back(static_cast<std::int64_t>(extent));
+  }
+  return Shape(std::move(extents));
+}
+
+const SnapshotArray* find(const Snapshot& snapshot, const std::string& name) {
+  const auto found =
+      std::find_if(snapshot.arrays.begin(), snapshot.arrays.end(), [&](const auto& a) { return a.name == name; });
+  return found == snapshot.arrays.end() ? nullptr : &*found;
+}
+
+// `shape_in` gives the shape of the array of that name in `origin`, nothing where it has none; of `count` there.
+void require_same_arrays(const std::vector<StateSpan>& spans, const std::string& origin, std::size_t count,
+                         const std::function<std::optional<Shape>(const std::string&)>& shape_in) {
+  for (const StateSpan& span : spans) {
+    const std::optional<Shape> shape = shape_in(span.name);
+    if (!shape) throw Error(ErrorCode::incompatible, origin + " is of another model: it has no array " + span.name);
+    if (*shape != span.shape) {
+      throw Error(ErrorCode::incompatible, origin + " is of another model: its array " + span.name + " has shape " +
+                                               shape->to_string() + ", the model's " + span.shape.to_string());
+    }
+  }
+  if (count != spans.size()) {
+    throw Error(ErrorCode::incompatible, origin + " is of another model: it has " + std::to_string(count) +
+                                             " arrays, the model " + std::to_string(spans.size()));
+  }
+}
+
+// A savepoint is taken whole or not at all: damage that only HDF5 would meet counts, too.
+format::ArrayFile open_savepoint(FileSystem& files, const std::string& path) {
+  format::ArrayFile file = format::ArrayFile::open(files, path);
+  file.verify_structure();
+  for (const format::ArrayInfo& info : file.arrays()) {
+    if (info.dtype == DType::f32) continue;
+    throw Error(ErrorCode::invalid_file, path + ": array " + info.name + " is of type " +
+                                             std::string(name(info.dtype)) + " where a training state has f32");
+  }
+  return file;
+}
+
+// Valid while the snapshot is.
+std::vector<format::ArrayView> views_of(const Snapshot& snapshot) {
+  std::vector<format::ArrayView> views;
+  for (const SnapshotArray& array : snapshot.arrays) {
+    views.push_back({array.name, DType::f32, unsigned_extents(array.shape), std::as_bytes(array.values)});
+  }
+  return views;
+}
+
+format::Compression to_format(SavepointCompression compression) {
+  switch (compression) {
+    case SavepointCompression::fast:
+      return format::Compression::fast;
+    case SavepointCompression::none:
+      return format::Compression::none;
+    case SavepointCompression::zstd:
+      return format::Compression::zstd;
+    case SavepointCompression::automatic:
+      break;
+  }
+  HOLDFAST_ASSERT(false);
+}
+
+}  // namespace
+
+std::span<float> Snapshot::add(std::string name, const Shape& shape) {
+  const auto count = static_cast<std::size_t>(shape.element_count());
+  memory.push_back(std::make_unique_for_overwrite<float[]>(count));
+  const std::span<float> values(memory.back().get(), count);
+  arrays.push_back({std::move(name), shape, values});
+  return values;
+}
+
+Snapshot take_snapshot(const TrainState& state, Trainable& trainable) {
+  Snapshot snapshot{.state = state, .arrays = {}};
+  for (const StateSpan& span : trainable.state()) {
+    trainable.memory().copy_to_host(span.values, snapshot.add(span.name, span.shape));
+  }
+  return snapshot;
+}
+
+Snapshot send_snapshot(const TrainState& state, Trainable& trainable, const std::shared_ptr<HeldArrays>& held) {
+  Snapshot snapshot{.state = state, .arrays = {}};
+  std::vector<std::span<float>> arrays;
+  for (const StateSpan& span : trainable.state()) arrays.push_back(snapshot.add(span.name, span.shape));
+  held->begin_copy(arrays);
+  snapshot.arrive = [held, arrays, step = state.step] {
+    held->finish_copy();
+    DigestBuilder arrived;
+    for (const std::span<float> array : arrays) arrived.update(std::as_bytes(array));
+    require_arrived(step, held->digest(), arrived.finish());
+  };
+  return snapshot;
+}
+
+void require_arrived(std::int64_t step, const Digest& held, const Digest& arrived) {
+  if (arrived == held) return;
+  throw Error(ErrorCode::diverged,
+              "the state of step " + std::to_string(step) + " was " + held.hex() + " on the device, and " +
+                  arrived.hex() + " when it had been copied to the host; one of the two, or the link, is defective");
+}
+
+Snapshot view_of(const TrainState& state, Trainable& trainable) {
+  if (!trainable.memory().is_host()) return take_snapshot(state, trainable);
+  Snapshot snapshot{.state = state, .arrays = {}};
+  for (const StateSpan& span : trainable.state()) snapshot.arrays.push_back({span.name, span.shape, span.values});
+  return snapshot;
+}
+
+std::size_t StateImage::size_bytes() const {
+  std::size_t bytes = header.size();
+  for (const std::span<const float> array : arrays) bytes += array.size_bytes();
+  return bytes;
+}
+
+void StateImage::copy(std::size_t begin, std::span<std::byte> piece) const {
+  if (begin < header.size()) {
+    const std::size_t bytes = std::min(piece.size(), header.size() - begin);
+    std::memcpy(piece.data(), header.data() + begin, bytes);
+    piece = piece.subspan(bytes);
+    begin += bytes;
+  }
+  begin -= header.size();
+  for (const std::span<const float> array : arrays) {
+    if (piece.empty()) return;
+    if (begin >= array.size_bytes()) {
+      begin -= array.size_bytes();
+      continue;
+    }
+    const std::size_t bytes = std::min(piece.size(), array.size_bytes() - begin);
+    HOLDFAST_ASSERT(begin % sizeof(float) == 0 && bytes % sizeof(float) == 0);
+    memory.copy_to_host(array.subspan(begin / sizeof(float), bytes / sizeof(float)),
+                        {reinterpret_cast<float*>(piece.data()), bytes / sizeof(float)});
+    piece = piece.subspan(bytes);
+    begin = 0;
+  }
+}
+
+// Eight bytes with the length of the JSON, the JSON, blanks up to a multiple of eight.
+StateImage image_of(const TrainState& state, Trainable& trainable) {
+  StateImage image{.header = {}, .arrays = {}, .memory = trainable.memory()};
+  nlohmann::json arrays = nlohmann::json::array();
+  for (const StateSpan& span : trainable.state()) {
+    arrays.push_back({{"name", span.name}, {"shape", span.shape.extents()}});
+    image.arrays.push_back(span.values);
+  }
+  const std::string text = nlohmann::json{{"state", to_json(state)}, {"arrays", arrays}}.dump();
+  const std::uint64_t bytes = text.size();
+  image.header.assign(reinterpret_cast<const char*>(&bytes), sizeof bytes);
+  image.header += text + std::string((8 - text.size() % 8) % 8, ' ');
+  return image;
+}
+
+Snapshot view_of_image(std::span<const std::byte> image) {
+  HOLDFAST_ASSERT(reinterpret_cast<std::uintptr_t>(image.data()) % alignof(float) == 0);
+  const auto refuse = [](const std::string& why) {
+    return Error(ErrorCode::invalid_file, "a snapshot in memory cannot be read: " + why);
+  };
+  std::uint64_t bytes = 0;
+  if (image.size() < sizeof bytes) throw refuse("it is too short");
+  std::memcpy(&bytes, image.data(), sizeof bytes);
+  std::span<const std::byte> rest = image.subspan(sizeof bytes);
+  if (bytes > rest.size() || (bytes + 7) / 8 * 8 > rest.size()) throw refuse("its header is cut off");
+  Snapshot snapshot;
+  try {
+    const std::string_view text(reinterpret_cast<const char*>(rest.data()), bytes);
+    const nlohmann::json header = nlohmann::json::parse(text);
+    snapshot.state = train_state_from_json(header.at("state").get<std::string>(), "a snapshot in memory");
+    rest = rest.subspan((bytes + 7) / 8 * 8);
+    for (const nlohmann::json& entry : header.at("arrays")) {
+      const Shape shape(entry.at("shape").get<std::vector<std::int64_t>>());
+      const auto count = static_cast<std::size_t>(shape.element_count());
+      if (count > rest.size() / sizeof(float)) throw refuse("its arrays are cut off");
+      const std::span<const float> values(reinterpret_cast<const float*>(rest.data()), count);
+      snapshot.arrays.push_back({entry.at("name").get<std::string>(), shape, values});
+      rest = rest.subspan(values.size_bytes());
+    }
+  } catch (const nlohmann::json::exception&) {
+    throw refuse("its header is not the JSON of one");
+  }
+  return snapshot;
+}
+
+void restore_arrays(const Snapshot& snapshot, Trainable& trainable, const std::string& origin) {
+  const std::vector<StateSpan> spans = trainable.state();
+  require_same_arrays(spans, origin, snapshot.arrays.size(), [&](const std::string& name) {
+    const SnapshotArray* const array = find(snapshot, name);
+    return array == nullptr ? std::nullopt : std::make_optional(array->shape);
+  });
+  for (const StateSpan& span : spans) {
+    const SnapshotArray* array = find(snapshot, span.name);
+    trainable.memory().copy_from_host(array->values, span.values);
+  }
+}
+
+std::uint64_t size_bytes(const Snapshot& snapshot) {
+  std::uint64_t bytes = 0;
+  for (const SnapshotArray& array : snapshot.arrays) bytes += array.values.size_bytes();
+  return bytes;
+}
+
+Digest write_savepoint(FileSystem& files, const std::string& path, const Snapshot& snapshot,
+                       const SavepointStorage& storage) {
+  return format::write_array_file(files, path, to_json(snapshot.state), views_of(snapshot),
+                                  {.compression = to_format(storage.compression),
+                                   .zstd_level = storage.zstd_level,
+                                   .threads = storage.threads,
+                                   .progress = storage.progress});
+}
+
+CompressionFigures measure_compression(FileSystem& files, const std::string& folder, const Snapshot& snapshot,
+                                       int threads) {
+  const format::CompressionTrial trial =
+      format::measure_compression(files, folder, views_of(snapshot), {.threads = threads});
+  const bool is_plain_quicker = format::choose(trial) == format::Compression::none;
+  return {.quicker = is_plain_quicker ? SavepointCompression::none : SavepointCompression::fast,
+          .sample_bytes = trial.sample_bytes,
+          .fast_seconds = trial.fast_seconds,
+          .none_seconds = trial.none_seconds,
+          .fast_file_bytes = trial.fast_file_bytes,
+          .none_file_bytes = trial.none_file_bytes};
+}
+
+Snapshot read_savepoint(FileSystem& files, const std::string& path) {
+  const format::ArrayFile file = open_savepoint(files, path);
+  Snapshot snapshot{.state = train_state_from_json(file.metadata(), path), .arrays = {}};
+  std::vector<format::ArrayFile::Target> targets;
+  for (const format::ArrayInfo& info : file.arrays()) {
+    targets.push_back({info.name, std::as_writable_bytes(snapshot.add(info.name, shape_of(info)))});
+  }
+  file.read_into(targets);
+  return snapshot;
+}
+
+TrainState load_savepoint(FileSystem& files, const std::string& path, Trainable& trainable,
+                          const std::function<void(const TrainState&)>& accepts) {
+  const format::ArrayFile file = open_savepoint(files, path);
+  TrainState state = train_state_from_json(file.metadata(), path);
+  const std::vector<StateSpan> spans = trainable.state();
+  accepts(state);
+  require_same_arrays(spans, path, file.arrays().size(), [&](const std::string& name) {
+    const format::ArrayInfo* const info = file.find(name);
+    return info == nullptr ? std::nullopt : std::make_optional(shape_of(*info));
+  });
+  MemorySpace& memory = trainable.memory();
+  std::vector<format::ArrayFile::Target> targets;
+  // A piece is read before it can be checked: not into the model itself.
+  Snapshot on_host;
+  for (const StateSpan& span : spans) {
+    targets.push_back({span.name, std::as_writable_bytes(on_host.add(span.name, span.shape))});
+  }
+  std::mutex turn;  // a device's memory space is for one thread at a time
+  file.read_into(targets, [&](const format::ArrayFile::Arrival& arrival) {
+    const std::size_t begin = arrival.begin / sizeof(float);
+    const std::size_t floats = arrival.bytes / sizeof(float);
+    std::unique_lock lock(turn, std::defer_lock);
+    if (!memory.is_host()) lock.lock();
+    memory.copy_from_host(on_host.arrays[arrival.target].values.subspan(begin, floats),
+                          spans[arrival.target].values.subspan(begin, floats));
+  });
+  return state;
+}
+
+}  // namespace holdfast

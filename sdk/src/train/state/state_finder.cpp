@@ -1,0 +1,144 @@
+#include "train/state/state_finder.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "holdfast/base/error.h"
+#include "holdfast/base/log.h"
+#include "holdfast/base/shown_text.h"
+#include "train/context/other_choices.h"
+#include "train/state/resume.h"
+
+namespace holdfast {
+
+StateFinder::StateFinder(Replica::Place& place, Trainable& trainable, const TrainState& choices)
+    : place_(place), trainable_(trainable), supervision_(*place.supervision), choices_(choices) {}
+
+// What the bits depend on beside the options belongs to the machine, so it is kept beside the savepoints, not in them.
+void StateFinder::check_arithmetic() {
+  FileSystem& files = *place_.file_system;
+  const std::string path = place_.run_directory + "/arithmetic.txt";
+  const std::string now = trainable_.arithmetic() + "\n";
+  if (files.exists(path)) {
+    const std::string recorded = read_text_file(files, path);
+    if (recorded == now) return;
+    const bool is_whole = recorded.size() > 1 && recorded.find('\n') == recorded.size() - 1;
+    const std::string sentence =
+        is_whole ? "the run was started with " + shown_text(recorded.substr(0, recorded.size() - 1)) +
+                       " and would go on with " + trainable_.arithmetic() + ", which gives other bits"
+                 : path + " is damaged: it holds \"" + shown_text(recorded) +
+                       "\", and not the line that tells what the run was started with; it would go on with " +
+                       trainable_.arithmetic();
+    const std::string advice = is_whole ? "go on on a machine like the first" : "restore the file";
+    if (!place_.accept_other_arithmetic) {
+      throw Error(ErrorCode::incompatible, sentence + "; " + advice + ", or set accept_other_arithmetic");
+    }
+    log(LogLevel::warning, sentence + "; accepted");
+  }
+  if (!place_.writes_files) return;
+  write_whole_file(files, path, std::as_bytes(std::span(now)));
+}
+
+std::string StateFinder::find() {
+  if (const std::optional<std::string> kept = find_in_memory()) return *kept;
+  const auto report = [&](const std::string& path, const std::string& why, const std::string& set_aside_as) {
+    const bool is_set_aside = !set_aside_as.empty();
+    log(LogLevel::warning,
+        (is_set_aside ? "set aside a damaged savepoint as " + set_aside_as : "passed over " + path) + ": " + why);
+    supervision_.report_event(is_set_aside ? "savepoint_set_aside" : "savepoint_passed_over",
+                              nlohmann::json{{"path", path}, {"why", why}}.dump());
+  };
+  TrainState state;
+  const auto load = [&](const std::string& path) {
+    state = load_savepoint(*place_.file_system, path, trainable_,
+                           [&](const TrainState& candidate) { begin_to_restore(candidate, path); });
+  };
+  const std::optional<std::string> path =
+      find_newest_savepoint(*place_.file_system, savepoint_folders(), load, report, place_.writes_files);
+  if (!path) return "";
+  tell_of(state, *path);
+  return to_json(state);
+}
+
+std::vector<std::pair<std::string, TrainState>> StateFinder::list_states() const {
+  std::vector<std::pair<std::string, TrainState>> states;
+  for (const std::string& folder : savepoint_folders()) {
+    for (const std::string& path : list_savepoint_paths(*place_.file_system, folder)) {
+      try {
+        states.emplace_back(path, train_state_from_json(savepoint_metadata(*place_.file_system, path), path));
+      } catch (const Error& failure) {
+        log(LogLevel::warning, "savepoint " + path + " is passed over: " + failure.what());
+      }
+    }
+  }
+  std::stable_sort(states.begin(), states.end(),
+                   [](const auto& a, const auto& b) { return a.second.step > b.second.step; });
+  return states;
+}
+
+std::string StateFinder::find_before_later_fit(std::size_t call) {
+  const auto has_later_fit = [call](const TrainState& state) {
+    return std::any_of(state.calls.begin() + static_cast<std::ptrdiff_t>(std::min(call + 1, state.calls.size())),
+                       state.calls.end(), [](const CallRecord& record) { return record.kind == "fit"; });
+  };
+  const auto states = list_states();
+  const auto wanted =
+      std::find_if(states.begin(), states.end(), [&](const auto& state) { return !has_later_fit(state.second); });
+  if (wanted == states.end()) {
+    throw OtherChoices(
+        "call " + std::to_string(call + 1) +
+        " of the Trainer (fit) is to have more epochs than it had, and a later fit() has begun since; to train on from "
+        "the end of that call a savepoint of then is needed, and none is kept. Use as many epochs as "
+        "before, or " +
+        kHowToStartAnew);
+  }
+  Snapshot snapshot = read_savepoint(*place_.file_system, wanted->first);
+  begin_to_restore(snapshot.state, wanted->first);
+  restore_arrays(snapshot, trainable_, wanted->first);
+  if (place_.writes_files) {
+    for (auto later = states.begin(); later != wanted; ++later) replace_savepoint(*place_.file_system, later->first);
+  }
+  tell_of(snapshot.state, wanted->first);
+  return to_json(snapshot.state);
+}
+
+// None where a savepoint is newer: one that was made on demand, or by an earlier watchdog.
+std::optional<std::string> StateFinder::find_in_memory() {
+  std::optional<std::string> found;
+  supervision_.read_from_memory([&](std::span<const std::byte> image) {
+    const Snapshot kept = view_of_image(image);
+    if (newest_savepoint_step().value_or(-1) > kept.state.step) return;
+    const std::string origin = "the snapshot in the watchdog's memory";
+    begin_to_restore(kept.state, origin);
+    restore_arrays(kept, trainable_, origin);
+    tell_of(kept.state, origin);
+    found = to_json(kept.state);
+  });
+  return found;
+}
+
+std::optional<std::int64_t> StateFinder::newest_savepoint_step() const {
+  std::optional<std::int64_t> newest;
+  for (const std::string& folder : savepoint_folders()) {
+    newest = std::max(newest, holdfast::newest_savepoint_step(*place_.file_system, folder));
+  }
+  return newest;
+}
+
+std::vector<std::string> StateFinder::savepoint_folders() const {
+  std::vector<std::string> folders = {place_.run_directory};
+  folders.insert(folders.end(), place_.savepoint_copies.begin(), place_.savepoint_copies.end());
+  return folders;
+}
+
+void StateFinder::begin_to_restore(const TrainState& state, const std::string& origin) {
+  supervision_.reach(FaultPoint::load, state.step);
+  require_same_choices(state, choices_, origin);
+}
+
+void StateFinder::tell_of(const TrainState& state, const std::string& origin) {
+  supervision_.report_event("resumed", nlohmann::json{{"path", origin}, {"step", state.step}}.dump());
+  log(LogLevel::info, "continuing from " + origin + " at step " + std::to_string(state.step));
+}
+
+}  // namespace holdfast

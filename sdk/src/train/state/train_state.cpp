@@ -1,0 +1,308 @@
+#include "train/state/train_state.h"
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "holdfast/base/error.h"
+#include "train/context/other_choices.h"
+
+namespace holdfast {
+namespace {
+
+using nlohmann::json;
+
+// JSON has no NaN and no infinities.
+json number(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+  return value;
+}
+
+// What text that was not written by to_json() gets wrong.
+Error unreadable_state(const std::string& why) {
+  return Error(ErrorCode::invalid_file, why);
+}
+
+const json& member(const json& object, const std::string& key) {
+  const auto found = object.is_object() ? object.find(key) : object.end();
+  if (!object.is_object() || found == object.end()) throw unreadable_state("it has no \"" + key + "\"");
+  return *found;
+}
+
+Error unfit(const std::string& key, const json& value, const std::string& wanted) {
+  return unreadable_state("its \"" + key + "\" is " + value.type_name() + " and not " + wanted);
+}
+
+template <typename Integer>
+Integer integer_at(const json& object, const std::string& key) {
+  const json& value = member(object, key);
+  if (!value.is_number_integer()) throw unfit(key, value, "a whole number");
+  return value.get<Integer>();
+}
+
+std::string text_at(const json& object, const std::string& key) {
+  const json& value = member(object, key);
+  if (!value.is_string()) throw unfit(key, value, "a text");
+  return value.get<std::string>();
+}
+
+bool bool_at(const json& object, const std::string& key) {
+  const json& value = member(object, key);
+  if (!value.is_boolean()) throw unfit(key, value, "true or false");
+  return value.get<bool>();
+}
+
+const json& array_at(const json& object, const std::string& key) {
+  const json& value = member(object, key);
+  if (!value.is_array()) throw unfit(key, value, "a list");
+  return value;
+}
+
+const json& object_at(const json& object, const std::string& key) {
+  const json& value = member(object, key);
+  if (!value.is_object()) throw unfit(key, value, "an object");
+  return value;
+}
+
+double number_from(const json& value) {
+  if (value.is_number()) return value.get<double>();
+  if (!value.is_string()) throw unreadable_state(std::string(value.type_name()) + " stands where a number belongs");
+  const auto text = value.get<std::string>();
+  if (text == "nan") return std::numeric_limits<double>::quiet_NaN();
+  const double infinity = std::numeric_limits<double>::infinity();
+  if (text == "inf") return infinity;
+  if (text == "-inf") return -infinity;
+  throw unreadable_state("\"" + text + "\" stands where a number belongs");
+}
+
+json numbers(const std::vector<double>& values) {
+  json array = json::array();
+  for (const double value : values) array.push_back(number(value));
+  return array;
+}
+
+std::vector<double> numbers_from(const json& array) {
+  if (!array.is_array()) throw unreadable_state(std::string(array.type_name()) + " stands where a list belongs");
+  std::vector<double> values;
+  for (const json& value : array) values.push_back(number_from(value));
+  return values;
+}
+
+json logs(const Logs& values) {
+  json object = json::object();
+  for (const auto& [name, value] : values) object[name] = number(value);
+  return object;
+}
+
+Logs logs_from(const json& object) {
+  if (!object.is_object()) throw unreadable_state(std::string(object.type_name()) + " stands where means belong");
+  Logs values;
+  for (const auto& [name, value] : object.items()) values[name] = number_from(value);
+  return values;
+}
+
+// The kind is written down, since JSON cannot tell 1 from 1.0 nor "inf" from a text.
+json callback_value(const CallbackValue& value) {
+  struct Writer {
+    json operator()(std::int64_t v) const { return {{"integer", v}}; }
+    json operator()(double v) const { return {{"real", number(v)}}; }
+    json operator()(const std::string& v) const { return {{"text", v}}; }
+    json operator()(const std::vector<double>& v) const { return {{"reals", numbers(v)}}; }
+  };
+  return std::visit(Writer{}, value);
+}
+
+CallbackValue callback_value_from(const json& object) {
+  if (!object.is_object() || object.size() != 1) throw unreadable_state("a callback's value is not a single value");
+  const std::string& kind = object.begin().key();
+  const json& value = object.begin().value();
+  if (kind == "integer") return integer_at<std::int64_t>(object, kind);
+  if (kind == "real") return number_from(value);
+  if (kind == "text") return text_at(object, kind);
+  if (kind == "reals") return numbers_from(value);
+  throw unreadable_state("a callback's value is of the kind \"" + kind + "\", which is not known");
+}
+
+json callbacks(const std::map<std::string, CallbackState>& states) {
+  json object = json::object();
+  for (const auto& [name, state] : states) {
+    object[name] = json::object();
+    for (const auto& [key, value] : state) object[name][key] = callback_value(value);
+  }
+  return object;
+}
+
+std::map<std::string, CallbackState> callbacks_from(const json& object) {
+  std::map<std::string, CallbackState> states;
+  for (const auto& [name, state] : object.items()) {
+    states[name];
+    if (!state.is_object()) throw unfit(name, state, "the state of a callback");
+    for (const auto& [key, value] : state.items()) states[name][key] = callback_value_from(value);
+  }
+  return states;
+}
+
+json call(const CallRecord& record) {
+  json history = json::array();
+  for (const Logs& epoch : record.history) history.push_back(logs(epoch));
+  json object = {{"kind", record.kind},
+                 {"data", json::parse(record.data)},
+                 {"epochs", record.epochs},
+                 {"finished", record.is_finished},
+                 {"results", logs(record.results)},
+                 {"history", history},
+                 {"epoch_sums", numbers(record.epoch_sums)},
+                 {"epoch_samples", record.epoch_samples}};
+  if (record.own_savepoint_step >= 0) object["own_savepoint_step"] = record.own_savepoint_step;
+  if (record.is_ended_by_callback) object["ended_by_callback"] = true;
+  if (record.epoch_skipped_samples > 0) object["epoch_skipped_samples"] = record.epoch_skipped_samples;
+  return object;
+}
+
+CallRecord call_from(const json& object) {
+  CallRecord record;
+  record.kind = text_at(object, "kind");
+  record.data = member(object, "data").dump();
+  record.epochs = integer_at<std::int64_t>(object, "epochs");
+  record.is_finished = bool_at(object, "finished");
+  record.results = logs_from(member(object, "results"));
+  for (const json& epoch : array_at(object, "history")) record.history.push_back(logs_from(epoch));
+  record.epoch_sums = numbers_from(member(object, "epoch_sums"));
+  record.epoch_samples = integer_at<std::int64_t>(object, "epoch_samples");
+  if (object.contains("epoch_skipped_samples")) {
+    record.epoch_skipped_samples = integer_at<std::int64_t>(object, "epoch_skipped_samples");
+  }
+  if (object.contains("own_savepoint_step")) {
+    record.own_savepoint_step = integer_at<std::int64_t>(object, "own_savepoint_step");
+  }
+  if (object.contains("ended_by_callback")) record.is_ended_by_callback = bool_at(object, "ended_by_callback");
+  return record;
+}
+
+// The logs that belong to exactly this state: at the end of an epoch, until the next step.
+json metrics(const TrainState& state) {
+  const bool is_between_epochs = state.batch == 0 && !state.calls.empty() && !state.calls.back().history.empty();
+  return is_between_epochs ? logs(state.calls.back().history.back()) : json::object();
+}
+
+// "optimizer.learning_rate was 0.001 and is 0.002", one for each leaf that differs.
+void describe_differences(const std::string& path, const json& saved, const json& now,
+                          std::vector<std::string>& sentences) {
+  if (saved == now) return;
+  if (saved.is_structured() && saved.type() == now.type()) {
+    const json saved_leaves = saved.flatten();
+    const json now_leaves = now.flatten();
+    json all = saved_leaves;
+    all.update(now_leaves);
+    for (const auto& [pointer, unused] : all.items()) {
+      const json before = saved_leaves.value(pointer, json("absent"));
+      const json after = now_leaves.value(pointer, json("absent"));
+      if (before != after) sentences.push_back(path + pointer + " was " + before.dump() + " and is " + after.dump());
+    }
+    return;
+  }
+  sentences.push_back(path + " was " + saved.dump() + " and is " + now.dump());
+}
+
+// The part of a state that JSON text cannot hold.
+std::string text_that_is_not_utf8(const json& state) {
+  const auto is_text = [](const json& part) {
+    try {
+      part.dump();
+      return true;
+    } catch (const json::type_error&) {
+      return false;
+    }
+  };
+  for (const auto& [name, callback] : state.at("callbacks").items()) {
+    if (is_text(json(name)) && !is_text(callback)) return "the state of the callback " + name;
+  }
+  return "the name of a callback or a metric";
+}
+
+}  // namespace
+
+std::string to_json(const TrainState& state) {
+  json calls = json::array();
+  for (const CallRecord& record : state.calls) calls.push_back(call(record));
+  json object = {{"kind", "savepoint"},
+                 {"holdfast", HOLDFAST_VERSION},
+                 {"graph", json::parse(state.graph)},
+                 {"configuration", json::parse(state.configuration)},
+                 {"seed", state.seed},
+                 {"shards", state.shards},
+                 {"threads_per_shard", state.threads_per_shard},
+                 {"step", state.step},
+                 {"epoch", state.epoch},
+                 {"batch", state.batch},
+                 {"metrics", metrics(state)},
+                 {"calls", calls},
+                 {"callbacks", callbacks(state.callbacks)}};
+  // Where the sums have the order that they always had, nothing is said.
+  if (state.reduction != Reduction::shard_order) object["reduction"] = name(state.reduction);
+  try {
+    return object.dump(1);
+  } catch (const json::type_error&) {
+    throw Error(ErrorCode::invalid_argument, text_that_is_not_utf8(object) +
+                                                 " holds bytes that are not UTF-8, so no savepoint can hold it; keep "
+                                                 "bytes in numbers, or write them as hexadecimal digits");
+  }
+}
+
+TrainState train_state_from_json(const std::string& text, const std::string& origin) {
+  const json object = json::parse(text, nullptr, false);
+  if (object.is_object() && object.value("kind", json()) != "savepoint") {
+    throw Error(ErrorCode::invalid_file,
+                origin +
+                    " holds arrays, and nothing of a training run, as `holdfast convert` writes them: no model, no "
+                    "options, no step. `holdfast convert FILE " +
+                    origin + " --like SAVEPOINT` makes a savepoint of it, after one of the same model");
+  }
+  try {
+    if (object.is_discarded()) throw unreadable_state("it is not JSON");
+    TrainState state;
+    state.graph = member(object, "graph").dump();
+    state.configuration = member(object, "configuration").dump();
+    state.seed = integer_at<std::uint64_t>(object, "seed");
+    state.shards = integer_at<int>(object, "shards");
+    state.threads_per_shard = integer_at<int>(object, "threads_per_shard");
+    if (object.contains("reduction")) state.reduction = reduction_from_name(text_at(object, "reduction"));
+    state.step = integer_at<std::int64_t>(object, "step");
+    state.epoch = integer_at<std::int64_t>(object, "epoch");
+    state.batch = integer_at<std::int64_t>(object, "batch");
+    for (const json& record : array_at(object, "calls")) state.calls.push_back(call_from(record));
+    state.callbacks = callbacks_from(object_at(object, "callbacks"));
+    return state;
+  } catch (const Error& failure) {
+    throw Error(ErrorCode::invalid_file,
+                "the metadata of " + origin + " cannot be read as a training state: " + failure.what() +
+                    "; it was written by something else, or by a later " + "Holdfast. Use another savepoint");
+  }
+}
+
+void require_same_choices(const TrainState& saved, const TrainState& now, const std::string& origin) {
+  std::vector<std::string> sentences;
+  describe_differences("model", json::parse(saved.graph), json::parse(now.graph), sentences);
+  describe_differences("training", json::parse(saved.configuration), json::parse(now.configuration), sentences);
+  describe_differences("seed", saved.seed, now.seed, sentences);
+  describe_differences("shards", saved.shards, now.shards, sentences);
+  describe_differences("threads_per_shard", saved.threads_per_shard, now.threads_per_shard, sentences);
+  describe_differences("reduction", std::string(name(saved.reduction)), std::string(name(now.reduction)), sentences);
+  for (std::size_t i = 0; i < std::min(saved.calls.size(), now.calls.size()); ++i) {
+    const std::string call_name = "call " + std::to_string(i + 1) + " of the Trainer";
+    describe_differences(call_name + " (fit or evaluate)", saved.calls[i].kind, now.calls[i].kind, sentences);
+    describe_differences(call_name + ": epochs", saved.calls[i].epochs, now.calls[i].epochs, sentences);
+    describe_differences(call_name + ": data", json::parse(saved.calls[i].data), json::parse(now.calls[i].data),
+                         sentences);
+  }
+  if (sentences.empty()) return;
+  constexpr std::size_t kShown = 8;
+  std::string list;
+  for (std::size_t i = 0; i < std::min(sentences.size(), kShown); ++i) list += (i == 0 ? "" : "; ") + sentences[i];
+  if (sentences.size() > kShown) list += "; and " + std::to_string(sentences.size() - kShown) + " more";
+  throw OtherChoices("the run cannot go on from " + origin + " with other options, since its bits depend on them: " +
+                     list + ". Use the earlier options, or " + kHowToStartAnew);
+}
+
+}  // namespace holdfast

@@ -1,0 +1,70 @@
+#include "train/step/warm_up.h"
+
+#include <vector>
+
+#include "core/worker_pool.h"
+#include "data/batch_loader.h"
+#include "holdfast/base/error.h"
+
+namespace holdfast {
+namespace {
+
+void compute_shard(Trainable& trainable, const ShardBatch& shard, WarmUp what) {
+  std::vector<float> sums(trainable.sum_names().size());
+  if (what == WarmUp::inference) return trainable.compute_sums(shard, sums);
+  const std::size_t count = trainable.gradient_count();
+  const std::shared_ptr<float[]> gradients = trainable.memory().allocate(count);
+  GradientSink sink({gradients.get(), count});
+  trainable.compute_gradients(shard, sink, sums);
+  trainable.memory().wait();
+}
+
+// The first one, and the last where it has fewer samples.
+std::vector<std::int64_t> batches_of_other_sizes(const Dataset& data) {
+  const std::int64_t last = data.batches() - 1;
+  if (last == 0 || data.size() >= (last + 1) * data.batch_size()) return {0};
+  return {0, last};
+}
+
+// The own shard, and one that has a sample more or less: others' shards may become this replica's.
+std::vector<int> shards_of_other_sizes(int own, int shards, std::int64_t batch_samples) {
+  const auto size = [&](int shard) {
+    return begin_of_shard(batch_samples, shard + 1, shards) - begin_of_shard(batch_samples, shard, shards);
+  };
+  std::vector<int> chosen = {own};
+  for (int shard = 0; shard < shards && chosen.size() < 2; ++shard) {
+    if (size(shard) != size(own)) chosen.push_back(shard);
+  }
+  return chosen;
+}
+
+void compute_on_each(const Replica::Place& place, Trainable& trainable, const Dataset& data, std::int64_t number,
+                     int shard, int workers, WarmUp what) {
+  const LoadedShards loaded(data, place.seed, place.shards, shard, shard + 1, 0, number);
+  const ShardSlice& slice = loaded.batch().shards.front();
+  if (slice.samples == 0) return;
+  WorkerPool(workers).run(workers, [&](int, int worker) {
+    compute_shard(trainable,
+                  {.worker = worker,
+                   .seed = place.seed,
+                   .first_sample = slice.first_sample,
+                   .samples = slice.samples,
+                   .batch_samples = loaded.batch().samples,
+                   .features = slice.features,
+                   .targets = slice.targets},
+                  what);
+  });
+}
+
+}  // namespace
+
+void warm_up(const Replica::Place& place, Trainable& trainable, const Dataset& data, int workers, WarmUp what) {
+  for (const std::int64_t number : batches_of_other_sizes(data)) {
+    const std::int64_t samples = samples_of_batch(data, number);
+    for (const int shard : shards_of_other_sizes(place.rank % place.shards, place.shards, samples)) {
+      compute_on_each(place, trainable, data, number, shard, workers, what);
+    }
+  }
+}
+
+}  // namespace holdfast

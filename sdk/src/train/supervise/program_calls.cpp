@@ -1,0 +1,35 @@
+#include "train/supervise/program_calls.h"
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <span>
+
+#include "holdfast/base/digest.h"
+
+namespace holdfast {
+
+// As it is reached, whether or not it is there yet.
+ProgramCall call_of(const std::string& run_directory) {
+  namespace fs = std::filesystem;
+  fs::path path = fs::weakly_canonical(fs::absolute(run_directory)).lexically_normal();
+  if (!path.has_filename()) path = path.parent_path();  // of "run/"
+  const std::string& text = path.native();
+  return {.directory = digest(std::as_bytes(std::span(text))).hex()};
+}
+
+std::string to_text(const AssignedCalls& calls) {
+  nlohmann::json earlier = nlohmann::json::array();
+  for (const ProgramCall& call : calls.earlier) earlier.push_back({call.directory, call.exit_code});
+  return nlohmann::json{{"earlier", earlier}, {"own", calls.own.directory}}.dump();
+}
+
+AssignedCalls assigned_calls_from(const std::string& text) {
+  const nlohmann::json object = nlohmann::json::parse(text);
+  AssignedCalls calls{.earlier = {}, .own = {.directory = object.at("own").get<std::string>()}};
+  for (const nlohmann::json& call : object.at("earlier")) {
+    calls.earlier.push_back({.directory = call.at(0).get<std::string>(), .exit_code = call.at(1).get<int>()});
+  }
+  return calls;
+}
+
+}  // namespace holdfast

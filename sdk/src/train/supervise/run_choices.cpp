@@ -1,0 +1,159 @@
+#include "train/supervise/run_choices.h"
+
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "holdfast/base/error.h"
+#include "holdfast/base/log.h"
+#include "holdfast/base/shown_text.h"
+#include "holdfast/base/whole_file.h"
+#include "holdfast/base/whole_number.h"
+#include "train/context/other_choices.h"
+
+namespace holdfast {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kMostThreadsPerShard = 4096;
+
+std::string choices_path(const SuperviseOptions& options) {
+  return options.run_directory + "/run.json";
+}
+
+void require_same(const std::string& choice, const std::string& recorded, const std::string& asked,
+                  const std::string& path) {
+  if (recorded == asked) return;
+  throw OtherChoices("the run was started with " + choice + " " + recorded + " (" + path +
+                     "), and its bits depend on it; to have " + asked + ", " + kHowToStartAnew +
+                     ", or give another run directory");
+}
+
+Error damaged_choices(const std::string& path, const std::string& why) {
+  return Error(ErrorCode::invalid_file, path + " is damaged: " + why + "; restore it, or use another run directory");
+}
+
+template <class Number>
+Number recorded_number(const json& object, const char* name, Number lowest, const std::string& path) {
+  if (!object.contains(name)) throw damaged_choices(path, std::string("it has no \"") + name + "\"");
+  const std::string text = object.at(name).dump(-1, ' ', true, json::error_handler_t::replace);
+  const auto number = whole_number<Number>(text);
+  if (number && *number >= lowest) return *number;
+  throw damaged_choices(path, std::string("its \"") + name + "\" is " + shown_text(text, 40) +
+                                  ", not a whole number from " + std::to_string(lowest) + " to " +
+                                  std::to_string(std::numeric_limits<Number>::max()));
+}
+
+Reduction recorded_reduction(const json& object, const std::string& path) {
+  const json recorded = object.value("reduction", json(name(Reduction::shard_order)));
+  for (const Reduction reduction : {Reduction::shard_order, Reduction::fastest}) {
+    if (recorded == name(reduction)) return reduction;
+  }
+  throw damaged_choices(
+      path, "its \"reduction\" is " + shown_text(recorded.dump(-1, ' ', true, json::error_handler_t::replace), 40));
+}
+
+RunChoices recorded_choices(const std::string& path) {
+  const json object = json::parse(read_text_file(posix_file_system(), path), nullptr, false);
+  if (!object.is_object()) throw damaged_choices(path, "it is not a JSON object");
+  return {.seed = recorded_number<std::uint64_t>(object, "seed", 0, path),
+          .shards = recorded_number<int>(object, "shards", 1, path),
+          .threads_per_shard = recorded_number<int>(object, "threads_per_shard", 1, path),
+          .reduction = recorded_reduction(object, path),
+          .first_replicas = object.contains("replicas") ? recorded_number<int>(object, "replicas", 1, path) : 1};
+}
+
+void require_same_choices(const RunChoices& recorded, const RunChoices& asked, const std::string& path) {
+  const auto require = [&](const std::string& choice, const auto& value, const auto& other) {
+    require_same(choice, std::to_string(value), std::to_string(other), path);
+  };
+  require("seed", recorded.seed, asked.seed);
+  require("shards", recorded.shards, asked.shards);
+  require("threads_per_shard", recorded.threads_per_shard, asked.threads_per_shard);
+  require_same("reduction", std::string(name(recorded.reduction)), std::string(name(asked.reduction)), path);
+}
+
+}  // namespace
+
+void require_same_replicas(const RunChoices& choices, int replicas, const SuperviseOptions& options) {
+  if (choices.reduction != Reduction::fastest || choices.first_replicas == replicas) return;
+  const std::string sentence = "the run was started with " + std::to_string(choices.first_replicas) +
+                               " replicas and Reduction::fastest (" + choices_path(options) +
+                               "), so that its bits depend on their number, and would go on with " +
+                               std::to_string(replicas);
+  if (!options.accept_other_arithmetic) {
+    throw Error(ErrorCode::incompatible,
+                sentence + "; use as many as before, another run directory, or set accept_other_arithmetic");
+  }
+  log(LogLevel::warning, sentence + "; accepted");
+}
+
+RunChoices settle_choices(const SuperviseOptions& options, int replicas) {
+  RunChoices choices{.seed = options.seed,
+                     .shards = options.shards,
+                     .threads_per_shard = options.threads_per_shard,
+                     .reduction = options.reduction,
+                     .first_replicas = replicas};
+  if (choices.shards < 0) {
+    throw Error(ErrorCode::invalid_argument, "shards is " + std::to_string(choices.shards) +
+                                                 "; it has to be 0, for as many as there are replicas, or more");
+  }
+  if (options.memory_snapshot_every < 0) {
+    throw Error(ErrorCode::invalid_argument, "memory_snapshot_every is " +
+                                                 std::to_string(options.memory_snapshot_every) +
+                                                 "; it has to be a number of steps, or 0 for a choice by time");
+  }
+  const std::string path = choices_path(options);
+  if (posix_file_system().exists(path)) {
+    const RunChoices recorded = recorded_choices(path);
+    if (choices.shards == 0) choices.shards = recorded.shards;
+    choices.first_replicas = recorded.first_replicas;
+    require_same_choices(recorded, choices, path);
+  }
+  choices.shards_are_chosen = choices.shards != 0;
+  if (choices.shards == 0) choices.shards = replicas;
+  return choices;
+}
+
+// Several replicas may record them at once where their watchdog knows none.
+void record_choices(const SuperviseOptions& options, const RunChoices& choices, bool tells) {
+  const std::string path = choices_path(options);
+  if (posix_file_system().exists(path)) return require_same_choices(recorded_choices(path), choices, path);
+  if (!choices.shards_are_chosen && tells) {
+    const std::string shards = std::to_string(choices.shards);
+    log(LogLevel::info, "a batch is cut into " + shards +
+                            " shards, as many as this run has replicas at its first "
+                            "start; the bits depend on their number: with shards = " +
+                            shards + " a run gets the same ones on fewer replicas, too");
+  }
+  json object = {{"seed", choices.seed}, {"shards", choices.shards}, {"threads_per_shard", choices.threads_per_shard}};
+  if (choices.reduction == Reduction::fastest) {
+    object["reduction"] = name(choices.reduction);
+    object["replicas"] = choices.first_replicas;
+  }
+  const std::string text = object.dump(1) + "\n";
+  write_whole_file(posix_file_system(), path, std::as_bytes(std::span(text)));
+}
+
+void require_recorded(const SuperviseOptions& options, const RunChoices& choices) {
+  const std::string path = choices_path(options);
+  require_same_choices(recorded_choices(path), choices, path);
+}
+
+void check_numbers(const RunChoices& choices, int replicas, int most_replicas) {
+  if (replicas < 1 || replicas > most_replicas) {
+    throw Error(ErrorCode::invalid_argument, std::to_string(replicas) + " replicas were asked for; 1 to " +
+                                                 std::to_string(most_replicas) + " are possible");
+  }
+  if (choices.threads_per_shard < 1 || choices.threads_per_shard > kMostThreadsPerShard) {
+    throw Error(ErrorCode::invalid_argument, "threads_per_shard is " + std::to_string(choices.threads_per_shard) +
+                                                 "; 1 to " + std::to_string(kMostThreadsPerShard) + " are possible");
+  }
+  if (choices.shards < replicas) {
+    throw Error(ErrorCode::invalid_argument,
+                "there are " + std::to_string(replicas) + " replicas for " + std::to_string(choices.shards) +
+                    " shards; a replica computes at least one shard, so use at most as many replicas");
+  }
+}
+
+}  // namespace holdfast

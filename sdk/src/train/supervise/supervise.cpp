@@ -1,0 +1,390 @@
+// Each process of a program calls supervise(): the first one watches, its replicas train. Which call a process was
+// started for, and what it does instead in others: docs/recovery.md#several-runs-in-one-program.
+
+#include "holdfast/train/supervise.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <mutex>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "holdfast/base/error.h"
+#include "holdfast/base/log.h"
+#include "holdfast/base/threads.h"
+#include "holdfast/recovery/faults.h"
+#include "holdfast/recovery/launch.h"
+#include "holdfast/recovery/watchdog.h"
+#include "holdfast/recovery/worker.h"
+#include "holdfast/train/memory_savepoint.h"
+#include "train/context/devices.h"
+#include "train/context/other_choices.h"
+#include "train/context/place.h"
+#include "train/state/run_results.h"
+#include "train/supervise/program_calls.h"
+#include "train/supervise/run_choices.h"
+#include "train/supervise/supervise_alone.h"
+#include "train/supervise/supervise_worker.h"
+
+namespace holdfast {
+namespace {
+
+constexpr std::chrono::minutes kJoinTimeout(5);
+constexpr const char* kSameCalls =
+    "each process of a program must make the same calls in the same order, so that nothing that differs between them "
+    "(is_replica_process()) or changes meanwhile (files, time, random numbers) may decide on them";
+
+static_assert(kExitStopped == recovery::kExitStopped && kExitFailed == recovery::kExitUnrecoverable);
+
+recovery::WhenLost to_recovery(WhenLost when_lost) {
+  return when_lost == WhenLost::wait ? recovery::WhenLost::wait : recovery::WhenLost::shrink;
+}
+
+recovery::WhenSlow to_recovery(WhenSlow when_slow) {
+  switch (when_slow) {
+    case WhenSlow::report:
+      return recovery::WhenSlow::report;
+    case WhenSlow::deal:
+      return recovery::WhenSlow::deal;
+    case WhenSlow::replace:
+      return recovery::WhenSlow::replace;
+  }
+  HOLDFAST_ASSERT(false);
+}
+
+recovery::RecoverFrom to_recovery(RecoverFrom recover_from) {
+  return recover_from == RecoverFrom::survivors ? recovery::RecoverFrom::survivors : recovery::RecoverFrom::savepoint;
+}
+
+// What the replicas could not write any more.
+void save_what_is_left(const SuperviseOptions& options, std::int64_t step, std::span<const std::byte> image) {
+  if (options.recover_from == RecoverFrom::savepoint) return;
+  try {
+    const std::optional<std::string> path = save_from_memory(options.run_directory, step, image);
+    if (path) log(LogLevel::info, "the newest state in memory was saved as " + *path);
+  } catch (const std::exception& failure) {
+    log(LogLevel::error, std::string("the newest state in memory could not be saved: ") + failure.what());
+  }
+}
+
+// Those of the options first: an environment variable may add, never take away.
+std::vector<std::string> all_faults(const SuperviseOptions& options, int ranks) {
+  std::vector<std::string> faults = options.faults;
+  const std::vector<std::string> added = recovery::faults_of_environment();
+  faults.insert(faults.end(), added.begin(), added.end());
+  for (const std::string& fault : faults) recovery::parse_fault(fault, ranks);
+  return faults;
+}
+
+std::optional<recovery::Start> to_recovery(const std::optional<Start>& start) {
+  if (!start) return std::nullopt;
+  return *start == Start::fresh ? recovery::Start::fresh : recovery::Start::resume;
+}
+
+// How the replicas of a run are made, whatever its choices turn out to be.
+struct RunPlan {
+  const SuperviseOptions& options;
+  std::vector<std::string> command;
+  AssignedCalls calls;
+  ReplicaDevices devices = devices_of(options);
+  int replicas = devices.replicas == 0 ? recovery::core_count() : devices.replicas;
+  std::vector<std::string> faults = all_faults(options, replicas + options.spares);
+};
+
+std::vector<std::string> variables_of(const RunPlan& plan, const recovery::NewProcess& process) {
+  // Not RANK, which a launcher of this program may have set for every process.
+  const std::string device = plan.devices.names.empty()
+                                 ? "cpu:" + std::to_string(process.place)
+                                 : plan.devices.names.at(static_cast<std::size_t>(process.place));
+  // Programs that a replica starts must not start anew: HOLDFAST_START was for this run, and is empty for others.
+  return {"HOLDFAST_RANK=" + std::to_string(process.rank), device_variable(device),
+          std::string(recovery::kStartVariable) + "="};
+}
+
+// The one that a replica was started for.
+std::string name_of_call(std::size_t earlier_calls, const std::string& run_directory) {
+  return "call " + std::to_string(earlier_calls + 1) + " of supervise(), for the run directory " + run_directory;
+}
+
+recovery::WatchdogOptions watchdog_options(const RunPlan& plan, const RunChoices& choices) {
+  const SuperviseOptions& options = plan.options;
+  const bool is_other_program = !options.replica_executable.empty();
+  return {.replicas = plan.replicas,
+          .max_replicas = std::min(choices.shards, recovery::kMaxReplicas),
+          .spares = options.spares,
+          .devices = plan.devices.names,
+          .when_lost = to_recovery(options.when_lost),
+          .recover_from = to_recovery(options.recover_from),
+          .when_slow = to_recovery(options.when_slow),
+          .run_directory = options.run_directory,
+          .command = plan.command,
+          .executable = is_other_program ? options.replica_executable : recovery::WatchdogOptions{}.executable,
+          .worker_config = worker_config(options, choices, plan.calls),
+          .registration = {.call = name_of_call(plan.calls.earlier.size(), options.run_directory) +
+                                   ", which it was started for",
+                           .advice = kSameCalls},
+          .max_restarts = options.max_restarts,
+          .restart_window = options.restart_window,
+          .place_rest = options.place_rest,
+          .start_when_gone = options.start_when_gone.value_or(plan.devices.are_cuda()),
+          .hang_after = options.hang_after,
+          .callback_timeout = options.callback_timeout,
+          .start_timeout = options.start_timeout,
+          .stop_grace = options.stop_grace,
+          .faults = plan.faults,
+          .log_level = options.log_level,
+          .variables_of = [&plan](const recovery::NewProcess& process) { return variables_of(plan, process); },
+          .when_unfinished = [&options](std::int64_t step,
+                                        std::span<const std::byte> image) { save_what_is_left(options, step, image); }};
+}
+
+// Under the lock of the run directory: nobody else begins a run there meanwhile.
+recovery::WatchdogOptions begin_run(const RunPlan& plan) {
+  try {
+    const RunChoices choices = settle_choices(plan.options, plan.replicas);
+    check_numbers(choices, plan.replicas, recovery::kMaxReplicas);
+    if (plan.devices.are_cuda()) require_same_replicas(choices, plan.replicas, plan.options);
+    record_choices(plan.options, choices, true);
+    return watchdog_options(plan, choices);
+  } catch (const OtherChoices& failure) {
+    throw recovery::OtherChoices(failure.what());
+  }
+}
+
+std::vector<std::string> command_of_replicas(int argc, char** argv, const SuperviseOptions& options) {
+  if (options.replica_executable.empty() && !options.replica_arguments.empty()) {
+    throw Error(ErrorCode::invalid_argument,
+                "replica_arguments were given without replica_executable, the program that is to take them");
+  }
+  if (!options.replica_arguments.empty()) return options.replica_arguments;
+  if (!options.replica_executable.empty()) return {options.replica_executable};
+  return {argv, argv + argc};
+}
+
+// Options that can never work are told of before an earlier run is put aside.
+void check_options(const RunPlan& plan) {
+  const int shards = plan.options.shards == 0 ? plan.replicas : plan.options.shards;
+  const RunChoices asked{.seed = plan.options.seed,
+                         .shards = shards,
+                         .threads_per_shard = plan.options.threads_per_shard,
+                         .reduction = plan.options.reduction,
+                         .first_replicas = plan.replicas};
+  if (plan.options.shards > 0) check_numbers(asked, plan.replicas, recovery::kMaxReplicas);
+  recovery::check_options(watchdog_options(plan, asked));
+}
+
+recovery::AskedStart asked_start(const SuperviseOptions& options) {
+  return recovery::start_asked_for(to_recovery(options.start), options.start_token);
+}
+
+// A fresh start would put the run aside, and nothing may be written here.
+int train_alone_from_newest_state(const SuperviseOptions& options, const std::function<void(Replica&)>& train) {
+  const recovery::AskedStart start = asked_start(options);
+  if (start.start == recovery::Start::fresh) {
+    log(LogLevel::warning, start.asked_by + " has no effect on training alone, which begins with the newest state in " +
+                               options.run_directory +
+                               " and leaves it there; give another run directory to begin anew");
+  }
+  return train_alone(options, train);
+}
+
+recovery::RunOutcome watch(int argc, char** argv, const SuperviseOptions& options, AssignedCalls calls) {
+  const RunPlan plan{
+      .options = options, .command = command_of_replicas(argc, argv, options), .calls = std::move(calls)};
+  const recovery::AskedStart start = asked_start(options);
+  check_options(plan);
+  return recovery::run_watchdog(
+      recovery::OwnedRun::take(options.run_directory, {.copies = options.savepoint_copies, .how = start}),
+      [&] { return begin_run(plan); });
+}
+
+// Failures that a new process would meet again.
+bool is_unrecoverable(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::invalid_argument:
+    case ErrorCode::invalid_file:
+    case ErrorCode::not_found:
+    case ErrorCode::refused:
+    case ErrorCode::disk_full:
+    case ErrorCode::incompatible:
+    case ErrorCode::not_finite:
+    case ErrorCode::unavailable:
+    case ErrorCode::unsupported:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Otherwise the others would wait for it, or the run would end without having trained.
+void require_generation(const recovery::Worker& worker) {
+  if (worker.generation() >= 0) return;
+  throw Error(ErrorCode::invalid_argument,
+              "the training function returned without fit(), evaluate() or predict() of a Trainer, which all replicas "
+              "have to call; what needs no replicas belongs before or behind supervise()");
+}
+
+int train_as_worker(recovery::Worker& worker, const SuperviseOptions& options,
+                    const std::function<void(Replica&)>& train) {
+  try {
+    Replica replica(place_of(worker, options));
+    train(replica);
+    require_generation(worker);
+    worker.enter(recovery::Phase::finishing, 0);
+    keep_results(*replica.shared_place());
+    worker.faults().reach(recovery::FaultPhase::shutdown, -1);
+    worker.report_finished();
+    return 0;
+  } catch (const StopRequested&) {
+    return kExitStopped;
+  } catch (const Undecided& failure) {
+    worker.report_failure(failure.what(), true);
+  } catch (const OtherChoices& failure) {
+    worker.report_other_choices(failure.what());
+  } catch (const Error& failure) {
+    worker.report_failure(failure.what(), is_unrecoverable(failure.code()));
+  } catch (const std::system_error& failure) {
+    // Comes from a thread that was not started by start_thread().
+    const bool is_of_a_limit = failure.code() == std::errc::resource_unavailable_try_again;
+    worker.report_failure(
+        is_of_a_limit ? start_error(EAGAIN, "a thread that the training needs").what() : failure.what(), false);
+  } catch (const std::exception& failure) {
+    worker.report_exception(failure.what());
+  } catch (...) {
+    worker.report_exception("something that is not a std::exception");
+  }
+  return kExitFailed;
+}
+
+// Takes each process of a program through its calls, one by one; see program_calls.h.
+class Program {
+ public:
+  static Program& own() {
+    static Program program;
+    return program;
+  }
+
+  int supervise(int argc, char** argv, const SuperviseOptions& options, const std::function<void(Replica&)>& train) {
+    if (is_in_call_.exchange(true)) {
+      throw Error(ErrorCode::invalid_argument,
+                  "supervise() was called within a training function, or while another thread's call runs; a program "
+                  "calls it in main(), once after the other");
+    }
+    struct Leave {
+      std::atomic<bool>& is_in_call;
+      ~Leave() { is_in_call = false; }
+    } const leave{is_in_call_};
+    if (!is_replica_process()) return supervise_in_first(argc, argv, options, train);
+    try {
+      return supervise_in_replica(options, train);
+    } catch (const std::exception& failure) {
+      log(LogLevel::error, failure.what());
+      std::exit(kExitFailed);
+    }
+  }
+
+ private:
+  Program() = default;
+  ~Program();
+
+  int supervise_in_first(int argc, char** argv, const SuperviseOptions& options,
+                         const std::function<void(Replica&)>& train);
+  int supervise_in_replica(const SuperviseOptions& options, const std::function<void(Replica&)>& train);
+  int refuse_second_call(const SuperviseOptions& options) const;
+  int start(int argc, char** argv, const SuperviseOptions& options, const std::function<void(Replica&)>& train,
+            const ProgramCall& call) const;
+
+  std::atomic<bool> is_in_call_ = false;
+  bool is_stopped_ = false;
+  std::vector<ProgramCall> calls_;  // that have returned, or are being made in a replica
+  // Only in a replica, until its process ends.
+  std::unique_ptr<recovery::Worker> worker_;
+  bool is_own_call_due_ = false;
+};
+
+// Otherwise its exit would say nothing, and the watchdog would start others that leave in the same way.
+Program::~Program() {
+  if (!is_own_call_due_) return;
+  worker_->report_failure("ended without " +
+                              name_of_call(calls_of(*worker_)->earlier.size(), worker_->run_directory()) +
+                              ", which it was started for; " + kSameCalls,
+                          true);
+}
+
+int Program::supervise_in_first(int argc, char** argv, const SuperviseOptions& options,
+                                const std::function<void(Replica&)>& train) {
+  ProgramCall call = call_of(options.run_directory);
+  call.exit_code = start(argc, argv, options, train, call);
+  is_stopped_ = is_stopped_ || call.exit_code == kExitStopped;
+  calls_.push_back(call);
+  return call.exit_code;
+}
+
+int Program::start(int argc, char** argv, const SuperviseOptions& options, const std::function<void(Replica&)>& train,
+                   const ProgramCall& call) const {
+  if (is_stopped_) {
+    log(LogLevel::info, "the run in " + options.run_directory + " does not start, since the program was asked to stop");
+    return kExitStopped;
+  }
+  const auto is_of_same_directory = [&](const ProgramCall& earlier) { return earlier.directory == call.directory; };
+  if (std::any_of(calls_.begin(), calls_.end(), is_of_same_directory)) {
+    log(LogLevel::error, "an earlier supervise() call of this program had the run directory " + options.run_directory +
+                             "; give each call one of its own");
+    return kExitFailed;
+  }
+  try {
+    if (is_alone_asked_for(options.alone)) return train_alone_from_newest_state(options, train);
+    const recovery::RunOutcome outcome = watch(argc, argv, options, {.earlier = calls_, .own = call});
+    const bool was_stopped = outcome.exit_code == kExitStopped;
+    if (outcome.exit_code != 0) log(was_stopped ? LogLevel::info : LogLevel::error, outcome.sentence);
+    return outcome.exit_code;
+  } catch (const std::exception& failure) {
+    log(LogLevel::error, failure.what());
+    return kExitFailed;
+  }
+}
+
+int Program::supervise_in_replica(const SuperviseOptions& options, const std::function<void(Replica&)>& train) {
+  if (!worker_) worker_ = recovery::Worker::join(Deadline::after(kJoinTimeout));
+  const std::size_t number = calls_.size();
+  calls_.push_back(call_of(options.run_directory));
+  const std::optional<AssignedCalls> assigned = calls_of(*worker_);
+  // Under `holdfast run`, whose watchdog knows nothing of calls.
+  if (!assigned) return number == 0 ? train_as_worker(*worker_, options, train) : refuse_second_call(options);
+  const bool is_own = number == assigned->earlier.size();
+  is_own_call_due_ = !is_own;
+  const ProgramCall& expected = is_own ? assigned->own : assigned->earlier.at(number);
+  if (calls_.back().directory != expected.directory) {
+    worker_->report_failure("call " + std::to_string(number + 1) + " of supervise() has the run directory " +
+                                options.run_directory +
+                                " in a replica, and another one in the program's first process; " + kSameCalls,
+                            true);
+    std::exit(kExitFailed);
+  }
+  if (!is_own) return expected.exit_code;
+  // What follows the call is for the first process.
+  std::exit(train_as_worker(*worker_, options, train));
+}
+
+int Program::refuse_second_call(const SuperviseOptions& options) const {
+  worker_->report_failure("the program calls supervise() a second time, for " + options.run_directory +
+                              ", which it cannot under `holdfast run`; start the program by itself",
+                          true);
+  return kExitFailed;
+}
+
+}  // namespace
+
+bool is_replica_process() {
+  return recovery::is_worker();
+}
+
+int supervise(int argc, char** argv, const SuperviseOptions& options, const std::function<void(Replica&)>& train) {
+  if (options.log_level) set_log_level(*options.log_level);
+  return Program::own().supervise(argc, argv, options, train);
+}
+
+}  // namespace holdfast

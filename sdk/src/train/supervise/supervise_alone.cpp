@@ -1,0 +1,82 @@
+#include "train/supervise/supervise_alone.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+
+#include "holdfast/base/error.h"
+#include "holdfast/base/log.h"
+#include "holdfast/recovery/launch.h"
+#include "holdfast/recovery/run_lock.h"
+#include "holdfast/recovery/watchdog.h"
+#include "train/context/devices.h"
+#include "train/context/place.h"
+#include "train/supervise/run_choices.h"
+
+namespace holdfast {
+namespace {
+
+constexpr const char* kAloneVariable = "HOLDFAST_ALONE";
+constexpr std::chrono::seconds kAloneLockTimeout(2);
+
+std::unique_ptr<Communicator> connect_to_nobody(const MemoryCommunicatorShape& shape,
+                                                const std::shared_ptr<SharedMemory>& blocks) {
+  return std::make_unique<MemoryCommunicator>(
+      shape, MemoryCommunicator::Memory{SharedMemory::create("holdfast-arena", MemoryCommunicatorShape::kArenaBytes),
+                                        std::vector<SharedMemory>(1),
+                                        blocks,
+                                        {blocks}});
+}
+
+// Choices that follow from the number of replicas are made for as many as the run would have; then this one computes
+// all shards.
+std::shared_ptr<Replica::Place> place_alone(const SuperviseOptions& options) {
+  const ReplicaDevices devices = devices_of(options);
+  const int replicas = devices.replicas == 0 ? recovery::core_count() : devices.replicas;
+  const RunChoices choices = settle_choices(options, replicas);
+  check_numbers(choices, replicas, recovery::kMaxReplicas);
+  auto place = std::make_shared<Replica::Place>();
+  place->device = devices.are_cuda() ? devices.names.front() : "cpu";
+  place->precision = options.precision;
+  place->seed = choices.seed;
+  place->shards = choices.shards;
+  place->threads_per_shard = choices.threads_per_shard;
+  place->reduction = choices.reduction;
+  place->first_replicas = choices.first_replicas;
+  place->run_directory = options.run_directory;
+  place->savepoint_copies = options.savepoint_copies;
+  place->accept_other_arithmetic = options.accept_other_arithmetic;
+  place->writes_files = false;
+  place->cores = recovery::core_count();
+  place->connect = [&moved = *place](const MemoryCommunicatorShape& shape) {
+    return connect_to_nobody(shape, moved.blocks);
+  };
+  return place;
+}
+
+}  // namespace
+
+bool is_alone_asked_for(const std::optional<bool>& option) {
+  if (option) return *option;
+  const char* const variable = std::getenv(kAloneVariable);
+  const std::string value = variable == nullptr ? "" : variable;
+  if (value.empty() || value == "0") return false;
+  if (value == "1") return true;
+  throw Error(ErrorCode::invalid_argument, "the environment has " + std::string(kAloneVariable) + "=" + value +
+                                               ", where 1 or 0 is expected; correct or unset it");
+}
+
+int train_alone(const SuperviseOptions& options, const std::function<void(Replica&)>& train) {
+  // A directory that does not exist needs no lock, and is not created.
+  std::optional<FileDescriptor> lock;
+  if (std::filesystem::exists(options.run_directory)) {
+    lock = recovery::lock_run_directory(options.run_directory, Deadline::after(kAloneLockTimeout));
+  }
+  log(LogLevel::info, "training alone in this process, for debugging: nothing of it is written to " +
+                          options.run_directory + ", and nobody watches");
+  Replica replica(place_alone(options));
+  train(replica);
+  return 0;
+}
+
+}  // namespace holdfast

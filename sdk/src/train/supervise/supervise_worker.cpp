@@ -1,0 +1,319 @@
+#include "train/supervise/supervise_worker.h"
+
+#include <algorithm>
+#include <atomic>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "holdfast/base/error.h"
+#include "holdfast/recovery/faults.h"
+#include "holdfast/recovery/faulty_file_system.h"
+#include "holdfast/recovery/launch.h"
+#include "holdfast/recovery/memory_snapshot.h"
+#include "holdfast/recovery/watchdog.h"
+#include "train/context/devices.h"
+
+namespace holdfast {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::chrono::seconds kMemoryTimeout(30);
+constexpr std::size_t kSpareSnapshotBytes = std::size_t{256} * 1024;
+
+// Longer than the watchdog needs to find the replica that hangs: a collective's own deadline is the last resort, and
+// names only a victim.
+std::chrono::milliseconds collective_timeout(std::chrono::milliseconds patience) {
+  return 4 * patience;
+}
+
+recovery::Phase to_recovery(TrainingPhase phase) {
+  switch (phase) {
+    case TrainingPhase::starting:
+      return recovery::Phase::starting;
+    case TrainingPhase::computing:
+      return recovery::Phase::computing;
+    case TrainingPhase::waiting_for_peers:
+      return recovery::Phase::waiting_for_peers;
+    case TrainingPhase::updating:
+      return recovery::Phase::updating;
+    case TrainingPhase::saving:
+      return recovery::Phase::saving;
+    case TrainingPhase::callbacks:
+      return recovery::Phase::callbacks;
+    case TrainingPhase::evaluating:
+      return recovery::Phase::evaluating;
+    case TrainingPhase::finishing:
+      return recovery::Phase::finishing;
+    case TrainingPhase::reading_data:
+      return recovery::Phase::reading_data;
+  }
+  HOLDFAST_ASSERT(false);
+}
+
+recovery::FaultPhase to_recovery(FaultPoint point) {
+  switch (point) {
+    case FaultPoint::start:
+      return recovery::FaultPhase::start;
+    case FaultPoint::load:
+      return recovery::FaultPhase::load;
+    case FaultPoint::data:
+      return recovery::FaultPhase::data;
+    case FaultPoint::forward:
+      return recovery::FaultPhase::forward;
+    case FaultPoint::backward:
+      return recovery::FaultPhase::backward;
+    case FaultPoint::reduce:
+      return recovery::FaultPhase::reduce;
+    case FaultPoint::before_update:
+      return recovery::FaultPhase::before_update;
+    case FaultPoint::after_update:
+      return recovery::FaultPhase::after_update;
+    case FaultPoint::callback:
+      return recovery::FaultPhase::callback;
+    case FaultPoint::snapshot:
+      return recovery::FaultPhase::snapshot;
+    case FaultPoint::rendezvous:
+      return recovery::FaultPhase::rendezvous;
+    case FaultPoint::broadcast:
+      return recovery::FaultPhase::broadcast;
+  }
+  HOLDFAST_ASSERT(false);
+}
+
+FaultTarget from_recovery(recovery::CorruptionTarget target) {
+  switch (target) {
+    case recovery::CorruptionTarget::loss:
+      return FaultTarget::loss;
+    case recovery::CorruptionTarget::gradient:
+      return FaultTarget::gradient;
+    case recovery::CorruptionTarget::weight:
+      return FaultTarget::weight;
+    case recovery::CorruptionTarget::slot:
+      return FaultTarget::slot;
+  }
+  HOLDFAST_ASSERT(false);
+}
+
+class WorkerSupervision final : public Supervision {
+ public:
+  explicit WorkerSupervision(recovery::Worker& worker) : worker_(worker) {}
+
+  void enter(TrainingPhase phase, std::int64_t step) override { worker_.enter(to_recovery(phase), step); }
+  void regroup() override { worker_.regroup(); }
+  void enter_background(const BackgroundWork& work) override {
+    worker_.enter_background({.what = work.what, .bytes = work.bytes, .is_callback = work.is_callback});
+  }
+  void leave_background() override { worker_.leave_background(); }
+  void reach(FaultPoint point, std::int64_t step) override { worker_.faults().reach(to_recovery(point), step); }
+  void corrupt(FaultPoint point, std::int64_t step, const FloatsOf& floats) override;
+  bool may_corrupt(FaultPoint point, std::int64_t step) override {
+    return worker_.faults().may_corrupt(to_recovery(point), step);
+  }
+  double slowdown(std::int64_t step) override { return worker_.faults().slowdown(step); }
+  bool is_stop_requested() const override { return worker_.stop_requested(); }
+  bool is_regroup_requested() const override { return worker_.regroup_requested(); }
+  bool is_savepoint_requested() const override { return worker_.savepoint_requested() > begun_savepoint_; }
+  int begin_requested_savepoint() override { return begun_savepoint_ = worker_.savepoint_requested(); }
+  void report_savepoint(int number, const std::string& path, std::int64_t step) override {
+    worker_.report_savepoint(number, path, step);
+  }
+  void report_no_savepoint(int number, const std::string& why) override { worker_.report_no_savepoint(number, why); }
+  void count_samples(std::int64_t samples) override { worker_.count_samples(samples); }
+  void keep_in_memory(std::int64_t step, std::size_t bytes, const Write& write, const Accepts& accepts) override;
+  void prepare_in_memory(std::size_t bytes) override { static_cast<void>(snapshots_for(bytes)); }
+  std::optional<OutlivingMemory> begin_in_memory(std::int64_t step, std::size_t bytes) override;
+  bool read_from_memory(const std::function<void(std::span<const std::byte>)>& read) override;
+  void report_event(const std::string& event, const std::string& detail) override {
+    worker_.report_event(event, detail);
+  }
+
+ private:
+  recovery::MemorySnapshots& snapshots_for(std::size_t bytes);
+
+  recovery::Worker& worker_;
+  std::shared_ptr<recovery::MemorySnapshots> snapshots_;
+  std::atomic<int> begun_savepoint_ = 0;  // the newest request that was
+};
+
+void WorkerSupervision::corrupt(FaultPoint point, std::int64_t step, const FloatsOf& floats) {
+  const recovery::FaultPhase phase = to_recovery(point);
+  while (const std::optional<recovery::Corruption> due = worker_.faults().corruption(phase, step)) {
+    const std::string what = recovery::corrupt(*due, floats(from_recovery(due->target)));
+    worker_.report_event("corruption_injected",
+                         json{{"step", step}, {"target", to_string(due->target)}, {"what", what}}.dump());
+  }
+}
+
+// The header grows with the history, so it gets room: otherwise each snapshot would need new memory.
+recovery::MemorySnapshots& WorkerSupervision::snapshots_for(std::size_t bytes) {
+  if (!snapshots_ || snapshots_->capacity_bytes() < bytes) {
+    snapshots_ = std::make_shared<recovery::MemorySnapshots>(
+        worker_.request_snapshot_memory(bytes + bytes / 8 + kSpareSnapshotBytes, Deadline::after(kMemoryTimeout)));
+    // Otherwise the first snapshot in each slot would take as long as three to seven others: 0.4 and 0.9 s instead of
+    // 0.13 s for 494 MB, on 2 cores. No more than images fill: the rest may never be needed.
+    snapshots_->find_memory(bytes);
+  }
+  return *snapshots_;
+}
+
+void WorkerSupervision::keep_in_memory(std::int64_t step, std::size_t bytes, const Write& write,
+                                       const Accepts& accepts) {
+  snapshots_for(bytes).write(worker_.generation(), step, bytes, write, accepts);
+}
+
+std::optional<OutlivingMemory> WorkerSupervision::begin_in_memory(std::int64_t step, std::size_t bytes) {
+  recovery::MemorySnapshots& snapshots = snapshots_for(bytes);
+  // The generation of this state: another one may have begun by the time the state is written.
+  const auto keep = [memory = snapshots_, step, generation = worker_.generation()](const Accepts& accepts) {
+    return memory->finish(generation, step, accepts);
+  };
+  return OutlivingMemory{
+      .bytes = snapshots.begin(bytes), .all = snapshots.memory(), .mapping = snapshots_, .keep = keep};
+}
+
+bool WorkerSupervision::read_from_memory(const std::function<void(std::span<const std::byte>)>& read) {
+  const std::vector<SharedMemory> memories = worker_.take_snapshot_memories();
+  std::optional<recovery::MemorySnapshots::Whole> newest;
+  for (const SharedMemory& memory : memories) {
+    const auto candidate = recovery::MemorySnapshots::newest(memory);
+    if (candidate && (!newest || candidate->step > newest->step)) newest = candidate;
+  }
+  if (newest) read(newest->bytes);
+  return newest.has_value();
+}
+
+std::vector<RestartRecord> restart_records(const recovery::Worker& worker) {
+  std::vector<RestartRecord> records;
+  for (const recovery::Restart& restart : worker.restarts()) {
+    records.push_back({restart.generation, restart.rank, restart.cause, restart.detected_unix_seconds, restart.step});
+  }
+  return records;
+}
+
+void require_asked_kind(DeviceKind kind) {
+  if (kind == DeviceKind::cpu || own_device() != "cpu") return;
+  throw Error(ErrorCode::invalid_argument,
+              "CUDA devices were asked for, and the program that started this process gave it none; name them, such as "
+              "`holdfast run --devices cuda:0,cuda:1 -- PROGRAM`");
+}
+
+// The choices of a run whose watchdog knows none, as that of `holdfast run`: every replica settles the same ones, and
+// records them if no other has.
+class OwnChoices {
+ public:
+  OwnChoices(SuperviseOptions options, const recovery::Worker& worker) : options_(std::move(options)) {
+    options_.run_directory = worker.run_directory();
+    options_.replicas = worker.size();
+    check_given_devices();
+    require_asked_kind(options_.kind);
+    check_precision(options_.precision, own_device() != "cpu");
+    choices_ = settle_choices(options_, options_.replicas);
+    check_numbers(choices_, options_.replicas, recovery::kMaxReplicas);
+    if (worker.rank() == 0) recovery::put_copies_aside(options_.run_directory, options_.savepoint_copies);
+    record_choices(options_, choices_, worker.rank() == 0);
+  }
+
+  std::string config() const { return worker_config(options_, choices_, {}); }
+  // Once all replicas have recorded theirs: two that started at once may both have been the first.
+  void check() const { require_recorded(options_, choices_); }
+
+ private:
+  SuperviseOptions options_;
+  RunChoices choices_;
+};
+
+// The watchdog deals out what the members of a generation have told it; the next generation's members may have been
+// started with other options.
+void require_same_shards(const Replica::Place& place) {
+  if (place.dealt.empty()) return;
+  const int dealt = std::accumulate(place.dealt.begin(), place.dealt.end(), 0);
+  if (dealt == place.shards && static_cast<int>(place.dealt.size()) == place.size) return;
+  throw Error(ErrorCode::incompatible, "the watchdog dealt " + std::to_string(dealt) + " shards to " +
+                                           std::to_string(place.dealt.size()) + " replicas, and there are " +
+                                           std::to_string(place.shards) + " for " + std::to_string(place.size) +
+                                           "; start all replicas with the same options");
+}
+
+}  // namespace
+
+std::string worker_config(const SuperviseOptions& options, const RunChoices& choices, const AssignedCalls& calls) {
+  return json{{"seed", choices.seed},
+              {"shards", choices.shards},
+              {"threads_per_shard", choices.threads_per_shard},
+              {"reduction", name(choices.reduction)},
+              {"first_replicas", choices.first_replicas},
+              {"precision", name(options.precision)},
+              {"cores", recovery::core_count()},
+              {"memory_snapshot_every", options.memory_snapshot_every},
+              {"savepoint_copies", options.savepoint_copies},
+              {"accept_other_arithmetic", options.accept_other_arithmetic},
+              {"calls", to_text(calls)}}
+      .dump();
+}
+
+std::optional<AssignedCalls> calls_of(const recovery::Worker& worker) {
+  if (worker.config().empty()) return std::nullopt;
+  return assigned_calls_from(json::parse(worker.config()).at("calls").get<std::string>());
+}
+
+std::shared_ptr<Replica::Place> place_of(recovery::Worker& worker, const SuperviseOptions& options) {
+  std::shared_ptr<const OwnChoices> own;
+  if (worker.config().empty()) own = std::make_shared<OwnChoices>(options, worker);
+  const json config = json::parse(own ? own->config() : worker.config());
+  auto place = std::make_shared<Replica::Place>();
+  place->shards = config.at("shards").get<int>();
+  place->threads_per_shard = config.at("threads_per_shard").get<int>();
+  place->seed = config.at("seed").get<std::uint64_t>();
+  place->precision = precision_from_name(config.at("precision").get<std::string>());
+  place->reduction = reduction_from_name(config.at("reduction").get<std::string>());
+  place->first_replicas = config.at("first_replicas").get<int>();
+  place->run_directory = worker.run_directory();
+  place->savepoint_copies = config.at("savepoint_copies").get<std::vector<std::string>>();
+  place->accept_other_arithmetic = config.at("accept_other_arithmetic").get<bool>();
+  place->memory_snapshot_every = config.at("memory_snapshot_every").get<std::int64_t>();
+  place->collective_timeout = collective_timeout(worker.patience());
+  place->restarts = [&worker] { return restart_records(worker); };
+  place->supervision = std::make_shared<WorkerSupervision>(worker);
+  place->own_file_system = recovery::faulty_file_system(posix_file_system(), worker.faults());
+  place->file_system = place->own_file_system.get();
+  const int cores = config.at("cores").get<int>();
+  place->cores = cores;
+  place->device = own_device();
+  // A device computes one shard after the other.
+  const bool is_device = place->device != "cpu";
+  place->most_workers = is_device ? 1 : std::max(1, cores / place->threads_per_shard);
+  const auto move = [&worker, cores, is_device](Replica::Place& moved) {
+    moved.rank = worker.rank();
+    moved.size = worker.size();
+    moved.generation = worker.generation();
+    moved.dealt = worker.dealt_shards();
+    require_same_shards(moved);
+    moved.saving_threads = std::max(1, cores / moved.size);
+    moved.workers = is_device ? 1 : std::max(1, cores / moved.size / moved.threads_per_shard);
+  };
+  move(*place);
+  place->enter_generation = [&worker, move, own, &moved = *place](std::int64_t state_step) {
+    worker.enter_generation(Deadline::after(moved.collective_timeout), state_step);
+    if (own) own->check();
+    move(moved);
+  };
+  place->connect = [&worker, &moved = *place](const MemoryCommunicatorShape& shape) -> std::unique_ptr<Communicator> {
+    try {
+      worker.report_work({.shards = shape.deal.of(shape.rank).count(), .at_once = moved.workers});
+      recovery::Worker::Arena arena = worker.exchange_arenas(MemoryCommunicatorShape::kArenaBytes,
+                                                             Deadline::after(worker.patience()), moved.blocks.get());
+      return std::make_unique<MemoryCommunicator>(
+          shape,
+          MemoryCommunicator::Memory{std::move(arena.own), std::move(arena.all), moved.blocks, std::move(arena.shown)});
+    } catch (const Error& failure) {
+      if (failure.code() == ErrorCode::cancelled) throw GenerationEnded(failure.what());
+      throw;
+    }
+  };
+  return place;
+}
+
+}  // namespace holdfast

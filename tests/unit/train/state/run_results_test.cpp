@@ -1,0 +1,60 @@
+#include "train/state/run_results.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <limits>
+
+#include "holdfast/train/run_results.h"
+#include "support/temporary_folder.h"
+#include "support/thrown.h"
+
+namespace holdfast {
+namespace {
+
+TrainState finished_state() {
+  TrainState state;
+  state.step = 12;
+  CallRecord fit;
+  fit.kind = "fit";
+  fit.results = {{"loss", 0.1}};
+  fit.history = {{{"loss", 1.0 / 3.0}}, {{"loss", 0.1}}};
+  CallRecord evaluation;
+  evaluation.kind = "evaluate";
+  evaluation.results = {{"a", std::numeric_limits<double>::infinity()}, {"loss", std::nan("")}};
+  state.calls = {fit, evaluation};
+  return state;
+}
+
+}  // namespace
+
+TEST(RunResults, AreReadAsTheyWereWritten) {
+  const TemporaryFolder folder;
+  Replica::Place place;
+  place.run_directory = folder.path();
+  place.results = results_text(finished_state(), Digest{});
+
+  keep_results(place);
+  const RunResults read = run_results(folder.path());
+
+  EXPECT_EQ(read.steps, 12);
+  EXPECT_EQ(read.weights_digest, Digest{}.hex());
+  ASSERT_EQ(read.calls.size(), 2U);
+  EXPECT_EQ(read.calls[0].kind, "fit");
+  EXPECT_EQ(read.calls[0].results, finished_state().calls[0].results);
+  EXPECT_EQ(read.calls[0].history, finished_state().calls[0].history);
+  EXPECT_TRUE(std::isinf(read.calls[1].results.at("a")));
+  EXPECT_TRUE(std::isnan(read.calls[1].results.at("loss")));
+}
+
+TEST(RunResults, SayWhatIsWrong) {
+  const TemporaryFolder folder;
+  EXPECT_EQ(code_thrown_by([&] { run_results(folder.path()); }), ErrorCode::not_found);
+  for (const char* text : {"", "{", "[]", R"({"steps": 1})", R"({"steps": "x", "weights_digest": "", "calls": []})"}) {
+    std::ofstream(folder / "results.json") << text;
+    EXPECT_EQ(code_thrown_by([&] { run_results(folder.path()); }), ErrorCode::invalid_file) << text;
+  }
+}
+
+}  // namespace holdfast

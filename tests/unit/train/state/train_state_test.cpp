@@ -1,0 +1,164 @@
+#include "train/state/train_state.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "holdfast/base/error.h"
+#include "holdfast/format/catalogue.h"
+
+namespace holdfast {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+TrainState example() {
+  TrainState state;
+  state.seed = 0xFFFF'FFFF'FFFF'FFFFULL;
+  state.shards = 4;
+  state.graph = R"({"layers":[]})";
+  state.configuration = R"({"optimizer":{"learning_rate":0.001,"name":"adam"}})";
+  state.step = 120;
+  state.epoch = 3;
+  state.batch = 17;
+  CallRecord fit;
+  fit.kind = "fit";
+  fit.data = R"({"size":600})";
+  fit.epochs = 5;
+  fit.results = {{"loss", 0.1}, {"val_loss", std::numeric_limits<double>::infinity()}};
+  fit.history = {{{"loss", 1.0 / 3.0}}, {{"loss", std::nextafter(0.1, 1.0)}}};
+  fit.epoch_sums = {12.5, 1e-300};
+  fit.epoch_samples = 1105;
+  state.calls.push_back(fit);
+  state.callbacks["0/mine"] = {{"integer", std::int64_t{1}},
+                               {"real", 1.0},
+                               {"nothing", std::numeric_limits<double>::quiet_NaN()},
+                               {"text", std::string("inf")},
+                               {"reals", std::vector<double>{-std::numeric_limits<double>::infinity(), 0.1}}};
+  return state;
+}
+
+std::string refusal(const TrainState& saved, const TrainState& now) {
+  try {
+    require_same_choices(saved, now, "a savepoint");
+  } catch (const Error& failure) {
+    EXPECT_EQ(failure.code(), ErrorCode::incompatible);
+    return failure.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST(TrainState, ComesBackFromJsonWithTheSameBits) {
+  const TrainState state = example();
+
+  const TrainState back = train_state_from_json(to_json(state), "a test");
+
+  EXPECT_EQ(to_json(back), to_json(state));
+  EXPECT_EQ(back.seed, state.seed);
+  EXPECT_EQ(back.calls[0].history, state.calls[0].history);
+  EXPECT_EQ(back.calls[0].results, state.calls[0].results);
+  EXPECT_EQ(back.callbacks.at("0/mine").at("text"), state.callbacks.at("0/mine").at("text"));
+  EXPECT_EQ(back.callbacks.at("0/mine").at("reals"), state.callbacks.at("0/mine").at("reals"));
+  EXPECT_TRUE(std::isnan(std::get<double>(back.callbacks.at("0/mine").at("nothing"))));
+  EXPECT_EQ(back.callbacks.at("0/mine").at("integer").index(), 0U);
+  EXPECT_EQ(back.callbacks.at("0/mine").at("real").index(), 1U);
+}
+
+TEST(TrainState, SaysThatSumsHadTheLibrarysOrder) {
+  TrainState state = example();
+  EXPECT_FALSE(to_json(state).find("reduction") != std::string::npos);
+
+  state.reduction = Reduction::fastest;
+  const TrainState back = train_state_from_json(to_json(state), "a test");
+
+  EXPECT_EQ(back.reduction, Reduction::fastest);
+  EXPECT_EQ(to_json(back), to_json(state));
+  EXPECT_NE(refusal(state, example()).find(R"(reduction was "fastest" and is "shard_order")"), std::string::npos);
+}
+
+TEST(TrainState, HasMetricsOnlyBetweenEpochs) {
+  TrainState state = example();
+  EXPECT_EQ(format::metric_of(to_json(state), "loss"), std::nullopt) << "it is in the middle of an epoch";
+
+  state.batch = 0;
+  EXPECT_EQ(format::metric_of(to_json(state), "loss"), std::nextafter(0.1, 1.0));
+
+  state.calls.emplace_back(state.calls.back()).history.clear();
+  EXPECT_EQ(format::metric_of(to_json(state), "loss"), std::nullopt) << "another fit() has begun";
+}
+
+TEST(TrainState, RefusesTextThatItDidNotWrite) {
+  for (const char* text : {"", "[]", "{}", R"({"kind":"model"})", R"({"kind":"savepoint","step":"many"})"}) {
+    EXPECT_THROW(train_state_from_json(text, "a test"), Error) << text;
+  }
+  std::string broken = to_json(example());
+  broken.replace(broken.find("\"reals\": ["), 7, "\"royal\"");
+  EXPECT_THROW(train_state_from_json(broken, "a test"), Error);
+}
+
+TEST(TrainState, RefusesEmptyValuesOfCallbacks) {
+  std::string broken = to_json(example());
+  const std::size_t begin = broken.find("{", broken.find("\"integer\""));
+  const std::size_t end = broken.find("}", begin);
+  broken.replace(begin, end - begin + 1, "{}");
+
+  EXPECT_THROW(train_state_from_json(broken, "a test"), Error);
+}
+
+TEST(TrainState, SaysInItsOwnWordsWhatItCannotRead) {
+  const auto sentence_of = [](const std::string& text) -> std::string {
+    try {
+      train_state_from_json(text, "x.h5");
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::invalid_file);
+      return error.what();
+    }
+    return "";
+  };
+  std::string other_step = to_json(example());
+  other_step.replace(other_step.find("\"step\": 120"), 11, "\"step\": \"many\"");
+  std::string no_seed = to_json(example());
+  no_seed.replace(no_seed.find("\"seed\""), 6, "\"sead\"");
+
+  EXPECT_THAT(sentence_of(R"({"kind":"keras"})"), HasSubstr("--like SAVEPOINT"));
+  EXPECT_THAT(sentence_of("{"), HasSubstr("the metadata of x.h5 cannot be read as a training state: it is not JSON"));
+  EXPECT_THAT(sentence_of(other_step), HasSubstr("its \"step\" is string and not a whole number"));
+  EXPECT_THAT(sentence_of(no_seed), HasSubstr("it has no \"seed\""));
+  for (const std::string& text : {std::string("{"), std::string("[1]"), other_step, no_seed}) {
+    EXPECT_THAT(sentence_of(text), Not(HasSubstr("json.exception")));
+  }
+}
+
+// Savepoints of runs that skipped no step stay as they are.
+TEST(TrainState, TellsOfSkippedSamplesWhereThereAreAny) {
+  TrainState state = example();
+  EXPECT_THAT(to_json(state), Not(HasSubstr("skipped")));
+
+  state.calls[0].epoch_skipped_samples = 64;
+
+  EXPECT_EQ(train_state_from_json(to_json(state), "a test").calls[0].epoch_skipped_samples, 64);
+}
+
+TEST(TrainState, NamesEachChoiceThatDiffersWithBothValues) {
+  const TrainState saved = example();
+  TrainState now = saved;
+  EXPECT_EQ(refusal(saved, now), "");
+
+  now.seed = 7;
+  now.configuration = R"({"optimizer":{"learning_rate":0.002,"name":"adam"}})";
+  now.calls[0].epochs = 6;
+  const std::string sentence = refusal(saved, now);
+
+  EXPECT_NE(sentence.find("seed was 18446744073709551615 and is 7"), std::string::npos) << sentence;
+  EXPECT_NE(sentence.find("training/optimizer/learning_rate was 0.001 and is 0.002"), std::string::npos) << sentence;
+  EXPECT_NE(sentence.find("epochs was 5 and is 6"), std::string::npos) << sentence;
+  EXPECT_EQ(sentence.find("shards"), std::string::npos) << sentence;
+}
+
+}  // namespace holdfast

@@ -1,0 +1,374 @@
+// Trainings on a pretended device, whose arithmetic is the CPU's: what comes of them must be the same.
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "holdfast/base/deadline.h"
+#include "holdfast/base/log.h"
+#include "holdfast/holdfast.h"
+#include "support/program.h"
+#include "train/state/snapshot.h"
+#include "train/step/model_trainable.h"
+#include "unit/train/support/small_training.h"
+
+namespace holdfast {
+namespace {
+
+// Of the library of the pretended device; null before it is loaded.
+template <typename Function>
+Function* function_of_the_library(const char* name) {
+  void* const library = ::dlopen(built_program("libpretended_device.so").c_str(), RTLD_NOW | RTLD_NOLOAD);
+  return library == nullptr ? nullptr : reinterpret_cast<Function*>(::dlsym(library, name));
+}
+
+// How often the pretended device has repeated what it had recorded.
+int repeats() {
+  const auto repeats = function_of_the_library<int()>("pretended_repeats");
+  return repeats == nullptr ? 0 : repeats();
+}
+
+// States in memory that outlives the process, by step.
+class States final : public NoSupervision {
+ public:
+  using Image = std::vector<std::byte>;
+
+  void keep_in_memory(std::int64_t step, std::size_t bytes, const Write& write, const Accepts& accepts) override {
+    Image image(bytes);
+    write(0, image);
+    if (accepts(image)) add(step, image);
+  }
+  std::optional<OutlivingMemory> begin_in_memory(std::int64_t step, std::size_t bytes) override {
+    const auto memory = std::make_shared<std::vector<float>>(bytes / sizeof(float) + 1);
+    const std::span<std::byte> all = std::as_writable_bytes(std::span(*memory));
+    const std::span<std::byte> image = all.first(bytes);
+    const auto keep = [this, step, image](const Accepts& accepts) {
+      const bool is_accepted = accepts(image);
+      if (is_accepted) add(step, {image.begin(), image.end()});
+      return is_accepted;
+    };
+    return OutlivingMemory{.bytes = image, .all = all, .mapping = memory, .keep = keep};
+  }
+
+  std::map<std::int64_t, Image> all() {
+    const std::lock_guard lock(mutex_);
+    return images_;
+  }
+
+ private:
+  void add(std::int64_t step, const Image& image) {
+    const std::lock_guard lock(mutex_);
+    images_[step] = image;
+  }
+
+  std::mutex mutex_;
+  std::map<std::int64_t, Image> images_;  // guarded by mutex_
+};
+
+// Each step takes a second of a time that nothing else moves, but what keeping a state takes: once, and each time.
+class SlowStates final : public NoSupervision {
+ public:
+  using Seconds = std::chrono::duration<int>;
+  SlowStates(Seconds once, Seconds each_time) : once_(once), each_time_(each_time) {}
+
+  std::chrono::steady_clock::time_point now() const {
+    return std::chrono::steady_clock::time_point(Seconds(seconds_.load()));
+  }
+  // The steps whose states were kept, once training is over.
+  const std::vector<std::int64_t>& steps() const { return steps_; }
+
+  void enter(TrainingPhase phase, std::int64_t) override {
+    if (phase != TrainingPhase::computing) return;
+    // Time that passes meanwhile would be taken for what it takes.
+    const Deadline deadline = Deadline::after(std::chrono::seconds(30));
+    while (is_travelling_ && !deadline.has_passed()) std::this_thread::yield();
+    take(Seconds(1));
+  }
+  void prepare_in_memory(std::size_t bytes) override {
+    if (memory_.size() == bytes / sizeof(float) + 1) return;
+    memory_.resize(bytes / sizeof(float) + 1);
+    if (steps_.empty()) take(once_);
+  }
+  void keep_in_memory(std::int64_t step, std::size_t bytes, const Write&, const Accepts&) override {
+    prepare_in_memory(bytes);
+    take(each_time_);
+    steps_.push_back(step);
+  }
+  std::optional<OutlivingMemory> begin_in_memory(std::int64_t step, std::size_t bytes) override {
+    prepare_in_memory(bytes);
+    steps_.push_back(step);
+    is_travelling_ = true;
+    const std::span<std::byte> all = std::as_writable_bytes(std::span(memory_)).first(bytes);
+    const auto keep = [this, all](const Accepts& accepts) {
+      take(each_time_);
+      const bool is_accepted = accepts(all);
+      is_travelling_ = false;
+      return is_accepted;
+    };
+    return OutlivingMemory{.bytes = all, .all = all, .mapping = nullptr, .keep = keep};
+  }
+
+ private:
+  void take(Seconds time) { seconds_ += time.count(); }
+
+  const Seconds once_;
+  const Seconds each_time_;
+  std::atomic<int> seconds_ = 0;
+  std::atomic<bool> is_travelling_ = false;
+  std::vector<float> memory_;
+  std::vector<std::int64_t> steps_;
+};
+
+std::vector<std::int64_t> steps_kept(const std::string& device, SlowStates::Seconds once,
+                                     SlowStates::Seconds each_time) {
+  const TemporaryFolder folder;
+  const auto states = std::make_shared<SlowStates>(once, each_time);
+  const ThreadRun run = {
+      .replicas = 1, .run_directory = folder.path(), .supervision = states, .device = device, .now = [states] {
+        return states->now();
+      }};
+  outcomes_of(run, [](Replica& replica) { return train_small(replica, {}, 10); });
+  return states->steps();
+}
+
+std::vector<char> content_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+class TrainerOnADevice : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    ::setenv("HOLDFAST_CUDA_LIBRARY", built_program("libpretended_device.so").c_str(), 1);
+  }
+  static void TearDownTestSuite() { ::unsetenv("HOLDFAST_CUDA_LIBRARY"); }
+
+  const Outcome on_the_cpu_ = outcome_of({.replicas = 1});
+};
+
+TEST_F(TrainerOnADevice, LogsWhereTheProgramDoes) {
+  static_cast<void>(outcome_of({.replicas = 1, .device = "cuda:0"}));
+  std::mutex mutex;
+  std::vector<std::string> lines;
+  set_log_sink([&](LogLevel, std::string_view line) {
+    const std::lock_guard lock(mutex);
+    lines.emplace_back(line);
+  });
+
+  function_of_the_library<void(const char*)>("pretended_warning")("something is slow");
+
+  set_log_sink({});
+  EXPECT_EQ(lines, std::vector<std::string>{"something is slow"});
+}
+
+TEST_F(TrainerOnADevice, GivesTheBitsOfTheCpuAndRepeatsItsSteps) {
+  const int before = repeats();
+
+  const Outcome outcome = outcome_of({.replicas = 1, .device = "cuda:0"});
+
+  expect_equal(outcome, on_the_cpu_);
+  // Four shards a step, which take two slots; the first two of a kind are not repeated.
+  EXPECT_GT(repeats() - before, 2 * outcome.step);
+}
+
+TEST_F(TrainerOnADevice, GivesTheBitsOfTheCpuWhereItsOneShardIsTheSum) {
+  const Outcome expected = outcome_of({.replicas = 1, .shards = 1});
+
+  expect_equal(outcome_of({.replicas = 1, .shards = 1, .device = "cuda:0"}), expected);
+}
+
+TEST_F(TrainerOnADevice, GivesTheSameBitsWhereNothingIsRepeated) {
+  ::setenv("HOLDFAST_CUDA_GRAPHS", "off", 1);
+  const int before = repeats();
+
+  expect_equal(outcome_of({.replicas = 1, .device = "cuda:0"}), on_the_cpu_);
+
+  EXPECT_EQ(repeats(), before);
+  ::unsetenv("HOLDFAST_CUDA_GRAPHS");
+}
+
+TEST_F(TrainerOnADevice, NeedsNoWatchdog) {
+  Replica replica = Replica::alone({.seed = 3, .shards = 4, .device = "cuda:1"});
+
+  expect_equal(train_small(replica), on_the_cpu_);
+}
+
+TEST_F(TrainerOnADevice, IsNotMadeOfWhatIsNoDevice) {
+  for (const std::string device : {"cuda:4", "cuda:", "cuda:x", "cpu:0", "gpu", ""}) {
+    EXPECT_THROW(static_cast<void>(Replica::alone({.device = device})), Error) << device;
+  }
+  EXPECT_THROW(static_cast<void>(Replica::alone({.precision = Precision::bf16})), Error);
+}
+
+TEST_F(TrainerOnADevice, KeepsTheStatesOfTheCpuInMemory) {
+  const auto states_of = [](const std::string& device) {
+    const TemporaryFolder folder;
+    const auto states = std::make_shared<States>();
+    outcome_of({.replicas = 1,
+                .run_directory = folder.path(),
+                .supervision = states,
+                .device = device,
+                .memory_snapshot_every = 3});
+    return states->all();
+  };
+
+  const std::map<std::int64_t, States::Image> expected = states_of("cpu");
+
+  EXPECT_EQ(expected.size(), 3U) << "behind the last step fit() is not over yet";
+  EXPECT_TRUE(states_of("cuda:0") == expected);
+}
+
+// It would leave a run without protection for hours.
+TEST_F(TrainerOnADevice, DoesNotPutOffTheSecondStateInMemoryForWhatOnlyTheFirstOneTakes) {
+  for (const std::string device : {"cpu", "cuda:0"}) {
+    EXPECT_GT(steps_kept(device, std::chrono::minutes(10), std::chrono::seconds(0)).size(), 2U) << device;
+    EXPECT_EQ(steps_kept(device, std::chrono::minutes(0), std::chrono::minutes(10)), std::vector<std::int64_t>{1})
+        << device << ": what each of them takes counts";
+  }
+}
+
+TEST_F(TrainerOnADevice, SavesTheFilesOfTheCpu) {
+  const TemporaryFolder here, there;
+
+  outcome_of({.replicas = 1, .run_directory = here.path()}, checkpoint_every_two);
+  outcome_of({.replicas = 1, .run_directory = there.path(), .device = "cuda:0"}, checkpoint_every_two);
+
+  const std::vector<std::string> files = savepoint_files(here.path());
+  EXPECT_EQ(savepoint_files(there.path()), files);
+  ASSERT_FALSE(files.empty());
+  for (const std::string& file : files) EXPECT_TRUE(content_of(here / file) == content_of(there / file)) << file;
+}
+
+// Of a data set whose samples lie in no array.
+TEST_F(TrainerOnADevice, GivesTheBitsOfTheCpuWithSamplesThatAreLoadedAhead) {
+  const auto train = [](Replica& replica) {
+    const auto add_noise = [](Sample sample, Random& random) { sample.features[0] += random.uniform(); };
+    Trainer trainer(replica, small_model(), Adam(0.01F), SparseCategoricalCrossentropy({.from_logits = true}));
+    trainer.fit(small_data().shuffle().map(add_noise, "noise").batch(10).prefetch(2), {.epochs = 3});
+    return Outcome{trainer.weights_digest().hex(), trainer.step(), {}, {}, {}};
+  };
+
+  const Outcome expected = outcomes_of({.replicas = 1}, train)[0];
+
+  expect_equal(outcomes_of({.replicas = 1, .device = "cuda:0"}, train)[0], expected);
+}
+
+TEST_F(TrainerOnADevice, GivesTheBitsOfTheCpuWithSchedulesAndClipping) {
+  for (const auto& optimizer : clipping_optimizers()) {
+    SCOPED_TRACE(optimizer->configuration());
+    const auto train = [&](Replica& replica) { return train_with(replica, *optimizer); };
+    const Outcome expected = outcomes_of({.replicas = 1}, train)[0];
+
+    expect_equal(outcomes_of({.replicas = 1, .device = "cuda:0"}, train)[0], expected);
+  }
+}
+
+TEST_F(TrainerOnADevice, TakesAModelWithoutParameters) {
+  const Outcome expected = outcomes_of({.replicas = 1}, train_without_parameters)[0];
+
+  expect_equal(outcomes_of({.replicas = 1, .device = "cuda:0"}, train_without_parameters)[0], expected);
+}
+
+// Each array is several pieces of a file.
+TEST_F(TrainerOnADevice, LoadsASavepointWhileItIsBeingRead) {
+  const TemporaryFolder folder;
+  const auto make = [](const std::string& device) {
+    auto model = std::make_unique<ModelTrainable>(Sequential{Input{600}, Dense{1'500}}, Adam(1e-3F), MeanSquaredError{},
+                                                  std::vector<std::shared_ptr<const Metric>>{});
+    model->prepare({.device = device});
+    model->initialize(device == "cpu" ? 1 : 2);
+    return model;
+  };
+  const auto on_cpu = make("cpu"), on_device = make("cuda:0");
+  TrainState at_seven;
+  at_seven.graph = "{}";
+  at_seven.configuration = "{}";
+  at_seven.step = 7;
+  const Snapshot saved = take_snapshot(at_seven, *on_cpu);
+  write_savepoint(posix_file_system(), folder / "file.h5", saved);
+
+  const TrainState state =
+      load_savepoint(posix_file_system(), folder / "file.h5", *on_device, [](const TrainState&) {});
+
+  EXPECT_EQ(state.step, 7);
+  const Snapshot loaded = take_snapshot(state, *on_device);
+  ASSERT_EQ(loaded.arrays.size(), saved.arrays.size());
+  for (std::size_t i = 0; i < saved.arrays.size(); ++i) {
+    EXPECT_TRUE(std::ranges::equal(loaded.arrays[i].values, saved.arrays[i].values)) << saved.arrays[i].name;
+  }
+}
+
+// Gradients that are handed over while the rest is being computed, as they are then.
+class PassesInParts : public TrainerOnADevice {
+ protected:
+  using Range = std::pair<std::size_t, std::size_t>;
+
+  PassesInParts()
+      : model_(Sequential{Input{2}, Dense{8}, Dense{16}, Dense{24}}, Adam(1e-3F), MeanSquaredError{},
+               std::vector<std::shared_ptr<const Metric>>{}) {
+    model_.prepare({.device = "cuda:0"});
+    model_.initialize(1);
+    gradients_ = model_.memory().allocate(model_.gradient_count());
+  }
+
+  std::span<float> gradients() { return {gradients_.get(), model_.gradient_count()}; }
+
+  // What was declared ready, and what was there then.
+  std::vector<Range> run(std::size_t least_floats, std::vector<float>* seen = nullptr) {
+    model_.memory().copy_from_host(std::vector<float>(model_.gradient_count(), 77), gradients());
+    std::vector<Range> ranges;
+    std::vector<float> arrived(model_.gradient_count());
+    const auto look = [&](std::size_t begin, std::size_t end) {
+      ranges.emplace_back(begin, end);
+      model_.memory().copy_to_host(gradients().subspan(begin, end - begin),
+                                   std::span(arrived).subspan(begin, end - begin));
+    };
+    GradientSink sink(gradients(), {.on_ready = look, .least_floats = least_floats});
+    std::vector<float> sums(model_.sum_names().size());
+    model_.compute_gradients({.samples = 6, .batch_samples = 6, .features = features_, .targets = targets_}, sink,
+                             sums);
+    if (seen != nullptr) *seen = arrived;
+    return ranges;
+  }
+
+  ModelTrainable model_;
+  std::shared_ptr<float[]> gradients_;
+  const std::vector<float> features_ = std::vector<float>(12, 0.5F);
+  const std::vector<float> targets_ = std::vector<float>(144, 1);
+};
+
+// Generations of other ranks cut elsewhere. What was recorded for a cut stands for that one alone.
+TEST_F(PassesInParts, AreRecordedForWhereTheyAreCut) {
+  std::vector<float> expected;
+  run(model_.gradient_count(), &expected);
+  std::set<std::vector<Range>> cuts;
+
+  for (int round = 0; round < 3; ++round) {
+    // Behind the last layer, or the last two: two parts each time. What is asked for again is recorded.
+    for (const std::size_t least : {400, 400, 500, 500}) {
+      std::vector<float> seen;
+      const std::vector<Range> ranges = run(least, &seen);
+      EXPECT_EQ(ranges.size(), 2U);
+      EXPECT_EQ(seen, expected) << "in parts of " << least << " floats at least";
+      cuts.insert(ranges);
+    }
+  }
+  EXPECT_EQ(cuts.size(), 2U);
+}
+
+}  // namespace
+}  // namespace holdfast

@@ -1,6 +1,7 @@
 #include "chaos.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "chaos_report.h"
@@ -10,6 +11,8 @@
 #include "holdfast/recovery/watchdog.h"
 #include "holdfast/testing/fault_matrix.h"
 #include "holdfast/testing/resilience_test.h"
+#include "option_checks.h"
+#include "subcommands.h"
 #include "text.h"
 
 namespace holdfast::cli {
@@ -188,6 +191,76 @@ int chaos(FileSystem& files, const ChaosOptions& options, Console& console) {
   }
   write_table(report, console.out);
   return finish(report, console);
+}
+
+namespace {
+
+void add_matrix_options(CLI::App& command, ChaosOptions& options) {
+  const auto add_step = [&](const char* name, std::int64_t& step, const char* what) {
+    command.add_option(name, step, what)->capture_default_str()->check(whole_from(0));
+  };
+  command.add_option("--matrix-replicas", options.matrix_replicas, "Of matrix and pairs: for {replicas}, such as 2,4")
+      ->delimiter(',')
+      ->capture_default_str()
+      ->check(CLI::Range(1, 64).description(""));
+  add_step("--step", options.step, "Of matrix and pairs: a step that training gets to");
+  add_step("--savepoint-step", options.savepoint_step,
+           "Of matrix and pairs: where a savepoint is written, older ones prune");
+  add_step("--snapshot-step", options.snapshot_step, "Of matrix and pairs: where a memory snapshot is made");
+  command.add_option("--sample", options.sample, "Of matrix and pairs: so many of its cases, drawn from --seed")
+      ->check(whole_from(1));
+}
+
+void add_chaos_options(CLI::App& command, ChaosOptions& options) {
+  command.footer(
+      "The program stands behind a --: holdfast chaos [OPTIONS] -- PROGRAM [ARGUMENTS...]. {run_dir} in an argument "
+      "stands for the run directory, a fresh one for each run, and {replicas} for the number of replicas.");
+  command.add_option("--fault", options.faults, "A fault, such as rank=1,step=120,fault=kill; repeatable")
+      ->allow_extra_args(false);
+  command.add_option("--plan", options.plan_path, "A file with a fault a line, or a JSON list of them");
+  command
+      .add_option("--faults", options.random_faults,
+                  "So many faults, drawn from --seed for places that the undisturbed run got to")
+      ->check(whole_of<int>(1));
+  command.add_flag("--matrix", options.is_matrix, "Every fault in every phase, one run for each");
+  command.add_flag("--pairs", options.is_pairs, "Every fault during the recovery from a death, one run for each");
+  command
+      .add_option("--every", options.kill_every_seconds,
+                  "Kill a replica each so often (5s, 500ms) in one run, and watch what the watchdog holds")
+      ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{{"s", 1.0}, {"ms", 0.001}, {"min", 60.0}},
+                                        CLI::AsNumberWithUnit::CASE_SENSITIVE, "TIME"))
+      ->check(between(0.01, 1e6));
+  command.add_option("--seed", options.seed, "Seed of the draws")
+      ->capture_default_str()
+      ->check(whole_of<std::uint64_t>(0));
+  command.add_option("--replicas", options.replicas, "For {replicas} and for random faults; default: the program's")
+      ->check(CLI::Range(1, 64).description(""));
+  command.add_option("--steps", options.steps, "Of the run, for random faults; default: as the undisturbed run has")
+      ->check(whole_from(1));
+  command.add_flag("--each", options.is_one_run_each, "A run for each fault, not one with all of them");
+  command.add_flag("--allow-missed", options.allows_missed,
+                   "Take runs for survivors, too, in which not every fault struck; without it the exit code is 2");
+  command.add_option("--timeout", options.timeout_seconds, "For each run; then all its processes are killed")
+      ->capture_default_str()
+      ->check(between(0.1, 1e7))
+      ->type_name("SECONDS");
+  add_matrix_options(command, options);
+  command.add_option("--keep", options.keep_in, "A folder for the run directories, which are deleted otherwise");
+  command.add_option("--json", options.json_path, "Write what was seen to a file");
+  command.add_option("--junit", options.junit_path, "The same for build servers");
+}
+
+}  // namespace
+
+void add_chaos(Subcommands& commands) {
+  commands.add<ChaosOptions>(
+      "chaos",
+      "Run a program undisturbed and under faults, and compare the weights at the end. Exit code: 0 it survived, 1 "
+      "it did not, 2 not done, or not every fault struck",
+      add_chaos_options, [&commands](ChaosOptions options) {
+        options.command = commands.program;
+        return chaos(commands.files, options, commands.console);
+      });
 }
 
 }  // namespace holdfast::cli

@@ -13,6 +13,8 @@
 
 namespace holdfast::cli {
 
+struct Subcommands;
+
 struct ChaosOptions {
   std::vector<std::string> command{};  // with {run_dir}, and {replicas} where there is one
   // Where the faults come from: one of these.
@@ -46,5 +48,8 @@ struct ChaosOptions {
 // and kNotDone when it did but not every fault struck, unless that is allowed: such a run shows nothing. Throws Error
 // for wrong usage, and when the undisturbed run does not finish. Blocks for as long as the runs take.
 int chaos(FileSystem& files, const ChaosOptions& options, Console& console);
+
+// Adds the subcommand with its options.
+void add_chaos(Subcommands& commands);
 
 }  // namespace holdfast::cli

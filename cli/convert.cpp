@@ -3,7 +3,9 @@
 #include "exit_code.h"
 #include "holdfast/base/error.h"
 #include "holdfast/format/exchange/convert_file.h"
+#include "option_checks.h"
 #include "progress.h"
+#include "subcommands.h"
 #include "text.h"
 
 namespace holdfast::cli {
@@ -54,6 +56,51 @@ int convert(FileSystem& files, const ConvertOptions& options, Console& console) 
     console.out << "note: " << shortened(printable(note), kMaxNoteBytes) << "\n";
   }
   return kDone;
+}
+
+namespace {
+
+void add_compression(CLI::App& command, ConvertOptions& options) {
+  using format::Compression;
+  const std::vector<std::pair<std::string, Compression>> kinds = {
+      {"fast", Compression::fast}, {"zstd", Compression::zstd}, {"none", Compression::none}};
+  command
+      .add_option("--compression", options.compression,
+                  "Of a Holdfast file: fast (default), zstd, or none: the portable mode, which every HDF5 reads "
+                  "without a plugin")
+      ->transform(one_of(kinds))
+      ->type_name("fast|zstd|none");
+  command.add_option("--level", options.zstd_level, "Of zstd: -7 (fastest) to 22 (smallest)")
+      ->check(CLI::Range(-7, 22).description(""));
+}
+
+void add_convert_options(CLI::App& command, ConvertOptions& options) {
+  command.add_option("IN", options.input, kAnyFile)->required();
+  command
+      .add_option("OUT", options.output,
+                  "The file to write: .h5 (Holdfast), .safetensors, .npz, .keras, .weights.h5 (Keras)")
+      ->required();
+  command
+      .add_option("--to", options.to,
+                  "The kind of OUT where its name does not tell; pytorch: safetensors with the names and layouts of a "
+                  "PyTorch state dict")
+      ->type_name("holdfast|safetensors|npz|pytorch|keras-weights|keras|keras-legacy-weights|keras-legacy");
+  command
+      .add_option("--like", options.like,
+                  "A savepoint of the same model: with its names and shapes weights of Keras or PyTorch become a "
+                  "savepoint")
+      ->type_name("SAVEPOINT");
+  add_compression(command, options);
+  command.add_flag("--force", options.replaces_output, "Replace OUT if it exists");
+}
+
+}  // namespace
+
+void add_convert(Subcommands& commands) {
+  commands.add<ConvertOptions>(
+      "convert", "Write a file's arrays as a file of another kind; what has no place there is named",
+      add_convert_options,
+      [&commands](const ConvertOptions& options) { return convert(commands.files, options, commands.console); });
 }
 
 }  // namespace holdfast::cli

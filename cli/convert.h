@@ -11,6 +11,8 @@
 
 namespace holdfast::cli {
 
+struct Subcommands;
+
 struct ConvertOptions {
   std::string input;
   std::string output;
@@ -24,5 +26,8 @@ struct ConvertOptions {
 // Says on `console.out` what was written and what was left out. Returns the exit code; throws what format::convert_file
 // throws, and Error{invalid_argument} for a compression of other files than Holdfast's.
 int convert(FileSystem& files, const ConvertOptions& options, Console& console);
+
+// Adds the subcommand with its options.
+void add_convert(Subcommands& commands);
 
 }  // namespace holdfast::cli

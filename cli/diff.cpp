@@ -7,7 +7,9 @@
 #include "holdfast/format/array_difference.h"
 #include "holdfast/format/exchange/any_file.h"
 #include "metadata.h"
+#include "option_checks.h"
 #include "progress.h"
+#include "subcommands.h"
 #include "table.h"
 #include "text.h"
 
@@ -123,6 +125,22 @@ int diff(FileSystem& files, const DiffOptions& options, Console& console) {
   comparison.compare(console);
   comparison.write(console.out);
   return comparison.is_equal() ? kDone : kDifferent;
+}
+
+void add_diff(Subcommands& commands) {
+  commands.add<DiffOptions>(
+      "diff", "Show what two files hold differently. Exit code: 0 equal, 1 different, 2 not done",
+      [](CLI::App& command, DiffOptions& options) {
+        command.add_option("A", options.a, kAnyFile)->required();
+        command.add_option("B", options.b, "Another")->required();
+        command
+            .add_option(
+                "--tolerance", options.tolerance,
+                "Take elements for equal that are at most so far apart, and all NaNs; without it their bits count")
+            ->check(at_least(0));
+        command.add_flag("--ignore-metadata", options.ignores_metadata, "Compare the arrays alone");
+      },
+      [&commands](const DiffOptions& options) { return diff(commands.files, options, commands.console); });
 }
 
 }  // namespace holdfast::cli

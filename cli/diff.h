@@ -10,6 +10,8 @@
 
 namespace holdfast::cli {
 
+struct Subcommands;
+
 struct DiffOptions {
   std::string a;
   std::string b;
@@ -19,5 +21,8 @@ struct DiffOptions {
 
 // Takes the arrays one by one. Returns kDone for equal files, kDifferent for others; throws what reading threw.
 int diff(FileSystem& files, const DiffOptions& options, Console& console);
+
+// Adds the subcommand with its options.
+void add_diff(Subcommands& commands);
 
 }  // namespace holdfast::cli

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "exit_code.h"
+#include "subcommands.h"
 #include "table.h"
 #include "text.h"
 
@@ -268,6 +269,16 @@ int doctor(const DoctorOptions& options, Console& console) {
     console.out << describe_machine(facts, diagnosis);
   }
   return diagnosis.can_train ? kDone : kCannotTrain;
+}
+
+void add_doctor(Subcommands& commands) {
+  commands.add<DoctorOptions>(
+      "doctor",
+      "Show what this machine can train on, what is wrong with it, and what to do about that. Exit code: 0 training "
+      "can "
+      "run on GPUs, or on CPUs where there are none; 1 there are GPUs that cannot be used; 2 wrong usage",
+      [](CLI::App& command, DoctorOptions& options) { command.add_flag("--json", options.as_json, "As JSON"); },
+      [&commands](const DoctorOptions& options) { return doctor(options, commands.console); });
 }
 
 }  // namespace holdfast::cli

@@ -10,6 +10,8 @@
 
 namespace holdfast::cli {
 
+struct Subcommands;
+
 struct DoctorOptions {
   bool as_json = false;
 };
@@ -21,5 +23,8 @@ int doctor(const DoctorOptions& options, Console& console);
 // As people read it, and as JSON.
 std::string describe_machine(const MachineFacts& facts, const Diagnosis& diagnosis);
 std::string machine_as_json(const MachineFacts& facts, const Diagnosis& diagnosis);
+
+// Adds the subcommand with its options.
+void add_doctor(Subcommands& commands);
 
 }  // namespace holdfast::cli

@@ -5,6 +5,7 @@
 #include "exit_code.h"
 #include "holdfast/format/exchange/any_file.h"
 #include "metadata.h"
+#include "subcommands.h"
 #include "table.h"
 #include "text.h"
 
@@ -114,6 +115,17 @@ int inspect(FileSystem& files, const InspectOptions& options, Console& console) 
     write_text(file, options.path, console.out);
   }
   return kDone;
+}
+
+void add_inspect(Subcommands& commands) {
+  commands.add<InspectOptions>(
+      "inspect", "Show what a file holds",
+      [](CLI::App& command, InspectOptions& options) {
+        command.add_option("FILE", options.path, kAnyFile)->required();
+        command.add_flag("--json", options.as_json, "As JSON, with all metadata");
+        add_max_memory(command, options.max_memory_bytes);
+      },
+      [&commands](const InspectOptions& options) { return inspect(commands.files, options, commands.console); });
 }
 
 }  // namespace holdfast::cli

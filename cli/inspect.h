@@ -11,6 +11,8 @@
 
 namespace holdfast::cli {
 
+struct Subcommands;
+
 struct InspectOptions {
   std::string path;
   bool as_json = false;
@@ -20,5 +22,8 @@ struct InspectOptions {
 // Reads no element of an array. Returns the exit code; throws
 // what opening threw.
 int inspect(FileSystem& files, const InspectOptions& options, Console& console);
+
+// Adds the subcommand with its options.
+void add_inspect(Subcommands& commands);
 
 }  // namespace holdfast::cli

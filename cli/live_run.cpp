@@ -5,6 +5,7 @@
 #include "exit_code.h"
 #include "holdfast/base/error.h"
 #include "holdfast/recovery/run_control.h"
+#include "subcommands.h"
 #include "text.h"
 
 namespace holdfast::cli {
@@ -40,6 +41,28 @@ int snapshot(const SnapshotOptions& options, Console& console) {
   console.out << printable(answer.at("path").get<std::string>()) << ": durable, step "
               << answer.at("step").get<std::int64_t>() << "\n";
   return kDone;
+}
+
+void add_scale(Subcommands& commands) {
+  commands.add<ScaleOptions>(
+      "scale", "Let a live run go on with another number of replicas from its next step; its bits stay the same",
+      [](CLI::App& command, ScaleOptions& options) {
+        command.add_option("RUN", options.run, kRunDirectory)->required();
+        command.add_option("REPLICAS", options.replicas, "1 to the run's number of shards")->required();
+      },
+      [&commands](const ScaleOptions& options) { return scale(options, commands.console); });
+}
+
+void add_snapshot(Subcommands& commands) {
+  commands.add<SnapshotOptions>(
+      "snapshot", "Have a live run write a savepoint at its next step, and wait until it is durable",
+      [](CLI::App& command, SnapshotOptions& options) {
+        command.add_option("RUN", options.run, kRunDirectory)->required();
+        command.add_option("--timeout", options.seconds, "How many seconds to wait for it")
+            ->check(CLI::Range(1, 3600).description(""))
+            ->capture_default_str();
+      },
+      [&commands](const SnapshotOptions& options) { return snapshot(options, commands.console); });
 }
 
 }  // namespace holdfast::cli

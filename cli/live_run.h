@@ -11,6 +11,8 @@
 
 namespace holdfast::cli {
 
+struct Subcommands;
+
 struct ScaleOptions {
   std::string run;
   int replicas = 0;
@@ -30,5 +32,9 @@ nlohmann::json ask(const std::string& run, const nlohmann::json& request, std::c
 // Both return the exit code, and throw as ask() does.
 int scale(const ScaleOptions& options, Console& console);
 int snapshot(const SnapshotOptions& options, Console& console);
+
+// Add the subcommands with their options.
+void add_scale(Subcommands& commands);
+void add_snapshot(Subcommands& commands);
 
 }  // namespace holdfast::cli

@@ -9,6 +9,8 @@
 #include "holdfast/format/catalogue.h"
 #include "holdfast/format/savepoint_keeper.h"
 #include "holdfast/recovery/run_lock.h"
+#include "option_checks.h"
+#include "subcommands.h"
 #include "text.h"
 
 namespace holdfast::cli {
@@ -98,6 +100,44 @@ int prune(FileSystem& files, const PruneOptions& options, Console& console) {
   console.out << describe_count(deleted.size(), "savepoint") << " " << would << "deleted, " << left
               << (options.is_trial ? " would stay\n" : " stay\n");
   return worst;
+}
+
+namespace {
+
+void add_prune_options(CLI::App& command, PruneOptions& options) {
+  format::RetentionPolicy& retention = options.retention;
+  command.add_option("FOLDER", options.folder, "A run directory, or another folder of savepoints")->required();
+  command.add_option("--keep-last", retention.keep_last, "The newest so many stay; 0: all")->check(whole_from(0));
+  command.add_option("--keep-best", retention.keep_best, "So many with the best metric stay, too")
+      ->check(whole_from(0));
+  command.add_option("--by", options.best_by, "The metric")->capture_default_str();
+  const std::vector<std::pair<std::string, format::BestValue>> directions = {{"lowest", format::BestValue::lowest},
+                                                                             {"highest", format::BestValue::highest},
+                                                                             {"min", format::BestValue::lowest},
+                                                                             {"max", format::BestValue::highest}};
+  command
+      .add_option("--best", retention.best,
+                  "Which value of the metric is the best: lowest (default) or highest; min and max mean the same")
+      ->transform(one_of(directions))
+      ->type_name("lowest|highest");
+  command.add_option("--keep-every", retention.keep_every_steps, "All whose step is a multiple stay, too")
+      ->check(whole_from(0));
+  command
+      .add_option("--max-bytes", retention.max_bytes,
+                  "The oldest of those go until all fit (10MB, 2GiB), but never the newest or the best")
+      ->transform(size_in_bytes());
+  command.add_flag("--dry-run", options.is_trial, "Say what would be deleted, and change nothing");
+}
+
+}  // namespace
+
+void add_prune(Subcommands& commands) {
+  commands.add<PruneOptions>(
+      "prune",
+      "Delete the savepoints of a folder that no rule keeps. The newest whole one and the best always stay. A run "
+      "directory is refused while its run is live. Exit code: 0 done, 1 one was damaged, 2 not done",
+      add_prune_options,
+      [&commands](const PruneOptions& options) { return prune(commands.files, options, commands.console); });
 }
 
 }  // namespace holdfast::cli

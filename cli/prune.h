@@ -10,6 +10,8 @@
 
 namespace holdfast::cli {
 
+struct Subcommands;
+
 struct PruneOptions {
   std::string folder;
   format::RetentionPolicy retention{};
@@ -23,5 +25,8 @@ struct PruneOptions {
 // throws Error{already_running} while a run is live there. Throws Error for a folder without savepoints, for a rule
 // that keeps everything, and when the best are to be kept by a metric that no savepoint has.
 int prune(FileSystem& files, const PruneOptions& options, Console& console);
+
+// Adds the subcommand with its options.
+void add_prune(Subcommands& commands);
 
 }  // namespace holdfast::cli

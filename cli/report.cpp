@@ -14,6 +14,7 @@
 #include "exit_code.h"
 #include "holdfast/base/error.h"
 #include "live_run.h"
+#include "subcommands.h"
 #include "text.h"
 
 namespace holdfast::cli {
@@ -290,6 +291,16 @@ int report(const ReportOptions& options, Console& console) {
     console.out << describe_report(report, is_live(options.run));
   }
   return kDone;
+}
+
+void add_report(Subcommands& commands) {
+  commands.add<ReportOptions>(
+      "report", "Tell the story of a run, live or not, from its journal: what failed, what it took, what was lost",
+      [](CLI::App& command, ReportOptions& options) {
+        command.add_option("RUN", options.run, kRunDirectory)->required();
+        command.add_flag("--json", options.as_json, "As JSON");
+      },
+      [&commands](const ReportOptions& options) { return report(options, commands.console); });
 }
 
 }  // namespace holdfast::cli

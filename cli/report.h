@@ -9,6 +9,8 @@
 
 namespace holdfast::cli {
 
+struct Subcommands;
+
 struct ReportOptions {
   std::string run;
   bool as_json = false;
@@ -19,5 +21,8 @@ int report(const ReportOptions& options, Console& console);
 
 // As people read it. `is_live`: the last start has not ended, and its watchdog answers.
 std::string describe_report(const recovery::RunReport& report, bool is_live);
+
+// Adds the subcommand with its options.
+void add_report(Subcommands& commands);
 
 }  // namespace holdfast::cli

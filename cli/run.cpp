@@ -12,6 +12,8 @@
 #include "holdfast/recovery/faults.h"
 #include "holdfast/recovery/launch.h"
 #include "holdfast/train/memory_savepoint.h"
+#include "option_checks.h"
+#include "subcommands.h"
 #include "text.h"
 
 namespace holdfast::cli {
@@ -66,6 +68,118 @@ int run(const RunOptions& options, Console& console) {
   if (outcome.exit_code != recovery::kExitFinished)
     console.problems << (console.has_terminal ? kClearLine : "") << "holdfast: " << printable(outcome.sentence) << "\n";
   return outcome.exit_code;
+}
+
+namespace {
+
+void add_recovery_choices(CLI::App& command, RunOptions& options) {
+  using recovery::RecoverFrom;
+  using recovery::WhenLost;
+  using recovery::WhenSlow;
+  const std::vector<std::pair<std::string, WhenLost>> losses = {{"wait", WhenLost::wait}, {"shrink", WhenLost::shrink}};
+  command
+      .add_option("--when-lost", options.watchdog.when_lost,
+                  "Without a spare: wait for a new process, or shrink (default) until it is there")
+      ->transform(one_of(losses))
+      ->type_name("wait|shrink");
+  const std::vector<std::pair<std::string, RecoverFrom>> sources = {{"survivors", RecoverFrom::survivors},
+                                                                    {"savepoint", RecoverFrom::savepoint}};
+  command
+      .add_option("--recover-from", options.watchdog.recover_from,
+                  "survivors (default) keep their state; savepoint: all start again")
+      ->transform(one_of(sources))
+      ->type_name("survivors|savepoint");
+  command.add_flag("--start-when-gone,!--start-at-once", options.watchdog.start_when_gone,
+                   "A new process waits for the confirmed end of the one before it on its device (default where that "
+                   "is no CPU), or does not");
+  const std::vector<std::pair<std::string, WhenSlow>> slow = {
+      {"report", WhenSlow::report}, {"deal", WhenSlow::deal}, {"replace", WhenSlow::replace}};
+  command
+      .add_option("--when-slow", options.watchdog.when_slow,
+                  "A replica slower than the others: report (default), deal it fewer shards, or replace it by a spare")
+      ->transform(one_of(slow))
+      ->type_name("report|deal|replace");
+}
+
+void add_times(CLI::App& command, RunOptions& options) {
+  const auto range = between(0.001, 1e6);
+  const auto add = [&](const char* name, double& seconds, const char* what) {
+    command.add_option(name, seconds, what)->capture_default_str()->check(range)->type_name("SECONDS");
+  };
+  command
+      .add_option("--hang-after", options.hang_after_seconds,
+                  "Without progress; then a process is taken for hung. Default: by what it does and by its step times")
+      ->check(range)
+      ->type_name("SECONDS");
+  command
+      .add_option(
+          "--callback-timeout", options.callback_timeout_seconds,
+          "Without progress in callbacks of the program. Default: that of --hang-after if it is given, else 600")
+      ->check(range)
+      ->type_name("SECONDS");
+  add("--place-rest", options.place_rest_seconds,
+      "A device where one process after the other failed is left out so long, twice as long each further time");
+  add("--start-timeout", options.start_timeout_seconds, "Without progress while it starts");
+  add("--stop-grace", options.stop_grace_seconds, "From SIGTERM until processes that have not left are killed");
+}
+
+void add_run_options(CLI::App& command, RunOptions& options) {
+  recovery::WatchdogOptions& watchdog = options.watchdog;
+  command.footer("The program stands behind a --: holdfast run [OPTIONS] -- PROGRAM [ARGUMENTS...]");
+  command.add_option("--replicas", watchdog.replicas, "Processes; default: one for each device, or each core")
+      ->check(CLI::Range(1, recovery::kMaxReplicas).description(""));
+  command
+      .add_option("--devices", options.devices,
+                  "What the processes are dealt to, such as cpu:0,cpu:1; each finds its own in HOLDFAST_DEVICE")
+      ->delimiter(',');
+  command
+      .add_option("--fresh", options.start_token,
+                  "Start anew; an earlier run in the directory is kept under another name. With "
+                  "a value, as --fresh=MONDAY, once for each value. Without this option as "
+                  "HOLDFAST_START says (resume, fresh or fresh:TOKEN)")
+      ->type_name("[TOKEN]")
+      ->expected(0, 1);
+  command.add_flag("--plain", watchdog.is_plain_program,
+                   "The program knows nothing of Holdfast: exit code 0 is its end, any other makes all start again");
+  command.add_option("--spares", watchdog.spares, "Further processes, ready to take the place of one at once")
+      ->check(CLI::Range(0, recovery::kMaxReplicas).description(""));
+  command
+      .add_option("--max-replicas", watchdog.max_replicas,
+                  "As many as \"holdfast scale\" may ask for; of a program of the SDK at most its shards")
+      ->check(CLI::Range(1, recovery::kMaxReplicas).description(""));
+  command.add_option("--run-dir", watchdog.run_directory, "Journal and lock; what the program saves, too")
+      ->capture_default_str();
+  command.add_option("--max-restarts", watchdog.max_restarts, "Within ten minutes; one more ends the run")
+      ->capture_default_str()
+      ->check(whole_of<int>(0));
+  add_recovery_choices(command, options);
+  add_times(command, options);
+  std::vector<std::pair<std::string, LogLevel>> levels;
+  for (const LogLevel level : {LogLevel::debug, LogLevel::info, LogLevel::warning, LogLevel::error}) {
+    levels.emplace_back(name(level), level);
+  }
+  command
+      .add_option("--log-level", watchdog.log_level,
+                  "The least that is said: debug has all that the watchdog decides, warning a line a failure")
+      ->transform(one_of(levels))
+      ->type_name("debug|info|warning|error");
+  command.add_option("--inject", watchdog.faults, "A fault to make, such as rank=1,step=120,fault=kill; repeatable")
+      ->allow_extra_args(false);
+}
+
+}  // namespace
+
+void add_run(Subcommands& commands) {
+  commands.add<RunOptions>(
+      "run",
+      "Run a program in several processes under a watchdog that brings them back after any failure. Exit code: 0 "
+      "finished, 1 the run cannot go on, 2 wrong usage, 70 it failed too often, 75 stopped: the same command goes "
+      "on",
+      add_run_options, [&commands](RunOptions options) {
+        options.starts_anew = commands.app.get_subcommand("run")->count("--fresh") > 0;
+        options.watchdog.command = commands.program;
+        return run(options, commands.console);
+      });
 }
 
 }  // namespace holdfast::cli

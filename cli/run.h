@@ -10,6 +10,8 @@
 
 namespace holdfast::cli {
 
+struct Subcommands;
+
 struct RunOptions {
   recovery::WatchdogOptions watchdog{.replicas = 0, .run_directory = "run"};  // its command is PROGRAM ARGUMENTS
   std::vector<std::string> devices{};
@@ -25,5 +27,8 @@ struct RunOptions {
 // Blocks until the run is over, and returns its exit code; how a run that has not finished ended is a sentence on
 // `console.problems`. Throws Error for what a run cannot begin with.
 int run(const RunOptions& options, Console& console);
+
+// Adds the subcommand with its options.
+void add_run(Subcommands& commands);
 
 }  // namespace holdfast::cli

@@ -8,6 +8,7 @@
 #include "holdfast/format/array_statistics.h"
 #include "holdfast/format/exchange/any_file.h"
 #include "progress.h"
+#include "subcommands.h"
 #include "table.h"
 #include "text.h"
 
@@ -146,6 +147,17 @@ int stats(FileSystem& files, const StatsOptions& options, Console& console) {
     table.write(console.out);
   }
   return kDone;
+}
+
+void add_stats(Subcommands& commands) {
+  commands.add<StatsOptions>(
+      "stats", "Show range, mean, norm, NaNs and a histogram of each array's finite values",
+      [](CLI::App& command, StatsOptions& options) {
+        command.add_option("FILE", options.path, kAnyFile)->required();
+        command.add_flag("--json", options.as_json, "As JSON");
+        add_max_memory(command, options.max_memory_bytes);
+      },
+      [&commands](const StatsOptions& options) { return stats(commands.files, options, commands.console); });
 }
 
 }  // namespace holdfast::cli

@@ -11,6 +11,8 @@
 
 namespace holdfast::cli {
 
+struct Subcommands;
+
 struct StatsOptions {
   std::string path;
   bool as_json = false;
@@ -20,5 +22,8 @@ struct StatsOptions {
 // Reads the arrays of a file of any kind one by one, and large ones piece by piece. Returns the exit code; throws what
 // reading threw.
 int stats(FileSystem& files, const StatsOptions& options, Console& console);
+
+// Adds the subcommand with its options.
+void add_stats(Subcommands& commands);
 
 }  // namespace holdfast::cli

@@ -11,6 +11,7 @@
 #include "exit_code.h"
 #include "holdfast/base/error.h"
 #include "live_run.h"
+#include "subcommands.h"
 #include "table.h"
 #include "text.h"
 
@@ -153,6 +154,18 @@ int status(const StatusOptions& options, Console& console) {
   if (options.watch || (console.out_is_terminal && !options.once)) return watch(options, console);
   show(ask(options.run, {{"command", "status"}}, kAnswerPatience), options, false, console);
   return kDone;
+}
+
+void add_status(Subcommands& commands) {
+  commands.add<StatusOptions>(
+      "status", "Show a live run, process by process: on a terminal again and again until it ends, elsewhere once",
+      [](CLI::App& command, StatusOptions& options) {
+        command.add_option("RUN", options.run, kRunDirectory)->required();
+        command.add_flag("--json", options.as_json, "As JSON, one line a look");
+        CLI::Option* once = command.add_flag("--once", options.once, "One look, also on a terminal");
+        command.add_flag("--watch", options.watch, "Again and again, also elsewhere")->excludes(once);
+      },
+      [&commands](const StatusOptions& options) { return status(options, commands.console); });
 }
 
 }  // namespace holdfast::cli

@@ -10,6 +10,8 @@
 
 namespace holdfast::cli {
 
+struct Subcommands;
+
 struct StatusOptions {
   std::string run;
   bool as_json = false;
@@ -22,5 +24,8 @@ int status(const StatusOptions& options, Console& console);
 
 // One look as people read it; `status` as recovery/run_control.h says.
 std::string describe_status(const nlohmann::json& status);
+
+// Adds the subcommand with its options.
+void add_status(Subcommands& commands);
 
 }  // namespace holdfast::cli

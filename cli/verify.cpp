@@ -11,6 +11,7 @@
 #include "holdfast/format/catalogue.h"
 #include "holdfast/format/exchange/any_file.h"
 #include "progress.h"
+#include "subcommands.h"
 #include "text.h"
 
 namespace holdfast::cli {
@@ -102,6 +103,15 @@ int verify(FileSystem& files, const std::string& path, Console& console) {
   int worst = kDone;
   for (const std::string& file : files_in(files, path)) worst = std::max(worst, verify_file(files, file, console));
   return worst;
+}
+
+void add_verify(Subcommands& commands) {
+  commands.add<std::string>(
+      "verify", "Check every byte of a file, or of each *.h5 in a folder. Exit code: 0 whole, 1 damaged, 2 not done",
+      [](CLI::App& command, std::string& path) {
+        command.add_option("PATH", path, "A file that Holdfast wrote, or a folder of them")->required();
+      },
+      [&commands](const std::string& path) { return verify(commands.files, path, commands.console); });
 }
 
 }  // namespace holdfast::cli

@@ -1,0 +1,43 @@
+#pragma once
+
+// Where each subcommand declares its options.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "console.h"
+#include "holdfast/base/file_system.h"
+
+namespace holdfast::cli {
+
+inline constexpr const char* kAnyFile =
+    "A file of Holdfast, safetensors, NumPy (.npz), Keras (.keras, .h5) or other HDF5";
+inline constexpr const char* kRunDirectory = "The run directory of a program that Holdfast supervises";
+
+struct Subcommands {
+  CLI::App& app;
+  FileSystem& files;
+  Console& console;
+  std::vector<std::string> program{};  // what the arguments have after a "--", for subcommands that run a program
+  std::function<int()> action{};       // of the subcommand that the arguments name; returns the exit code
+
+  // Adds the subcommand `name`. `declare(command, options)` adds its options to the CLI::App `command` so that parsing
+  // fills `options`, which begins as Options{}; `act(options)` carries it out and returns the exit code.
+  template <typename Options, typename Declare, typename Act>
+  void add(const char* name, const char* description, const Declare& declare, const Act& act) {
+    const auto options = std::make_shared<Options>();
+    CLI::App* command = app.add_subcommand(name, description);
+    declare(*command, *options);
+    command->callback([this, options, act] { action = [options, act] { return act(*options); }; });
+  }
+};
+
+// The option --max-memory of commands that read other programs' files.
+void add_max_memory(CLI::App& command, std::uint64_t& bytes);
+
+}  // namespace holdfast::cli

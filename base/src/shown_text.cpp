@@ -1,20 +1,66 @@
 #include "holdfast/base/shown_text.h"
 
+#include <algorithm>
+
+#include "holdfast/base/utf8.h"
+
 namespace holdfast {
+namespace {
+
+// The length of the character that `text` begins with; 0 where that is not UTF-8. U+0000 counts as not UTF-8.
+std::size_t bytes_of_character(std::string_view text) {
+  for (std::size_t bytes = 1; bytes <= std::min<std::size_t>(4, text.size()); ++bytes) {
+    if (is_utf8(text.substr(0, bytes))) return bytes;
+  }
+  return 0;
+}
+
+// U+0001 to U+001F, U+007F, and U+0080 to U+009F.
+bool is_control(std::string_view character) {
+  const auto first = static_cast<unsigned char>(character[0]);
+  if (character.size() == 1) return first < ' ' || first == 0x7F;
+  return character.size() == 2 && first == 0xC2 && static_cast<unsigned char>(character[1]) < 0xA0;
+}
+
+std::string escaped(std::string_view bytes) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string result;
+  for (const char c : bytes) {
+    const auto value = static_cast<unsigned char>(c);
+    result += {'\\', 'x', kDigits[value / 16U], kDigits[value % 16U]};
+  }
+  return result;
+}
+
+struct Beginning {
+  std::string text;
+  bool is_all = true;
+};
+
+// The characters of `text`, escaped where they have to be, as far as they fit into `most` bytes.
+Beginning beginning_of(std::string_view text, std::size_t most) {
+  Beginning result;
+  while (!text.empty()) {
+    const std::size_t bytes = bytes_of_character(text);
+    const std::string_view character = text.substr(0, std::max<std::size_t>(1, bytes));
+    const std::string part = bytes == 0 || is_control(character) ? escaped(character) : std::string(character);
+    if (result.text.size() + part.size() > most) return {.text = result.text, .is_all = false};
+    result.text += part;
+    text.remove_prefix(character.size());
+  }
+  return result;
+}
+
+}  // namespace
 
 std::string shown_text(std::string_view text, std::size_t most) {
-  constexpr std::string_view kHexDigits = "0123456789abcdef";
-  std::string shown;
-  for (const char character : text.substr(0, most)) {
-    const auto byte = static_cast<unsigned char>(character);
-    if (byte >= ' ' && byte < 0x7F) {
-      shown += character;
-    } else {
-      shown += {'\\', 'x', kHexDigits[byte / 16], kHexDigits[byte % 16]};
-    }
-  }
-  if (text.size() > most) shown += "... (" + std::to_string(text.size()) + " bytes)";
-  return shown;
+  const Beginning beginning = beginning_of(text, most);
+  return beginning.is_all ? beginning.text : beginning.text + "... (" + std::to_string(text.size()) + " bytes)";
+}
+
+std::string quoted_text(std::string_view text, std::size_t most) {
+  const Beginning beginning = beginning_of(text, most);
+  return '"' + beginning.text + (beginning.is_all ? "\"" : "...\"");
 }
 
 }  // namespace holdfast

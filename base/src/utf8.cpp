@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 
 namespace holdfast {
 namespace {
@@ -43,49 +42,6 @@ bool is_utf8(std::string_view text) {
     text.remove_prefix(1 + lead->following);
   }
   return true;
-}
-
-namespace {
-
-// The length of the character that `text` begins with; 0 where that is not UTF-8. U+0000 counts as not UTF-8.
-std::size_t bytes_of_character(std::string_view text) {
-  for (std::size_t bytes = 1; bytes <= std::min<std::size_t>(4, text.size()); ++bytes) {
-    if (is_utf8(text.substr(0, bytes))) return bytes;
-  }
-  return 0;
-}
-
-// U+0001 to U+001F, U+007F, and U+0080 to U+009F.
-bool is_control(std::string_view character) {
-  const auto first = static_cast<unsigned char>(character[0]);
-  if (character.size() == 1) return first < ' ' || first == 0x7F;
-  return character.size() == 2 && first == 0xC2 && static_cast<unsigned char>(character[1]) < 0xA0;
-}
-
-std::string escaped(std::string_view bytes) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string result;
-  for (const char c : bytes) {
-    const auto value = static_cast<unsigned char>(c);
-    result += {'\\', 'x', kDigits[value / 16U], kDigits[value % 16U]};
-  }
-  return result;
-}
-
-}  // namespace
-
-std::string shown(std::string_view text) {
-  constexpr std::size_t kMost = 200;
-  std::string result;
-  while (!text.empty()) {
-    const std::size_t bytes = bytes_of_character(text);
-    const std::string_view character = text.substr(0, std::max<std::size_t>(1, bytes));
-    const std::string part = bytes == 0 || is_control(character) ? escaped(character) : std::string(character);
-    if (result.size() + part.size() > kMost) return '"' + result + "...\"";
-    result += part;
-    text.remove_prefix(character.size());
-  }
-  return '"' + result + '"';
 }
 
 }  // namespace holdfast

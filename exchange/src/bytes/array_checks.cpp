@@ -19,7 +19,7 @@ void check_arrays(const std::string& path, std::span<const ArrayView> arrays) {
   std::set<std::string_view> names;
   for (const ArrayView& array : arrays) {
     if (!is_utf8(array.name)) refuse_to_write(path, "the name of an array is not UTF-8 text; rename the array");
-    const std::string label = "array " + shown(array.name);
+    const std::string label = "array " + quoted_text(array.name);
     if (!names.insert(array.name).second) refuse_to_write(path, label + " is there twice; rename one of the two");
     std::uint64_t bytes = 0;
     if (!multiply_shape(array.shape, size_bytes(array.dtype), bytes) || bytes != array.bytes.size()) {

@@ -14,7 +14,7 @@
 
 #include "holdfast/base/error.h"
 #include "holdfast/base/file_system.h"
-#include "holdfast/base/utf8.h"
+#include "holdfast/base/shown_text.h"
 
 namespace holdfast::format {
 

@@ -366,7 +366,7 @@ const ArrayInfo* AnyFile::find(std::string_view name) const {
 std::vector<std::byte> AnyFile::read(std::string_view name) const {
   const ArrayInfo* array = find(name);
   if (array == nullptr) {
-    throw Error(ErrorCode::not_found, path_ + " has no array " + shown(name) + " among its " +
+    throw Error(ErrorCode::not_found, path_ + " has no array " + quoted_text(name) + " among its " +
                                           std::to_string(arrays().size()) + "; \"holdfast inspect\" lists them");
   }
   return content_->read(*array);

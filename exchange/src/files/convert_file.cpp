@@ -110,7 +110,7 @@ class ByName {
       if (has_all || wanted.name.starts_with(kModelPrefix)) result.arrays.push_back(take(wanted));
     }
     for (const auto& [name, array] : unused_) {
-      if (name.starts_with(kModelPrefix)) refuse_names("the savepoint has no array " + shown(name));
+      if (name.starts_with(kModelPrefix)) refuse_names("the savepoint has no array " + quoted_text(name));
     }
     return result;
   }
@@ -118,10 +118,10 @@ class ByName {
  private:
   const NamedArray& take(const NamedArray& wanted) {
     const auto found = unused_.find(wanted.name);
-    if (found == unused_.end()) refuse_names("array " + shown(wanted.name) + " is missing");
+    if (found == unused_.end()) refuse_names("array " + quoted_text(wanted.name) + " is missing");
     const NamedArray& array = *found->second;
     if (array.dtype != wanted.dtype || array.shape != wanted.shape) {
-      refuse_names("array " + shown(wanted.name) + " is " + describe(array.dtype, array.shape) +
+      refuse_names("array " + quoted_text(wanted.name) + " is " + describe(array.dtype, array.shape) +
                    " where the savepoint has " + describe(wanted.dtype, wanted.shape));
     }
     unused_.erase(found);
@@ -258,7 +258,7 @@ class Converter {
       if (array.name.starts_with(kOptimizerPrefix)) {
         ++slots;
       } else {
-        note("array " + shown(array.name) + " is left out, for which the output has no place");
+        note("array " + quoted_text(array.name) + " is left out, for which the output has no place");
       }
     }
     if (slots > 0)
@@ -295,7 +295,8 @@ ConvertTarget convert_target_from_name(std::string_view name) {
   if (found != kTargetNames.end()) return static_cast<ConvertTarget>(found - kTargetNames.begin());
   std::string all;
   for (const std::string_view known : kTargetNames) all += (all.empty() ? "" : ", ") + std::string(known);
-  throw Error(ErrorCode::invalid_argument, shown(name) + " is no kind of file that is written; take one of " + all);
+  throw Error(ErrorCode::invalid_argument,
+              quoted_text(name) + " is no kind of file that is written; take one of " + all);
 }
 
 ConvertTarget convert_target_for(const std::string& path) {

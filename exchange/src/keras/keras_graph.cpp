@@ -39,11 +39,11 @@ Json layer_config(const Json& layer) {
   constexpr std::array kKinds = {"Dense",   "Conv2D",  "MaxPooling2D",       "AveragePooling2D",
                                  "Flatten", "Dropout", "BatchNormalization", "Activation"};
   if (std::find(kKinds.begin(), kKinds.end(), kind) == kKinds.end()) {
-    refuse_savepoint("its layer " + shown(name) + " is of kind " + shown(kind) +
+    refuse_savepoint("its layer " + quoted_text(name) + " is of kind " + quoted_text(kind) +
                      ", which Keras files cannot be written for");
   }
   if (name.empty() || name.find('/') != std::string::npos) {
-    refuse_savepoint("Keras takes no layer called " + shown(name) + "; rename it");
+    refuse_savepoint("Keras takes no layer called " + quoted_text(name) + "; rename it");
   }
   Json config = member(layer, "config");
   if (!config.is_object()) config = Json::object();

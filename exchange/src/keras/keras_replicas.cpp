@@ -190,8 +190,8 @@ void move_datasets(Hdf5Tree& tree, std::map<std::string, std::string> moves, con
     moves.erase(move);
   }
   if (!moves.empty()) {
-    throw Error(ErrorCode::invalid_file,
-                label + " lists the weight " + shown(moves.begin()->first) + ", which it does not have; save it again");
+    throw Error(ErrorCode::invalid_file, label + " lists the weight " + quoted_text(moves.begin()->first) +
+                                             ", which it does not have; save it again");
   }
   std::sort(tree.datasets.begin(), tree.datasets.end(),
             [](const Hdf5Dataset& a, const Hdf5Dataset& b) { return a.array.name < b.array.name; });

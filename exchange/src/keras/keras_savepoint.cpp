@@ -41,7 +41,7 @@ const NamedArray& get(const ArraysByName& arrays, const std::string& name) {
   const auto found = arrays.find(name);
   if (found != arrays.end()) return *found->second;
   throw Error(ErrorCode::invalid_argument,
-              "array " + shown(name) + " is missing, which the model's layers have; give the whole savepoint");
+              "array " + quoted_text(name) + " is missing, which the model's layers have; give the whole savepoint");
 }
 
 // Adds the optimizer's arrays in Keras's order.
@@ -116,7 +116,7 @@ class Matcher {
     for (const std::string& layer : list_of("", "layer_names")) {
       for (const std::string& weight : list_of(layer, "weight_names")) {
         const auto array = arrays.find(layer + "/" + weight);
-        if (array == arrays.end()) differ("it lists " + shown(weight) + ", which it does not have");
+        if (array == arrays.end()) differ("it lists " + quoted_text(weight) + ", which it does not have");
         found.push_back({.array = array->second,
                          .variable = legacy_variable_name(weight),
                          .weights_path = "",
@@ -180,7 +180,7 @@ class Matcher {
     for (std::size_t i = 0; i < std::min(expected.size(), found.size()); ++i) {
       if (!is_same_variable(found[i].variable, expected[i].variable)) {
         differ("layer \"" + layer_of(expected[i]) + "\" has a " + expected[i].variable + " where the Keras model has " +
-               shown(found[i].array));
+               quoted_text(found[i].array));
       }
       result.push_back({&expected[i], found[i].array});
     }
@@ -240,7 +240,7 @@ class Merger {
  private:
   void replace(const std::string& name, const std::string& keras_name, const Match& match) {
     const auto target = targets_.find(name);
-    if (target == targets_.end()) differ("the savepoint lacks its array " + shown(name));
+    if (target == targets_.end()) differ("the savepoint lacks its array " + quoted_text(name));
     const NamedArray& source = get(arrays_, keras_name);
     const std::string place = "layer \"" + layer_of(*match.slot) + "\": " + match.slot->variable;
     if (source.shape != target->second->shape) {

@@ -53,7 +53,7 @@ KerasArchive::KerasArchive(FileSystem& files, const std::string& path, const Tre
     } else if (entry.name.starts_with(kAssetPrefix)) {
       assets_.push_back(entry);
     } else {
-      throw Error(ErrorCode::unsupported, path + " has the member " + shown(entry.name) +
+      throw Error(ErrorCode::unsupported, path + " has the member " + quoted_text(entry.name) +
                                               ", which no .keras file of weights in HDF5 has; save the model with "
                                               "Keras's own weights_format, h5");
     }
@@ -78,7 +78,7 @@ std::string KerasArchive::read_text(const ZipEntry& entry) const {
 }
 
 void KerasArchive::refuse_growth(const ZipEntry& entry) const {
-  refuse_file(source_.path(), "is refused: its member " + shown(entry.name) + " would grow from " +
+  refuse_file(source_.path(), "is refused: its member " + quoted_text(entry.name) + " would grow from " +
                                   std::to_string(entry.stored_bytes) + " to " + std::to_string(entry.size_bytes) +
                                   " bytes; if you trust it, save the model again with Keras");
 }

@@ -83,7 +83,7 @@ void KerasCollector::take_optimizer(const std::vector<std::string>& paths, const
 
 void require_no_texts(const Hdf5Tree& tree, const std::string& label) {
   if (tree.texts.empty()) return;
-  throw Error(ErrorCode::invalid_file, label + " holds the text " + shown(tree.texts.front().path) +
+  throw Error(ErrorCode::invalid_file, label + " holds the text " + quoted_text(tree.texts.front().path) +
                                            " among its arrays, and Keras's files of weights hold none; let Keras "
                                            "save the model");
 }
@@ -94,7 +94,7 @@ Hdf5Tree keras_tree(const std::vector<NamedArray>& arrays, const KerasDescriptio
   for (const NamedArray& array : arrays) {
     const auto path = description.paths.find(array.name);
     if (path == description.paths.end()) {
-      throw Error(ErrorCode::invalid_argument, "array " + shown(array.name) +
+      throw Error(ErrorCode::invalid_argument, "array " + quoted_text(array.name) +
                                                    " has no place in the Keras file that the metadata describes; "
                                                    "remove it, or read the Keras file again");
     }
@@ -105,8 +105,9 @@ Hdf5Tree keras_tree(const std::vector<NamedArray>& arrays, const KerasDescriptio
   for (const NamedArray& array : arrays) names.insert(array.name);
   for (const auto& [name, path] : description.paths) {
     if (!names.contains(name)) {
-      throw Error(ErrorCode::invalid_argument, "array " + shown(name) + " is missing, which the Keras file has as " +
-                                                   shown(path) + "; read the Keras file again");
+      throw Error(ErrorCode::invalid_argument, "array " + quoted_text(name) +
+                                                   " is missing, which the Keras file has as " + quoted_text(path) +
+                                                   "; read the Keras file again");
     }
   }
   return tree;

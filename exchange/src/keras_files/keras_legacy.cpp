@@ -45,7 +45,8 @@ class LegacyReader {
  private:
   void require_dataset(const std::string& path) const {
     if (!collector_.has(path)) {
-      refuse_keras_model(label_, "lists the weight " + shown(path) + ", which it does not have, or lists it twice");
+      refuse_keras_model(label_,
+                         "lists the weight " + quoted_text(path) + ", which it does not have, or lists it twice");
     }
   }
 
@@ -56,7 +57,7 @@ class LegacyReader {
       paths.push_back(join_path(group.path, weight));
       require_dataset(paths.back());
       if (!once.insert(paths.back()).second)
-        refuse_keras_model(label_, "lists the weight " + shown(paths.back()) + " twice");
+        refuse_keras_model(label_, "lists the weight " + quoted_text(paths.back()) + " twice");
     }
     return paths;
   }
@@ -165,7 +166,8 @@ std::vector<LegacyLayer> legacy_layers(const Hdf5Tree& tree, const std::string& 
   std::vector<LegacyLayer> layers;
   for (const std::string& name : list_attribute(group->attributes, kLayerNames)) {
     const Hdf5Group* layer = tree.find_group(join_path(root, name));
-    if (layer == nullptr) refuse_keras_model(label, "lists the layer " + shown(name) + ", which it does not have");
+    if (layer == nullptr)
+      refuse_keras_model(label, "lists the layer " + quoted_text(name) + ", which it does not have");
     layers.push_back({name, list_attribute(layer->attributes, kWeightNames)});
   }
   return layers;

@@ -44,10 +44,10 @@ struct Place {
   const std::string& array;
 
   [[noreturn]] void refuse(const std::string& problem) const {
-    refuse_file(path, "is damaged: array " + shown(array) + " " + problem + "; use another copy of it");
+    refuse_file(path, "is damaged: array " + quoted_text(array) + " " + problem + "; use another copy of it");
   }
   [[noreturn]] void unsupported(const std::string& problem) const {
-    throw Error(ErrorCode::unsupported, path + " has array " + shown(array) + " " + problem);
+    throw Error(ErrorCode::unsupported, path + " has array " + quoted_text(array) + " " + problem);
   }
 };
 
@@ -167,7 +167,8 @@ class DictionaryParser {
     const bool is_ordered = found != kNpyTypes.end() && size_bytes(found->dtype) > 1 && found->dtype != DType::bf16;
     const bool has_order = name.starts_with('<') || name.starts_with('>');
     if (found == kNpyTypes.end() || (is_ordered ? !has_order : !has_order && !name.starts_with('|'))) {
-      place_.unsupported("of NumPy's type " + shown(name) + ", which Holdfast lacks; convert it before it is saved");
+      place_.unsupported("of NumPy's type " + quoted_text(name) +
+                         ", which Holdfast lacks; convert it before it is saved");
     }
     header.dtype = found->dtype;
     header.is_big_endian = name.starts_with('>');

@@ -14,7 +14,7 @@ constexpr std::uint64_t kMaxMetadataBytes = std::uint64_t{64} << 20;
 std::string read_metadata(const std::string& path, const ZipReader& archive, const ZipEntry& entry) {
   if (entry.size_bytes > kMaxMetadataBytes) {
     refuse_file(path, "has metadata of " + std::to_string(entry.size_bytes) + " bytes where at most " +
-                          std::to_string(kMaxMetadataBytes) + " are read; remove " + shown(entry.name) +
+                          std::to_string(kMaxMetadataBytes) + " are read; remove " + quoted_text(entry.name) +
                           " from the archive");
   }
   const std::vector<std::byte> bytes = archive.read(entry);
@@ -41,7 +41,7 @@ NpzFile::NpzFile(ByteSource& source) : source_(source), archive_(source) {
       entries_.push_back(read_head(source.path(), archive_, member));
     } else {
       refuse_file(source.path(),
-                  "has a member " + shown(member.name) + ", which is not an array; remove it from the archive");
+                  "has a member " + quoted_text(member.name) + ", which is not an array; remove it from the archive");
     }
   }
   std::sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) { return a.name < b.name; });

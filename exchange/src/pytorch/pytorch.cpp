@@ -87,7 +87,7 @@ class Model {
   void require_all_claimed() const {
     for (const auto& [name, array] : arrays_) {
       if (!claimed_.contains(name)) {
-        throw Error(ErrorCode::unsupported, "array " + shown(name) +
+        throw Error(ErrorCode::unsupported, "array " + quoted_text(name) +
                                                 " is no weight that PyTorch has for a layer of the graph; "
                                                 "remove it or the layer");
       }
@@ -122,8 +122,8 @@ class ToPyTorch : public Exchange {
     const auto twice = std::adjacent_find(set_.arrays.begin(), set_.arrays.end(),
                                           [](const NamedArray& a, const NamedArray& b) { return a.name == b.name; });
     if (twice != set_.arrays.end()) {
-      throw Error(ErrorCode::invalid_argument,
-                  "two layers of the graph would both be " + shown(twice->name) + " in PyTorch; rename one of them");
+      throw Error(ErrorCode::invalid_argument, "two layers of the graph would both be " + quoted_text(twice->name) +
+                                                   " in PyTorch; rename one of them");
     }
     return std::move(set_);
   }
@@ -178,7 +178,7 @@ class FromPyTorch : public Exchange {
 
   void require_all_taken() const {
     if (theirs_.empty()) return;
-    throw Error(ErrorCode::incompatible, "the state dict has " + shown(theirs_.begin()->first) +
+    throw Error(ErrorCode::incompatible, "the state dict has " + quoted_text(theirs_.begin()->first) +
                                              ", for which the savepoint has no array; take the savepoint of the same "
                                              "model");
   }
@@ -200,7 +200,7 @@ class FromPyTorch : public Exchange {
     } else if (ours.dtype == DType::f64) {
       add<double>(sum, addend);
     } else if (std::any_of(addend.begin(), addend.end(), [](std::byte byte) { return byte != std::byte{0}; })) {
-      throw Error(ErrorCode::unsupported, "the sum of " + shown(first) + " and " + shown(second) +
+      throw Error(ErrorCode::unsupported, "the sum of " + quoted_text(first) + " and " + quoted_text(second) +
                                               " is taken of f32 and f64 alone; convert the state dict to f32");
     }
     add_array(ours, std::move(sum));
@@ -226,15 +226,15 @@ class FromPyTorch : public Exchange {
   const std::vector<std::byte>& fetch(const std::string& theirs, const NamedArray& ours, const Shape& shape) {
     const auto found = theirs_.find(theirs);
     if (found == theirs_.end()) {
-      throw Error(ErrorCode::incompatible, "the state dict lacks " + shown(theirs) + " for array " + shown(ours.name) +
-                                               "; give the modules the names of the layers");
+      throw Error(ErrorCode::incompatible, "the state dict lacks " + quoted_text(theirs) + " for array " +
+                                               quoted_text(ours.name) + "; give the modules the names of the layers");
     }
     const NamedArray& array = *found->second;
     if (array.shape != shape || array.dtype != ours.dtype) {
-      throw Error(ErrorCode::incompatible, shown(theirs) + " of the state dict is " + std::string(name(array.dtype)) +
-                                               text_of(array.shape) + " where array " + shown(ours.name) +
-                                               " of the savepoint needs " + std::string(name(ours.dtype)) +
-                                               text_of(shape) + "; take the savepoint of the same model");
+      throw Error(ErrorCode::incompatible,
+                  quoted_text(theirs) + " of the state dict is " + std::string(name(array.dtype)) +
+                      text_of(array.shape) + " where array " + quoted_text(ours.name) + " of the savepoint needs " +
+                      std::string(name(ours.dtype)) + text_of(shape) + "; take the savepoint of the same model");
     }
     theirs_.erase(found);
     return array.bytes;
@@ -272,7 +272,7 @@ class LayerWalk {
     if (layer.kind == "Flatten") return flatten();
     static const std::set<std::string> kWithoutWeights = {"Activation", "AveragePooling2D", "Dropout", "MaxPooling2D"};
     if (kWithoutWeights.contains(layer.kind)) return;
-    throw Error(ErrorCode::unsupported, "layer " + shown(layer.name) + " is of kind " + shown(layer.kind) +
+    throw Error(ErrorCode::unsupported, "layer " + quoted_text(layer.name) + " is of kind " + quoted_text(layer.kind) +
                                             ", which has no counterpart in PyTorch here; leave it out of the model");
   }
 
@@ -400,8 +400,8 @@ class LayerWalk {
   const NamedArray& get(const GraphLayer& layer, const std::string& entry, std::size_t axes) {
     const NamedArray* array = model_.find(layer, entry);
     if (array == nullptr) {
-      throw Error(ErrorCode::invalid_argument, "the savepoint has no array " + shown(entry) + " for its " +
-                                                   shown(layer.kind) + " layer " + shown(layer.name) +
+      throw Error(ErrorCode::invalid_argument, "the savepoint has no array " + quoted_text(entry) + " for its " +
+                                                   quoted_text(layer.kind) + " layer " + quoted_text(layer.name) +
                                                    "; give a whole savepoint");
     }
     if (array->shape.size() != axes) {
@@ -412,7 +412,7 @@ class LayerWalk {
   }
 
   [[noreturn]] static void refuse(const NamedArray& array, const std::string& problem) {
-    throw Error(ErrorCode::invalid_argument, "array " + shown(array.name) + " of the savepoint " + problem +
+    throw Error(ErrorCode::invalid_argument, "array " + quoted_text(array.name) + " of the savepoint " + problem +
                                                  "; give a savepoint that fits its graph");
   }
 

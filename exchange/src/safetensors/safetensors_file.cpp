@@ -50,7 +50,7 @@ void SafetensorsFile::read_part(const SafetensorsEntry& entry, std::uint64_t beg
   source_.read(data_offset_ + entry.begin + begin, out);
   if (entry.dtype == DType::boolean && !holds_booleans(out)) {
     refuse_file(source_.path(),
-                "has boolean array " + shown(entry.name) + " with other bytes than 0 and 1; save it as U8");
+                "has boolean array " + quoted_text(entry.name) + " with other bytes than 0 and 1; save it as U8");
   }
 }
 

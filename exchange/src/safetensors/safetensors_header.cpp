@@ -68,7 +68,7 @@ class HeaderEvents : public nlohmann::json_sax<Json> {
   bool end_object() override {
     if (state_ == State::root) return go_to(State::end);
     if (state_ == State::tensor && (!seen_.dtype || !seen_.shape || !seen_.offsets)) {
-      return fail("array " + shown(header_.entries.back().name) + " lacks its dtype, shape or data_offsets");
+      return fail("array " + quoted_text(header_.entries.back().name) + " lacks its dtype, shape or data_offsets");
     }
     return go_to(State::root);
   }
@@ -85,7 +85,7 @@ class HeaderEvents : public nlohmann::json_sax<Json> {
 
   bool string(std::string& text) override {
     if (state_ == State::metadata) {
-      return header_.metadata.emplace(key_, text).second || fail("it has two metadata " + shown(key_));
+      return header_.metadata.emplace(key_, text).second || fail("it has two metadata " + quoted_text(key_));
     }
     if (state_ == State::tensor && key_ == "dtype") return take_dtype(text);
     return fail_at_value();
@@ -105,7 +105,7 @@ class HeaderEvents : public nlohmann::json_sax<Json> {
     SafetensorsEntry* entry = header_.entries.empty() ? nullptr : &header_.entries.back();
     if (state_ == State::shape) {
       if (entry->shape.size() == kMaxAxes) {
-        throw Error(ErrorCode::unsupported, path_ + " has array " + shown(entry->name) + " with more than " +
+        throw Error(ErrorCode::unsupported, path_ + " has array " + quoted_text(entry->name) + " with more than " +
                                                 std::to_string(kMaxAxes) + " axes; reshape it before it is saved");
       }
       entry->shape.push_back(value);
@@ -146,7 +146,7 @@ class HeaderEvents : public nlohmann::json_sax<Json> {
   }
   bool fail_at_value() {
     return fail(state_ == State::start ? "it is no JSON object"
-                                       : "the value of " + shown(key_) + " is not what it should be");
+                                       : "the value of " + quoted_text(key_) + " is not what it should be");
   }
 
   bool tensor_key() {
@@ -155,7 +155,8 @@ class HeaderEvents : public nlohmann::json_sax<Json> {
                  : key_ == "data_offsets" ? &seen_.offsets
                                           : nullptr;
     if (seen == nullptr || *seen) {
-      return fail("array " + shown(header_.entries.back().name) + " has an unknown or second " + shown(key_));
+      return fail("array " + quoted_text(header_.entries.back().name) + " has an unknown or second " +
+                  quoted_text(key_));
     }
     *seen = true;
     return true;
@@ -165,8 +166,9 @@ class HeaderEvents : public nlohmann::json_sax<Json> {
     const auto* found = std::find_if(kSafetensorsTypes.begin(), kSafetensorsTypes.end(),
                                      [&](const SafetensorsType& type) { return type.name == name; });
     if (found == kSafetensorsTypes.end()) {
-      throw Error(ErrorCode::unsupported, path_ + " has array " + shown(header_.entries.back().name) + " of type " +
-                                              shown(name) + ", which Holdfast lacks; convert it before it is saved");
+      throw Error(ErrorCode::unsupported, path_ + " has array " + quoted_text(header_.entries.back().name) +
+                                              " of type " + quoted_text(name) +
+                                              ", which Holdfast lacks; convert it before it is saved");
     }
     header_.entries.back().dtype = found->dtype;
     return true;
@@ -192,13 +194,13 @@ void check_names(const std::string& path, const std::vector<SafetensorsEntry>& e
   for (const SafetensorsEntry& entry : entries) names.push_back(entry.name);
   std::sort(names.begin(), names.end());
   const auto twice = std::adjacent_find(names.begin(), names.end());
-  if (twice != names.end()) refuse_header(path, "array " + shown(*twice) + " is there twice");
+  if (twice != names.end()) refuse_header(path, "array " + quoted_text(*twice) + " is there twice");
 }
 
 void check_places(const std::string& path, const std::vector<SafetensorsEntry>& entries, std::uint64_t data_bytes) {
   std::uint64_t end = 0;
   for (const SafetensorsEntry& entry : entries) {
-    const std::string label = "array " + shown(entry.name);
+    const std::string label = "array " + quoted_text(entry.name);
     if (entry.begin != end || entry.end < entry.begin || entry.end > data_bytes) {
       refuse_header(path, label + " lies at bytes " + std::to_string(entry.begin) + " to " + std::to_string(entry.end) +
                               " where " + std::to_string(end) + " to at most " + std::to_string(data_bytes) +

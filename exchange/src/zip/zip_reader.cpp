@@ -82,7 +82,7 @@ class Parser {
     if (!condition) damaged(problem);
   }
   [[noreturn]] void refuse(const Listed& listed, const std::string& problem) const {
-    damaged("its member " + shown(listed.entry.name) + " " + problem);
+    damaged("its member " + quoted_text(listed.entry.name) + " " + problem);
   }
   void require(bool condition, const Listed& listed, const char* problem) const {
     if (!condition) refuse(listed, problem);
@@ -196,7 +196,7 @@ class Parser {
     std::string name = listed.entry.name;
     if (name.ends_with('/')) name.pop_back();
     const std::string problem = problem_of_member_name(name);
-    if (!problem.empty()) refuse_file(path_, "is refused: the name " + shown(name) + " of a member " + problem);
+    if (!problem.empty()) refuse_file(path_, "is refused: the name " + quoted_text(name) + " of a member " + problem);
   }
 
   // ZIP64's field holds, in order, those of `fields` that are full.
@@ -229,7 +229,7 @@ class Parser {
     require(entry.size_bytes / kMaxDeflateRatio <= entry.stored_bytes, listed,
             "claims more bytes than its compressed form can hold");
     if (is_bomb(entry.size_bytes, entry.stored_bytes)) {
-      refuse_file(path_, "is refused: its member " + shown(entry.name) + " would grow from " +
+      refuse_file(path_, "is refused: its member " + quoted_text(entry.name) + " would grow from " +
                              std::to_string(entry.stored_bytes) + " to " + std::to_string(entry.size_bytes) +
                              " bytes; if you trust it, write it again without compression");
     }
@@ -275,11 +275,11 @@ class Parser {
 
   void check_kind(const Listed& listed) const {
     if ((listed.flags & zip::kEncryptedFlag) != 0) {
-      unsupported("has an encrypted member " + shown(listed.entry.name) + "; decrypt it first");
+      unsupported("has an encrypted member " + quoted_text(listed.entry.name) + "; decrypt it first");
     }
     constexpr std::uint16_t kKnown = zip::kDescriptorFlag | zip::kUtf8Flag | zip::kEffortFlags;
     if ((listed.flags & ~kKnown) != 0 || (listed.method != zip::kStored && listed.method != zip::kDeflated)) {
-      unsupported("has a member " + shown(listed.entry.name) + " with flags " + std::to_string(listed.flags) +
+      unsupported("has a member " + quoted_text(listed.entry.name) + " with flags " + std::to_string(listed.flags) +
                   " and compression " + std::to_string(listed.method) +
                   "; only stored and deflated members are read: write it again so");
     }
@@ -332,7 +332,7 @@ class Parser {
 };
 
 [[noreturn]] void refuse_content(const ByteSource& source, const ZipEntry& entry, const std::string& problem) {
-  refuse_file(source.path(), "is damaged: its member " + shown(entry.name) + " " + problem + kUseAnotherCopy);
+  refuse_file(source.path(), "is damaged: its member " + quoted_text(entry.name) + " " + problem + kUseAnotherCopy);
 }
 
 }  // namespace

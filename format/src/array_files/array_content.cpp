@@ -10,6 +10,7 @@
 #include "container/user_block.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/shape_bytes.h"
+#include "holdfast/base/shown_text.h"
 #include "holdfast/base/utf8.h"
 #include "view/view_writer.h"
 
@@ -22,7 +23,7 @@ namespace {
 
 void check_array(const std::string& path, const ArrayView& array) {
   if (!is_utf8(array.name)) refuse(path, "the name of an array is not UTF-8 text; rename the array");
-  const std::string label = "array " + shown(array.name);
+  const std::string label = "array " + quoted_text(array.name);
   if (!is_valid_name(array.name)) {
     refuse(path, label + " has no valid name; use 1 to " + std::to_string(kMaxNameBytes) + " bytes in up to " +
                      std::to_string(kMaxNameParts) + " parts separated by '/', none of them empty, \".\" or \"..\"");
@@ -43,15 +44,15 @@ void check_names(const std::string& path, std::span<const ArrayView> arrays) {
   std::set<std::string_view> names{kMetadataName};
   for (const ArrayView& array : arrays) {
     if (!names.insert(array.name).second) {
-      refuse(path,
-             "the name " + shown(array.name) + " is taken; rename one of the arrays (\"metadata\" is not an array)");
+      refuse(path, "the name " + quoted_text(array.name) +
+                       " is taken; rename one of the arrays (\"metadata\" is not an array)");
     }
   }
   for (const ArrayView& array : arrays) {
     const std::string_view name = array.name;
     for (std::size_t slash = name.find('/'); slash != std::string_view::npos; slash = name.find('/', slash + 1)) {
       if (names.contains(name.substr(0, slash))) {
-        refuse(path, shown(array.name) + " would lie inside the array " + shown(name.substr(0, slash)) +
+        refuse(path, quoted_text(array.name) + " would lie inside the array " + quoted_text(name.substr(0, slash)) +
                          "; rename one of them");
       }
     }

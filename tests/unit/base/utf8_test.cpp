@@ -55,25 +55,5 @@ TEST(Utf8, TakesEveryCharacterThatIsNoSurrogate) {
   }
 }
 
-TEST(Shown, CutsBetweenCharactersAndEscapesControlCharacters) {
-  std::string text;
-  for (int i = 0; i < 150; ++i) text += "\xE2\x82\xAC";
-
-  EXPECT_EQ(shown("a\x1b[2J\x7F\xC3\xA9"), "\"a\\x1b[2J\\x7f\xC3\xA9\"");
-  EXPECT_EQ(shown("\xC2\x9B"
-                  "2J"),
-            "\"\\xc2\\x9b2J\"");
-  EXPECT_EQ(shown(std::string("a\0b", 3)), "\"a\\x00b\"");
-  EXPECT_EQ(shown(text), '"' + text.substr(0, 198) + "...\"");
-  EXPECT_EQ(shown(std::string(5'000'000, 'x')).size(), 205U);
-  EXPECT_EQ(shown(std::string(200, 'x')), '"' + std::string(200, 'x') + '"');
-}
-
-// Names of members that are not UTF-8 went to the terminal as they were.
-TEST(Shown, EscapesWhatIsNotUtf8) {
-  EXPECT_EQ(shown("a\xFF\xC3"), "\"a\\xff\\xc3\"");
-  EXPECT_EQ(shown("\xE2\x82\xAC\xE2\x82"), "\"\xE2\x82\xAC\\xe2\\x82\"");
-}
-
 }  // namespace
 }  // namespace holdfast

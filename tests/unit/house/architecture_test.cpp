@@ -1,0 +1,51 @@
+// ARCHITECTURE.md is the map of the house: a file that it names has to be there.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <sstream>
+#include <string>
+
+namespace holdfast {
+namespace {
+
+const std::filesystem::path kSource = HOLDFAST_SOURCE_DIR;
+
+std::string map() {
+  std::ifstream file(kSource / "ARCHITECTURE.md");
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// With P and R the map means any part and any room.
+bool is_a_pattern(const std::string& path) {
+  return path.starts_with("P/") || path.find("/P/") != std::string::npos;
+}
+
+TEST(Architecture, NamesOnlyWhatIsThere) {
+  const std::string text = map();
+  const std::regex path("`([A-Za-z0-9_.]+/[A-Za-z0-9_./]*)`");
+  int paths = 0;
+
+  for (auto match = std::sregex_iterator(text.begin(), text.end(), path); match != std::sregex_iterator(); ++match) {
+    const std::string name = (*match)[1];
+    if (is_a_pattern(name) || name == "hdf5_reader/") continue;
+    EXPECT_TRUE(std::filesystem::exists(kSource / name)) << name;
+    ++paths;
+  }
+
+  EXPECT_GT(paths, 50);
+}
+
+TEST(Architecture, CanBeReadInOneGo) {
+  const std::string text = map();
+
+  EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 150);
+}
+
+}  // namespace
+}  // namespace holdfast

@@ -212,7 +212,7 @@ def moments_of_journal(run, pid, committed):
         if line["event"] == "checked_in" and "opened" not in moments:
             moments.setdefault("first survivor", line["time"])
             moments["all survivors"] = line["time"]
-        if any(action.startswith("open_generation") for action in line.get("actions", [])):
+        if any(action["action"] == "open_generation" for action in line.get("actions", [])):
             moments.setdefault("opened", line["time"])
     return moments
 

@@ -8,8 +8,8 @@
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string_view>
+#include <vector>
 
 namespace holdfast::resilience {
 namespace {
@@ -25,24 +25,22 @@ void for_each_line(const std::string& run_directory, const std::function<void(co
   }
 }
 
-// "finish 70: the restart budget is spent" among what the watchdog did.
-void take_end(const json& line, RunResult& result) {
+// Those of a kind that the watchdog took, such as {"action": "finish", "exit_code": 70, "sentence": "..."}.
+std::vector<json> actions_of(const json& line, const std::string& kind) {
+  std::vector<json> found;
   for (const json& action : line.value("actions", json::array())) {
-    const std::string text = action.is_string() ? action.get<std::string>() : "";
-    const std::size_t colon = text.find(": ");
-    if (text.starts_with("finish ") && colon != std::string::npos) result.sentence = text.substr(colon + 2);
+    if (action.is_object() && action.value("action", "") == kind) found.push_back(action);
   }
+  return found;
 }
 
-// "open_generation 4 with 0 2 3"
+void take_end(const json& line, RunResult& result) {
+  for (const json& action : actions_of(line, "finish")) result.sentence = action.at("sentence");
+}
+
 void take_generations(const json& line, ReplicasOfGenerations& replicas_of) {
-  for (const json& action : line.value("actions", json::array())) {
-    std::istringstream words(action.is_string() ? action.get<std::string>() : "");
-    std::string name, with;
-    int generation = 0;
-    if (!(words >> name >> generation >> with) || name != "open_generation") continue;
-    replicas_of[generation] =
-        static_cast<int>(std::distance(std::istream_iterator<int>(words), std::istream_iterator<int>()));
+  for (const json& action : actions_of(line, "open_generation")) {
+    replicas_of[action.at("generation").get<int>()] = static_cast<int>(action.at("members").size());
   }
 }
 

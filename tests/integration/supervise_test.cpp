@@ -38,7 +38,7 @@ struct FailedRun {
     std::size_t count = 0;
     for (const nlohmann::json& line : journal_of(folder)) {
       for (const nlohmann::json& action : line.value("actions", nlohmann::json::array())) {
-        count += action.get<std::string>().starts_with("start_process") ? 1 : 0;
+        count += action.at("action") == "start_process" ? 1 : 0;
       }
     }
     return count;

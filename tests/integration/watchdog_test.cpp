@@ -208,8 +208,8 @@ TEST(Watchdog, StartsTheSuccessorWhenTheEndIsConfirmedWhereThatIsAskedFor) {
   std::vector<std::string> starters;
   for (const json& line : directory.journal()) {
     const json actions = line.value("actions", json::array());
-    if (std::find(actions.begin(), actions.end(), "start_process 2 on place 1") != actions.end())
-      starters.push_back(line.at("event"));
+    const json start{{"action", "start_process"}, {"member", 2}, {"place", 1}};
+    if (std::find(actions.begin(), actions.end(), start) != actions.end()) starters.push_back(line.at("event"));
   }
   EXPECT_THAT(starters, ElementsAre("exited"));
 }

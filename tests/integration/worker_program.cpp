@@ -245,7 +245,7 @@ void obey_all(Worker& worker, std::span<const std::string> script) {
 bool trains_without_rank_1(const std::string& run_directory) {
   const std::vector<std::string> lines = whole_lines(run_directory + "/journal.jsonl");
   return std::any_of(lines.begin(), lines.end(), [](const std::string& line) {
-    return line.find("open_generation 0 with 0\"") != std::string::npos;
+    return line.find(R"("action":"open_generation","generation":0,"members":[0]})") != std::string::npos;
   });
 }
 

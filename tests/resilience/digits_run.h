@@ -6,11 +6,9 @@
 #include <signal.h>
 
 #include <filesystem>
-#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -61,12 +59,6 @@ inline std::vector<nlohmann::json> journal_of(const TemporaryFolder& folder) {
   for (const std::string& line : whole_lines(folder / "run/journal.jsonl"))
     lines.push_back(nlohmann::json::parse(line));
   return lines;
-}
-
-// The members of "open_generation 1 with 0 2", by rank.
-inline std::vector<int> members_of(const std::string& generation) {
-  std::istringstream words(generation.substr(generation.find("with ") + 5));
-  return {std::istream_iterator<int>(words), std::istream_iterator<int>()};
 }
 
 // The report of a run that has succeeded, with all restarts that the journal tells of: a replica that dies in the last
@@ -135,8 +127,7 @@ class HeldRun {
   std::vector<int> first_members() const {
     for (const nlohmann::json& line : journal_of(folder_)) {
       for (const nlohmann::json& action : line.value("actions", nlohmann::json::array())) {
-        const auto text = action.get<std::string>();
-        if (text.starts_with("open_generation 0 ")) return members_of(text);
+        if (action.at("action") == "open_generation" && action.at("generation") == 0) return action.at("members");
       }
     }
     return {};

@@ -112,31 +112,55 @@ std::string_view to_string(RunPhase phase) {
   return "unknown";
 }
 
+std::string_view to_string(ActionKind kind) {
+  switch (kind) {
+    case ActionKind::start_process:
+      return "start_process";
+    case ActionKind::cancel_generation:
+      return "cancel_generation";
+    case ActionKind::kill_process:
+      return "kill_process";
+    case ActionKind::open_generation:
+      return "open_generation";
+    case ActionKind::ask_to_regroup:
+      return "ask_to_regroup";
+    case ActionKind::ask_to_stop:
+      return "ask_to_stop";
+    case ActionKind::set_timer:
+      return "set_timer";
+    case ActionKind::record_failure:
+      return "record_failure";
+    case ActionKind::finish:
+      return "finish";
+  }
+  return "unknown";
+}
+
 std::string describe(const Action& action, Moment now) {
+  const std::string name(to_string(action.kind));
   switch (action.kind) {
     case ActionKind::start_process:
-      return "start_process " + std::to_string(action.member) + " on place " + std::to_string(action.place);
+      return name + " " + std::to_string(action.member) + " on place " + std::to_string(action.place);
     case ActionKind::cancel_generation:
-      return "cancel_generation " + std::to_string(action.generation);
+      return name + " " + std::to_string(action.generation);
     case ActionKind::kill_process:
-      return "kill_process " + std::to_string(action.member);
+      return name + " " + std::to_string(action.member);
     case ActionKind::open_generation: {
-      std::string text = "open_generation " + std::to_string(action.generation) + " with";
+      std::string text = name + " " + std::to_string(action.generation) + " with";
       for (const int member : action.members) text += " " + std::to_string(member);
       if (!action.shards.empty()) text += " dealt";
       for (const int count : action.shards) text += " " + std::to_string(count);
       return text;
     }
     case ActionKind::ask_to_regroup:
-      return "ask_to_regroup";
     case ActionKind::ask_to_stop:
-      return "ask_to_stop";
+      return name;
     case ActionKind::set_timer:
-      return "set_timer in " + seconds(action.moment - now);
+      return name + " in " + seconds(action.moment - now);
     case ActionKind::record_failure:
-      return "record_failure of process " + std::to_string(action.member) + ": " + action.text;
+      return name + " of process " + std::to_string(action.member) + ": " + action.text;
     case ActionKind::finish:
-      return "finish " + std::to_string(action.exit_code) + ": " + action.text;
+      return name + " " + std::to_string(action.exit_code) + ": " + action.text;
   }
   return "unknown";
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <string_view>
 #include <system_error>
 
@@ -10,8 +11,10 @@
 namespace holdfast::recovery {
 namespace {
 
-// The number behind `prefix`, if the text begins so; `rest` is what follows.
-std::optional<int> number_behind(std::string_view text, std::string_view prefix, std::string_view* rest = nullptr) {
+// --- as earlier journals have them
+
+// The number after `prefix`, if the text begins so; `rest` is what follows.
+std::optional<int> number_after(std::string_view text, std::string_view prefix, std::string_view* rest = nullptr) {
   if (!text.starts_with(prefix)) return std::nullopt;
   text.remove_prefix(prefix.size());
   int number = 0;
@@ -26,26 +29,78 @@ std::string_view without_prefix(std::string_view text, std::string_view prefix) 
   return text.starts_with(prefix) ? text.substr(prefix.size()) : text;
 }
 
-void take(const std::string& text, RecordedActions& actions) {
+void take_text(const std::string& text, RecordedActions& actions) {
   std::string_view rest;
-  if (const auto member = number_behind(text, "start_process ", &rest)) {
-    if (const auto place = number_behind(rest, " on place ")) actions.started.emplace_back(*member, *place);
+  if (const auto member = number_after(text, "start_process ", &rest)) {
+    if (const auto place = number_after(rest, " on place ")) actions.started.emplace_back(*member, *place);
   }
-  if (const auto member = number_behind(text, "kill_process ")) actions.killed.insert(*member);
-  if (const auto generation = number_behind(text, "cancel_generation ")) actions.cancelled = generation;
-  if (const auto failed = number_behind(text, "record_failure of process ", &rest)) {
+  if (const auto member = number_after(text, "kill_process ")) actions.killed.insert(*member);
+  if (const auto generation = number_after(text, "cancel_generation ")) actions.cancelled = generation;
+  if (const auto failed = number_after(text, "record_failure of process ", &rest)) {
     actions.failures.emplace_back(*failed, without_prefix(rest, ": "));
   }
-  if (const auto code = number_behind(text, "finish ", &rest))
-    actions.finish.emplace(*code, without_prefix(rest, ": "));
-  if (const auto generation = number_behind(text, "open_generation ", &rest)) {
+  if (const auto code = number_after(text, "finish ", &rest)) actions.finish.emplace(*code, without_prefix(rest, ": "));
+  if (const auto generation = number_after(text, "open_generation ", &rest)) {
     actions.opened = generation;
     rest = without_prefix(rest, " with");
-    while (const auto member = number_behind(rest, " ", &rest)) actions.members.push_back(*member);
+    while (const auto member = number_after(rest, " ", &rest)) actions.members.push_back(*member);
+  }
+}
+
+// ---
+
+void take_object(const nlohmann::json& action, RecordedActions& actions) {
+  const std::string kind = action.at("action");
+  if (kind == to_string(ActionKind::start_process))
+    actions.started.emplace_back(action.at("member"), action.at("place"));
+  if (kind == to_string(ActionKind::kill_process)) actions.killed.insert(action.at("member").get<int>());
+  if (kind == to_string(ActionKind::cancel_generation)) actions.cancelled = action.at("generation").get<int>();
+  if (kind == to_string(ActionKind::record_failure))
+    actions.failures.emplace_back(action.at("member"), action.at("cause"));
+  if (kind == to_string(ActionKind::finish)) actions.finish.emplace(action.at("exit_code"), action.at("sentence"));
+  if (kind == to_string(ActionKind::open_generation)) {
+    actions.opened = action.at("generation").get<int>();
+    actions.members = action.at("members").get<std::vector<int>>();
   }
 }
 
 }  // namespace
+
+nlohmann::json to_json(const Action& action, Moment now) {
+  nlohmann::json json{{"action", to_string(action.kind)}};
+  switch (action.kind) {
+    case ActionKind::start_process:
+      json["member"] = action.member;
+      json["place"] = action.place;
+      break;
+    case ActionKind::cancel_generation:
+      json["generation"] = action.generation;
+      break;
+    case ActionKind::kill_process:
+      json["member"] = action.member;
+      break;
+    case ActionKind::open_generation:
+      json["generation"] = action.generation;
+      json["members"] = action.members;
+      if (!action.shards.empty()) json["shards"] = action.shards;
+      break;
+    case ActionKind::ask_to_regroup:
+    case ActionKind::ask_to_stop:
+      break;
+    case ActionKind::set_timer:
+      json["seconds"] = std::chrono::duration<double>(action.moment - now).count();
+      break;
+    case ActionKind::record_failure:
+      json["member"] = action.member;
+      json["cause"] = action.text;
+      break;
+    case ActionKind::finish:
+      json["exit_code"] = action.exit_code;
+      json["sentence"] = action.text;
+      break;
+  }
+  return json;
+}
 
 bool RecordedActions::has_failure_of(int member) const {
   return std::any_of(failures.begin(), failures.end(),
@@ -54,9 +109,15 @@ bool RecordedActions::has_failure_of(int member) const {
 
 RecordedActions recorded_actions(const nlohmann::json& line) {
   RecordedActions actions;
-  const auto texts = line.find("actions");
-  if (texts == line.end()) return actions;
-  for (const nlohmann::json& text : *texts) take(text.get<std::string>(), actions);
+  const auto recorded = line.find("actions");
+  if (recorded == line.end()) return actions;
+  for (const nlohmann::json& action : *recorded) {
+    if (action.is_string()) {
+      take_text(action, actions);
+    } else {
+      take_object(action, actions);
+    }
+  }
   return actions;
 }
 

@@ -1,6 +1,13 @@
 #pragma once
 
-// What the supervisor did with one decision, read back from the line of the journal that tells of it.
+// What the supervisor did with one decision, as the line of the journal that tells of it has it:
+//
+//   "actions": [{"action": "cancel_generation", "generation": 3},
+//               {"action": "start_process", "member": 5, "place": 1},
+//               {"action": "open_generation", "generation": 4, "members": [0, 5], "shards": [3, 1]}]
+//
+// `members` and `shards` are in the order of ranks; without `shards` each rank has as many as the others. Earlier
+// journals have the same as text ("start_process 5 on place 1").
 
 #include <optional>
 #include <set>
@@ -10,9 +17,13 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "decide/supervisor.h"
+
 namespace holdfast::recovery {
 
-// From the lines that describe() makes of actions.
+// A timer is given in seconds from `now` on.
+nlohmann::json to_json(const Action& action, Moment now);
+
 struct RecordedActions {
   std::vector<std::pair<int, int>> started{};  // members and their places
   std::set<int> killed{};
@@ -25,7 +36,8 @@ struct RecordedActions {
   bool has_failure_of(int member) const;
 };
 
-// Throws nlohmann::json::exception where the line has other things than text for actions.
+// Passes over actions that it does not know. Throws nlohmann::json::exception where the line has something else than
+// objects or text for actions, or an object lacks what belongs to its action.
 RecordedActions recorded_actions(const nlohmann::json& line);
 
 }  // namespace holdfast::recovery

@@ -9,6 +9,7 @@
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
 #include "holdfast/recovery/run_lock.h"
+#include "journal/recorded_actions.h"
 #include "process/signals.h"
 
 namespace holdfast::recovery {
@@ -175,7 +176,7 @@ void Watchdog::write_down(const Event& event, const nlohmann::json& subject, con
   if (!event.what.empty()) line["what"] = event.what;
   if (event.signal != 0) line["signal"] = event.signal;
   if (event.kind == EventKind::exited && event.signal == 0) line["exit_code"] = event.exit_code;
-  for (const Action& action : decision.actions) line["actions"].push_back(describe(action, now));
+  for (const Action& action : decision.actions) line["actions"].push_back(to_json(action, now));
   for (const PlaceChange& change : decision.place_changes) line["places"].push_back(to_json(change));
   journal_.append(std::move(line));
   log(LogLevel::debug, "watchdog: " + decision.reason);

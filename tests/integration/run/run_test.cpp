@@ -366,9 +366,8 @@ class RunInCOnGpus : public RunInC {
   int device_of(const json& exited) const {
     for (const json& line : journal_of(folder_)) {
       for (const json& action : line.value("actions", json::array())) {
-        const std::string start = "start_process " + std::to_string(exited.at("member").get<int>()) + " on place ";
-        if (action.get<std::string>().starts_with(start))
-          return std::stoi(action.get<std::string>().substr(start.size()));
+        const bool is_start = action.at("action") == "start_process" && action.at("member") == exited.at("member");
+        if (is_start) return action.at("place");
       }
     }
     return -1;

@@ -29,7 +29,8 @@ TEST(ProgramRun, ReadsWhatTheJournalTells) {
       write_line(R"({"event":"watchdog_started","pid":7,"replicas":3})") +
       write_line(
           R"({"event":"restart","restart":{"cause":"SIGKILL","detected":1.5,"generation":0,"rank":2,"step":9}})") +
-      write_line(R"({"event":"ready","actions":["set_timer in 0.5 s","open_generation 4 with 0 12 3"]})") +
+      write_line(
+          R"({"event":"ready","actions":[{"action":"set_timer","seconds":0.5},{"action":"open_generation","generation":4,"members":[0,12,3]}]})") +
       write_line(R"({"event":"corruption_injected","generation":4,"rank":1,"details":{"step":9,"what":"bit 3"}})") +
       write_line(R"({"event":"corruption_injected","details":{"what":"bit 3"}})") +
       write_line(R"({"event":"rolled_back","details":{"step":8}})") +
@@ -39,7 +40,8 @@ TEST(ProgramRun, ReadsWhatTheJournalTells) {
       write_line(R"({"event":"savepoint","details":{"path":"run/best.h5","step":9}})") +
       write_line(R"({"event":"fit_finished","details":{"step":20,"weights_digest":"old"}})") +
       write_line(R"({"event":"fit_finished","details":{"step":27,"weights_digest":"new"}})") + write_line("{torn") +
-      write_line(R"({"event":"exited","actions":["finish 0: finished: all of it"]})") +
+      write_line(
+          R"({"event":"exited","actions":[{"action":"finish","exit_code":0,"sentence":"finished: all of it"}]})") +
       "mkdir {run_dir}/faults; touch {run_dir}/faults/0-aa.fired {run_dir}/faults/1-bb.fired";
 
   const RunResult run = run_program(shell(lines), {});

@@ -14,37 +14,61 @@ using nlohmann::json;
 using testing::ElementsAre;
 using testing::Pair;
 
-// The line of a decision, as far as it tells of actions.
-json line_of(const std::vector<Action>& actions) {
+// The line of a decision, as far as it tells of actions: as it is written, and as earlier journals have it.
+std::vector<json> lines_of(const std::vector<Action>& actions) {
   json line;
-  for (const Action& action : actions) line["actions"].push_back(describe(action, Moment{}));
-  return line;
+  json earlier;
+  for (const Action& action : actions) {
+    line["actions"].push_back(to_json(action, Moment{}));
+    earlier["actions"].push_back(describe(action, Moment{}));
+  }
+  return {line, earlier};
 }
 
-TEST(RecordedActions, AreThoseThatWereDescribed) {
-  const RecordedActions actions =
-      recorded_actions(line_of({{.kind = ActionKind::start_process, .member = 12, .place = 3},
-                                {.kind = ActionKind::kill_process, .member = 4},
-                                {.kind = ActionKind::cancel_generation, .generation = 6},
-                                {.kind = ActionKind::record_failure, .member = 4, .text = "exited with code 3"},
-                                {.kind = ActionKind::finish, .exit_code = 70, .text = "gave up: it was no use"}}));
+TEST(RecordedActions, AreThoseThatWereWrittenDown) {
+  for (const json& line : lines_of({{.kind = ActionKind::start_process, .member = 12, .place = 3},
+                                    {.kind = ActionKind::kill_process, .member = 4},
+                                    {.kind = ActionKind::cancel_generation, .generation = 6},
+                                    {.kind = ActionKind::ask_to_regroup},
+                                    {.kind = ActionKind::set_timer, .moment = Moment{std::chrono::seconds(2)}},
+                                    {.kind = ActionKind::record_failure, .member = 4, .text = "exited with code 3"},
+                                    {.kind = ActionKind::finish, .exit_code = 70, .text = "gave up: it was no use"}})) {
+    const RecordedActions actions = recorded_actions(line);
 
-  EXPECT_THAT(actions.started, ElementsAre(Pair(12, 3)));
-  EXPECT_THAT(actions.killed, ElementsAre(4));
-  EXPECT_EQ(actions.cancelled, 6);
-  EXPECT_THAT(actions.failures, ElementsAre(Pair(4, "exited with code 3")));
-  EXPECT_TRUE(actions.has_failure_of(4));
-  EXPECT_FALSE(actions.has_failure_of(12));
-  ASSERT_TRUE(actions.finish.has_value());
-  EXPECT_THAT(*actions.finish, Pair(70, "gave up: it was no use"));
+    EXPECT_THAT(actions.started, ElementsAre(Pair(12, 3))) << line;
+    EXPECT_THAT(actions.killed, ElementsAre(4));
+    EXPECT_EQ(actions.cancelled, 6);
+    EXPECT_THAT(actions.failures, ElementsAre(Pair(4, "exited with code 3")));
+    EXPECT_TRUE(actions.has_failure_of(4));
+    EXPECT_FALSE(actions.has_failure_of(12));
+    ASSERT_TRUE(actions.finish.has_value());
+    EXPECT_THAT(*actions.finish, Pair(70, "gave up: it was no use"));
+  }
 }
 
 TEST(RecordedActions, TellTheMembersOfAGenerationFromTheirShards) {
-  const RecordedActions actions = recorded_actions(
-      line_of({{.kind = ActionKind::open_generation, .generation = 2, .members = {0, 5, 3}, .shards = {4, 1, 1}}}));
+  for (const json& line :
+       lines_of({{.kind = ActionKind::open_generation, .generation = 2, .members = {0, 5, 3}, .shards = {4, 1, 1}}})) {
+    const RecordedActions actions = recorded_actions(line);
 
-  EXPECT_EQ(actions.opened, 2);
-  EXPECT_THAT(actions.members, ElementsAre(0, 5, 3));
+    EXPECT_EQ(actions.opened, 2) << line;
+    EXPECT_THAT(actions.members, ElementsAre(0, 5, 3));
+  }
+}
+
+TEST(RecordedActions, AreWrittenAsTheyAreDescribed) {
+  const json generation = to_json({.kind = ActionKind::open_generation, .generation = 2, .members = {0, 5}}, Moment{});
+  const json timer = to_json({.kind = ActionKind::set_timer, .moment = Moment{std::chrono::seconds(2)}},
+                             Moment{std::chrono::milliseconds(1500)});
+
+  EXPECT_EQ(generation, (json{{"action", "open_generation"}, {"generation", 2}, {"members", {0, 5}}}));
+  EXPECT_EQ(timer, (json{{"action", "set_timer"}, {"seconds", 0.5}}));
+}
+
+TEST(RecordedActions, PassOverThoseOfALaterVersion) {
+  const RecordedActions actions = recorded_actions({{"actions", {{{"action", "wave"}, {"member", 3}}}}});
+
+  EXPECT_TRUE(actions.killed.empty());
 }
 
 TEST(RecordedActions, AreNoneInALineWithout) {
@@ -54,8 +78,9 @@ TEST(RecordedActions, AreNoneInALineWithout) {
   EXPECT_FALSE(actions.opened.has_value());
 }
 
-TEST(RecordedActions, RefuseWhatIsNoText) {
+TEST(RecordedActions, RefuseWhatIsNeitherAnObjectNorText) {
   EXPECT_THROW(recorded_actions({{"actions", {1}}}), json::exception);
+  EXPECT_THROW(recorded_actions({{"actions", {{{"action", "kill_process"}}}}}), json::exception);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "decide/place_changes.h"
 #include "decide/supervisor.h"
 #include "holdfast/base/error.h"
+#include "journal/recorded_actions.h"
 #include "support/temporary_folder.h"
 
 namespace holdfast::recovery {
@@ -33,7 +34,7 @@ class RunReportTest : public testing::Test {
   void decide(const std::string& event, json more, const std::vector<Action>& actions) {
     more["event"] = event;
     more["reason"] = more.value("reason", "because");
-    for (const Action& action : actions) more["actions"].push_back(describe(action, Moment{}));
+    for (const Action& action : actions) more["actions"].push_back(to_json(action, Moment{}));
     line(std::move(more));
   }
 

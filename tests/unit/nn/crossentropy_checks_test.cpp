@@ -82,8 +82,22 @@ TEST(CrossentropyChecks, KnowTheLastActivationOfAModel) {
   EXPECT_EQ(
       last_activation_of(Sequential{Input{4, 4, 1}, Conv2D{2, 4, {.activation = Activation::sigmoid}}, Flatten{}}),
       Activation::sigmoid);
-  EXPECT_EQ(last_activation_of(Sequential{Input{4, 4, 1}, Conv2D{2, 1}, MaxPooling2D{4}, Flatten{}}), std::nullopt);
   EXPECT_EQ(last_activation_of(Sequential{Input{4}, Flatten{}}), std::nullopt);
+}
+
+// They counted as unknown, so that losses took scores for probabilities without a word.
+TEST(CrossentropyChecks, KnowWhatPoolingAndNormalizationMakeOfAnActivation) {
+  const Conv2D linear{2, 1};
+  const Conv2D softmax{2, 1, {.activation = Activation::softmax}};
+  const Input input{4, 4, 1};
+
+  EXPECT_EQ(last_activation_of(Sequential{input, linear, AveragePooling2D{4}, Flatten{}}), Activation::linear);
+  EXPECT_EQ(last_activation_of(Sequential{input, softmax, AveragePooling2D{4}, Flatten{}}), Activation::softmax);
+  EXPECT_EQ(last_activation_of(Sequential{input, linear, MaxPooling2D{4}, Flatten{}}), Activation::linear);
+  EXPECT_EQ(last_activation_of(Sequential{input, softmax, MaxPooling2D{4}, Flatten{}}), std::nullopt);
+  EXPECT_EQ(
+      last_activation_of(Sequential{Input{4}, Dense{3, {.activation = Activation::softmax}}, BatchNormalization{}}),
+      Activation::linear);
 }
 
 }  // namespace

@@ -27,6 +27,8 @@ class AveragePooling2D final : public Layer {
 
   std::string_view kind() const override { return "AveragePooling2D"; }
   Shape output_shape(const Shape& input) const override;
+  // An average of scores is a score, and one of probabilities a probability.
+  std::optional<Activation> output_activation(std::optional<Activation> input) const override { return input; }
   void add_stages(ModelStageBuilder& builder) const override;
   void write_config(ConfigWriter& config) const override;
 

@@ -30,6 +30,7 @@ class BatchNormalization final : public Layer {
 
   std::string_view kind() const override { return "BatchNormalization"; }
   Shape output_shape(const Shape& input) const override;
+  std::optional<Activation> output_activation(std::optional<Activation>) const override { return Activation::linear; }
   std::vector<WeightDescription> parameters(const Shape& input) const override;
   std::vector<WeightDescription> buffers(const Shape& input) const override;
   // Per channel count * mean, then per channel count * variance, then count: that of samples and positions.

@@ -27,6 +27,10 @@ class MaxPooling2D final : public Layer {
 
   std::string_view kind() const override { return "MaxPooling2D"; }
   Shape output_shape(const Shape& input) const override;
+  // The largest of probabilities that add up to 1 no longer do.
+  std::optional<Activation> output_activation(std::optional<Activation> input) const override {
+    return input == Activation::softmax ? std::nullopt : input;
+  }
   void add_stages(ModelStageBuilder& builder) const override;
   void write_config(ConfigWriter& config) const override;
 

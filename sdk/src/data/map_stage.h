@@ -41,6 +41,7 @@ class FeatureMapStage : public ChainedStage {
     before().load_targets(seed, epoch, position, targets);
   }
   StageKind kind() const override { return StageKind::feature_map; }
+  std::string map_name() const override { return name_; }
   void describe(nlohmann::ordered_json& stages) const override;
 
  private:

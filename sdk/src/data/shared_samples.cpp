@@ -1,15 +1,35 @@
 #include "data/shared_samples.h"
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "data/stage.h"
 
 namespace holdfast {
 namespace {
 
+std::vector<std::string> feature_maps_of(const Stage& last) {
+  std::vector<std::string> names;
+  for (const Stage* stage = &last; stage != nullptr; stage = stage->previous()) {
+    if (stage->kind() == StageKind::feature_map) names.push_back(stage->map_name());
+  }
+  return names;
+}
+
+// Maps that read samples by their numbers may read two files with the same numbers. As for a run that is resumed, their
+// names tell them apart.
+bool read_one_file(const std::vector<std::string>& maps_of_a, const std::vector<std::string>& maps_of_b) {
+  return maps_of_a == maps_of_b && std::find(maps_of_a.begin(), maps_of_a.end(), "") == maps_of_a.end();
+}
+
 bool have_one_source(const Stage& a, const Stage& b) {
   const Stage& source_of_a = origin_of(a);
   const Stage& source_of_b = origin_of(b);
   if (&source_of_a == &source_of_b) return true;
-  if (has_stage(a, StageKind::feature_map) && has_stage(b, StageKind::feature_map)) return false;
+  const std::vector<std::string> maps_of_a = feature_maps_of(a);
+  const std::vector<std::string> maps_of_b = feature_maps_of(b);
+  if (!maps_of_a.empty() && !maps_of_b.empty() && !read_one_file(maps_of_a, maps_of_b)) return false;
   return source_of_a.content() == source_of_b.content();
 }
 

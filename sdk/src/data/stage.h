@@ -50,6 +50,8 @@ class Stage {
   virtual StageKind kind() const = 0;
   // Null for a source.
   virtual const Stage* previous() const { return nullptr; }
+  // Of a feature map: what the application calls it; maps with one name make the same features.
+  virtual std::string map_name() const { return {}; }
   // For a source: the same text for the same samples, wherever they were read from.
   virtual std::string content() const { return {}; }
   // Of a source. They stay where they are.

@@ -150,7 +150,18 @@ TEST(SharedSamples, AreSeenBehindMaps) {
 
 // Two files of samples that are read by their numbers.
 TEST(SharedSamples, AreNotOfNumbersByWhichMapsReadSamples) {
-  EXPECT_FALSE(shared_samples(numbers(100).map(Shape{3}, make_nothing), numbers(100).map(Shape{3}, make_nothing)));
+  const auto file = [](const std::string& name) { return numbers(100).map(Shape{3}, make_nothing, name); };
+
+  EXPECT_FALSE(shared_samples(file("a.bin"), file("b.bin")));
+  EXPECT_FALSE(shared_samples(file(""), file("")));
+}
+
+// One file that is described twice.
+TEST(SharedSamples, AreThoseThatMapsOfOneNameRead) {
+  const auto file = [] { return numbers(100).map(Shape{3}, make_nothing, "a.bin"); };
+
+  EXPECT_TRUE(shared_samples(file().shuffle().take(60), file().shuffle().skip(60)));
+  EXPECT_FALSE(shared_samples(file().take(60).shuffle(), file().skip(60).shuffle()));
 }
 
 // Compares with what the stages draw: no shared sample is missed, and no other one is reported.

@@ -63,7 +63,8 @@ struct FitOptions {
   std::optional<Dataset> validation{};  // evaluated behind each epoch as "val_..."
   // Allow validation on samples that are trained on. Otherwise fit() throws Error{invalid_argument} where a sample of
   // one source can be among both, in any epoch, as by take() or skip() after shuffle(). One source is the same data
-  // set, the same tensors, or a file that is read twice; copies of a part of them are not noticed.
+  // set, the same tensors, or a file that is read twice: samples that map() makes of numbers come from one file where
+  // the maps have one name. Copies of a part of them are not noticed.
   bool accept_shared_samples = false;
   std::vector<CallbackHandle> callbacks{};
   WhenNotFinite when_not_finite = WhenNotFinite::roll_back;

@@ -146,7 +146,7 @@ std::string Decider::limit() const {
 }
 
 std::string Decider::budget_spent() const {
-  return "gave up after " + limit();
+  return "gave up after " + limit() + ", the limit of max_restarts and restart_window";
 }
 
 void Decider::blame_place(int place, const std::string& failure) {

@@ -238,7 +238,7 @@ TEST(IncidentStory, NamesTheSignalThatEndsARun) {
   EXPECT_THAT(told.lines, IsEmpty());
   EXPECT_EQ(told.sentence,
             "training ended: replica 0 was killed by signal 11 (SIGSEGV) in step 7 (gave up after 0 "
-            "restarts within 600.0 s)");
+            "restarts within 600.0 s, the limit of max_restarts and restart_window)");
 }
 
 TEST(IncidentStory, TellsAnotherFailureBeforeTheOneThatEndsTheRun) {

@@ -35,6 +35,8 @@ int main(int argc, char** argv) {
   CLI::App app("A hand-written model that is mirrored, killed and recovered.");
   app.add_option("--replicas", options.replicas, "mirrored replicas");
   app.add_option("--run-dir", options.run_directory, "savepoints and journal");
+  app.add_flag_callback(
+      "--fresh", [&options] { options.start = holdfast::Start::fresh; }, "start anew; the earlier run is kept");
   app.add_option("--inject", options.faults, "fault to make, such as rank=1,step=30,fault=kill");
   CLI11_PARSE(app, argc, argv);
   return holdfast::supervise(argc, argv, options, [](holdfast::Replica& replica) {

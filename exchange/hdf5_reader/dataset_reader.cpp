@@ -52,8 +52,7 @@ DatasetInfo DatasetReader::describe(hid_t dataset, const std::string& label) con
   describe_type(dataset, label, info);
   info.shape = read_shape(dataset, label);
   check_.require(!info.is_text || info.shape.empty(), label + " is an array of strings, and only single ones are read");
-  check_.require(multiply_shape(info.shape, info.element_bytes, info.bytes),
-                 label + " is larger than 64 bits count");
+  check_.require(multiply_shape(info.shape, info.element_bytes, info.bytes), label + " is larger than 64 bits count");
   info.stored_bytes = H5Dget_storage_size(dataset);
   if (layout == H5D_CHUNKED) info.chunked = describe_chunks(creation, dataset, info, label);
   check_sizes(info, label);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 
 #include "resilience/digits_run.h"
@@ -143,6 +144,27 @@ TEST(BadInput, LabelOutOfRangeIsNamed) {
 TEST(BadInput, RunDirectoryThatCannotBeWrittenIsNamed) {
   expect_refusal(run_program(built_program("digits"), {"--drawn", "100", "--holdout", "10", "--run-dir", "/proc/run"}),
                  "/proc/run");
+}
+
+// A std::filesystem_error ended the process with the text of the library.
+TEST(BadInput, RunDirectoryThatCannotBeReachedIsNamed) {
+  const TemporaryFolder folder;
+  fs::create_directory_symlink(folder / "loop", folder / "loop");
+  const std::string long_name(300, 'x');
+
+  for (const auto& [directory, said] : {std::pair<std::string, std::string>{"", "run_directory is empty"},
+                                        {folder / long_name, long_name},
+                                        {folder / "loop/run", folder / "loop/run"}}) {
+    const ProgramResult result =
+        run_program(built_program("digits"), {"--drawn", "100", "--holdout", "10", "--run-dir", directory});
+    expect_refusal(result, said);
+    EXPECT_EQ(result.output.find("filesystem"), std::string::npos) << result.output;
+    const ProgramResult under_run =
+        run_program(built_program("holdfast"), {"run", "--run-dir", directory, "--", "true"});
+    EXPECT_NE(under_run.exit_code, 0);
+    EXPECT_NE(under_run.output.find(said), std::string::npos) << under_run.output;
+    EXPECT_EQ(under_run.output.find("filesystem"), std::string::npos) << under_run.output;
+  }
 }
 
 TEST(BadInput, MoreReplicasThanShardsAreRefused) {

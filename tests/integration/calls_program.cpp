@@ -12,6 +12,7 @@
 //   no_call          a replica makes no call
 //   too_few_calls    two runs; a replica of the second makes the first call only
 //   stopped          two runs; the first is asked to stop while it trains
+//   stopped_late     two runs; the first is asked to stop when all replicas have trained
 
 #include <csignal>
 #include <cstdio>
@@ -105,6 +106,7 @@ int main(int argc, char** argv) {
   const auto first_body = [&](Replica& replica) {
     if (way == "stopped") return train(replica, {StopAtStep{}}, 1'000'000);
     train(replica);
+    if (way == "stopped_late" && replica.is_primary()) ::kill(::getppid(), SIGTERM);
   };
   const int first = run(argc, argv, directory + "/a", first_body);
   if (way == "too_few_calls" && is_replica_process()) return first;

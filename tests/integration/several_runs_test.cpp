@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -96,6 +97,26 @@ TEST(SeveralRuns, StartAnewTogetherAndKeepTheEarlierOnes) {
   }
 }
 
+// The runs that it did not get to were those from before it, with one mean over old and new ones, and exit code 0.
+TEST(SeveralRuns, GoOnWithAFreshStartThatWasInterrupted) {
+  const TemporaryFolder folder;
+  const std::vector<std::string> expected = fold_results_in(run_folds({folder / "all"}).output);
+  ASSERT_EQ(run_folds({folder / "all", "fresh"}, "rank=0,step=40,fault=kill-watchdog").exit_code, 128 + 9);
+
+  const ProgramResult result = run_folds({folder / "all"});
+  const ProgramResult again = run_folds({folder / "all"});
+
+  EXPECT_EQ(fold_results_in(result.output), expected) << result.output;
+  EXPECT_EQ(fold_results_in(again.output), expected) << again.output;
+  for (int fold = 0; fold < 3; ++fold) {
+    const std::string directory = folder / ("all/fold" + std::to_string(fold));
+    EXPECT_TRUE(std::filesystem::exists(directory + ".1/results.json")) << result.output;
+    EXPECT_FALSE(std::filesystem::exists(directory + ".2")) << again.output;
+  }
+  EXPECT_EQ(count_of("the fresh start of this program, which was interrupted,", result.output), 2U) << result.output;
+  EXPECT_EQ(count_of("interrupted", again.output), 0U) << again.output;
+}
+
 TEST(SeveralRuns, RefuseOneDirectoryForTwo) {
   const TemporaryFolder folder;
   const ProgramResult result = run_calls("same_directory", folder);
@@ -161,6 +182,29 @@ TEST(SeveralRuns, DoNotStartAfterAStop) {
   EXPECT_FALSE(std::filesystem::exists(folder / "run/b"));
 }
 
+// The first run ends as it would have, and the exit code 0 hid that the program was asked to stop.
+TEST(SeveralRuns, DoNotStartAfterAStopThatCameAsOneEnded) {
+  const TemporaryFolder folder;
+  const ProgramResult result = run_calls("stopped_late", folder);
+
+  EXPECT_EQ(result.exit_code, 75) << result.output;
+  EXPECT_THAT(result.output, HasSubstr("codes 0 75"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "run/b"));
+}
+
+// They were trained, and the first results were then looked for in a directory that nobody writes to.
+TEST(SeveralRuns, GiveTheirResultsToAProgramThatTrainsAlone) {
+  const TemporaryFolder folder;
+  const std::vector<std::string> expected = fold_results_in(run_folds({folder / "all"}).output);
+  const auto run_alone = [&](const std::string& directory) {
+    return run_program("/usr/bin/env", {"HOLDFAST_ALONE=1", built_program("folds"), directory});
+  };
+
+  EXPECT_EQ(fold_results_in(run_alone(folder / "alone").output), expected);
+  std::ofstream(folder / "all/fold0/results.json") << "{}";
+  EXPECT_EQ(fold_results_in(run_alone(folder / "all").output), expected);
+}
+
 // is_replica_process() was false from the start of training on, and the code after supervise() ran three times.
 TEST(SeveralRuns, AProcessKnowsWhatItIsAndOnlyTheFirstGoesOn) {
   const TemporaryFolder folder;
@@ -196,6 +240,12 @@ TEST(SeveralRuns, AHostWatchesReplicasOfAnotherExecutable) {
   EXPECT_EQ(result.exit_code, 0) << result.output;
   EXPECT_EQ(count_of("the window opens", result.output), 1U);
   EXPECT_THAT(result.output, HasSubstr("trained 20 steps"));
+
+  // It has no training function of its own.
+  const ProgramResult debugged = run_program(
+      "/usr/bin/env", {"HOLDFAST_ALONE=1", built_program("own_executable_host"), arguments[0], folder / "debugged"});
+  EXPECT_EQ(debugged.exit_code, 1);
+  EXPECT_THAT(debugged.output, HasSubstr("whose replicas are another program; ask for it in that program"));
 
   const ProgramResult alone = run_program(arguments[0], {folder / "alone"});
   EXPECT_EQ(alone.exit_code, 0) << alone.output;

@@ -110,11 +110,18 @@ std::string joined(const std::vector<std::string>& names) {
   return all;
 }
 
+// As it was given, where it cannot be reached: then no run begins in it.
+std::string absolute_path(const std::string& path) {
+  std::error_code error;
+  const fs::path absolute = fs::absolute(path, error);
+  return error ? path : absolute.string();
+}
+
 // Called by the watchdog's thread alone.
 class Environment {
  public:
   Environment(std::vector<std::string> devices, const std::string& run_directory, std::optional<int> fixed_port)
-      : devices_(std::move(devices)), run_directory_(fs::absolute(run_directory).string()), fixed_port_(fixed_port) {}
+      : devices_(std::move(devices)), run_directory_(absolute_path(run_directory)), fixed_port_(fixed_port) {}
 
   std::vector<std::string> operator()(const NewProcess& process) {
     if (process.is_first) port_ = fixed_port_ ? *fixed_port_ : find_free_port();

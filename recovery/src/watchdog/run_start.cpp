@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <system_error>
 #include <utility>
 
@@ -82,18 +83,25 @@ bool holds_run(const std::string& directory) {
          holds_savepoints(directory);
 }
 
+}  // namespace
+
 // RUN_DIRECTORY/start.json, in a run that was begun anew: what a later watchdog needs to know of that start.
 struct StartRecord {
-  std::string token{};  // the occasion
-  int copies_of = 0;    // number of the earlier run whose copies are still to be put aside; 0: none is
+  std::string token{};          // the occasion
+  int copies_of = 0;            // number of the earlier run whose copies are still to be put aside; 0: none is
+  bool is_interrupted = false;  // the program has not got to its later runs, as far as is known
 };
+
+namespace {
 
 StartRecord read_record(const std::string& directory) {
   const std::string path = record_path(directory);
   if (!posix_file_system().exists(path)) return {};
   try {
     const nlohmann::json record = nlohmann::json::parse(read_text_file(posix_file_system(), path));
-    return {.token = record.value("fresh", ""), .copies_of = record.value("copies_of", 0)};
+    return {.token = record.value("fresh", ""),
+            .copies_of = record.value("copies_of", 0),
+            .is_interrupted = record.value("interrupted", false)};
   } catch (const nlohmann::json::exception&) {
     throw Error(ErrorCode::invalid_file, path +
                                              ", which says on what occasion the run was begun anew, is damaged; remove "
@@ -105,6 +113,7 @@ void write_record(const std::string& directory, const StartRecord& record) {
   nlohmann::json object = nlohmann::json::object();
   if (!record.token.empty()) object["fresh"] = record.token;
   if (record.copies_of > 0) object["copies_of"] = record.copies_of;
+  if (record.is_interrupted) object["interrupted"] = true;
   const std::string text = object.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   write_whole_file(posix_file_system(), record_path(directory), std::as_bytes(std::span(text)));
 }
@@ -182,10 +191,11 @@ AskedStart start_asked_for(const std::optional<Start>& start, const std::string&
     throw Error(ErrorCode::invalid_argument,
                 "a token \"" + token + "\" names an occasion to start anew, and no fresh start was asked for");
   }
-  if (start == Start::fresh) return fresh_start(token, "the options");
-  if (start == Start::resume) return {.start = Start::resume, .token = {}, .asked_by = "the options"};
   const std::string value = environment(kStartVariable);
   const std::string asked_by = std::string(kStartVariable) + "=" + value;
+  if (start && !value.empty()) log(LogLevel::info, asked_by + " has no effect: the options say how to start");
+  if (start == Start::fresh) return fresh_start(token, "the options");
+  if (start == Start::resume) return {.start = Start::resume, .token = {}, .asked_by = "the options"};
   if (value.empty()) return {};
   if (value == "resume") return {.start = Start::resume, .token = {}, .asked_by = asked_by};
   if (value == "fresh") return fresh_start("", asked_by);
@@ -196,6 +206,26 @@ AskedStart start_asked_for(const std::optional<Start>& start, const std::string&
                                                ", where resume, fresh or fresh:TOKEN is expected; correct or unset it");
 }
 
+std::string interrupted_fresh_start(const std::string& run_directory) {
+  const StartRecord record = read_record(run_directory);
+  return record.is_interrupted ? record.token : "";
+}
+
+void end_fresh_start(const std::string& run_directory, const std::string& token) {
+  StartRecord record = read_record(run_directory);
+  if (!record.is_interrupted || record.token != token) return;
+  record.is_interrupted = false;
+  write_record(run_directory, record);
+}
+
+std::string new_token() {
+  std::random_device device;
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string token = "start-";
+  for (int i = 0; i < 16; ++i) token += kDigits[device() % kDigits.size()];
+  return token;
+}
+
 OwnedRun::OwnedRun(std::string directory, Options options, FileDescriptor lock)
     : directory_(std::move(directory)), options_(std::move(options)), lock_(std::move(lock)) {}
 
@@ -204,24 +234,30 @@ OwnedRun OwnedRun::take(const std::string& directory, const Options& options) {
   const AskedStart& how = options.how;
   const bool is_there = holds_run(directory);
   if (how.start == Start::resume) {
-    if (is_there && !how.asked_by.empty()) log(LogLevel::info, how.asked_by + ": goes on with the run in " + directory);
+    if (!how.asked_by.empty()) {
+      log(LogLevel::info,
+          how.asked_by + (is_there ? ": goes on with the run in " + directory : ": " + directory + " holds no run"));
+    }
     return run;
   }
   if (is_there && !how.token.empty() && read_record(directory).token == how.token) {
-    log(LogLevel::info, how.asked_by + ": the run in " + directory + " was begun anew by the same " +
-                            (how.token == job_of_cluster() ? how.token : "token " + how.token) +
-                            ", so it goes on; another token, as in " + kStartVariable +
-                            "=fresh:TOKEN, starts anew once more");
+    if (!how.is_later_run) {
+      log(LogLevel::info, how.asked_by + ": the run in " + directory + " was begun anew by the same " +
+                              (how.token == job_of_cluster() ? how.token : "token " + how.token) +
+                              ", so it goes on; another token, as in " + kStartVariable +
+                              "=fresh:TOKEN, starts anew once more");
+    }
     return run;
   }
+  const StartRecord record{.token = how.token, .is_interrupted = how.has_later_runs};
   const std::vector<std::string> copies = options.copies.value_or(std::vector<std::string>{});
   if (is_there || std::any_of(copies.begin(), copies.end(), holds_savepoints)) {
-    log(LogLevel::info, how.asked_by + ": the earlier run in " + directory + " is kept as " + run.put_aside(how.token) +
+    log(LogLevel::info, how.asked_by + ": the earlier run in " + directory + " is kept as " + run.put_aside(record) +
                             ", and a new one starts");
     return run;
   }
   log(LogLevel::info, how.asked_by + ": " + directory + " holds no earlier run");
-  if (!how.token.empty()) write_record(directory, {.token = how.token});
+  if (!how.token.empty()) write_record(directory, record);
   return run;
 }
 
@@ -230,7 +266,11 @@ bool OwnedRun::may_give_way() const {
   return past.has_failed_by_itself && !past.has_results;
 }
 
-std::string OwnedRun::put_aside(const std::string& token) {
+std::string OwnedRun::give_way() {
+  return put_aside(read_record(directory_));
+}
+
+std::string OwnedRun::put_aside(StartRecord record) {
   std::vector<fs::path> folders = {place_of_folder(directory_)};
   for (const std::string& copy : options_.copies.value_or(std::vector<std::string>{})) {
     if (holds_savepoints(copy)) folders.push_back(place_of_folder(copy));
@@ -242,7 +282,7 @@ std::string OwnedRun::put_aside(const std::string& token) {
   posix_file_system().create_folders(folders.front());
   // The earlier run's lock is held until this one is: nobody finds either without an owner.
   lock_ = lock_run_directory(directory_, Deadline::after(kLockTimeout));
-  const StartRecord record{.token = token, .copies_of = options_.copies ? 0 : number};
+  record.copies_of = options_.copies ? 0 : number;
   if (!record.token.empty() || record.copies_of > 0) write_record(directory_, record);
   return numbered(folders.front(), number);
 }

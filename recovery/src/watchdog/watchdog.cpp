@@ -18,6 +18,11 @@ namespace {
 // For the names of functions, where the run's end is a crash.
 constexpr std::chrono::seconds kCrashTimeout(5);
 
+// Of a refusal, whose last sentence says what to do.
+std::string without_advice(const std::string& refusal) {
+  return refusal.substr(0, refusal.rfind(". "));
+}
+
 }  // namespace
 
 Watchdog::Watchdog(const WatchdogOptions& options, const OwnedRun& run, bool may_give_way)
@@ -55,6 +60,7 @@ RunOutcome Watchdog::run() {
   gpu_watch_.reset();
   tell_of_crashes(crash_reader_.take_all(Deadline::after(kCrashTimeout)));
   hand_over_what_is_left();
+  outcome_.is_stop_requested = state_.is_stop_requested || has_pending_signal();
   const bool has_failed = outcome_.exit_code == kExitUnrecoverable || outcome_.exit_code == kExitGaveUp;
   journal_.append_run_end(outcome_.exit_code, has_failed && !was_killed_from_outside_);
   return outcome_;
@@ -258,10 +264,10 @@ RunOutcome run_watchdog(OwnedRun run, const std::function<WatchdogOptions()>& op
       why = failure.what();
     }
     may_give_way = false;
-    const std::string kept_as = run.put_aside();
+    const std::string kept_as = run.give_way();
     log(LogLevel::warning, "the earlier run in " + run.directory() +
                                " had failed before it had any result; it is kept as " + kept_as +
-                               ", and a new one starts, since the program has changed: " + why);
+                               ", and a new one starts, since the program has changed: " + without_advice(why));
   }
 }
 

@@ -69,6 +69,7 @@ class Watchdog {
 
   // watchdog_events.cpp
   void wait_for_signal();
+  bool has_pending_signal();
   void wait_for_tick();
   void look_for_progress();
   void look_for_hang();

@@ -28,6 +28,18 @@ void Watchdog::wait_for_signal() {
   });
 }
 
+// One that came when the run was over.
+bool Watchdog::has_pending_signal() {
+  bool is_pending = false;
+  signals_.async_wait([&is_pending](const boost::system::error_code& error, int) { is_pending = !error; });
+  io_.restart();
+  io_.poll();
+  signals_.cancel();
+  io_.restart();
+  io_.poll();
+  return is_pending;
+}
+
 void Watchdog::wait_for_tick() {
   tick_.expires_after(kTickPeriod);
   tick_.async_wait([this](const boost::system::error_code& error) {

@@ -30,6 +30,11 @@ struct AskedStart {
   // as when a scheduler starts a job again. Empty: each start is another occasion.
   std::string token{};
   std::string asked_by{};  // for sentences; empty where nobody asked for anything
+  // The program may begin other runs on the same occasion: until end_fresh_start() the directory's record says that it
+  // was interrupted. Needs a token.
+  bool has_later_runs = false;
+  // One of these.
+  bool is_later_run = false;
 };
 
 // What an option (`start` and `token`) asks for or, where it is empty, the environment: HOLDFAST_START. Where a fresh
@@ -38,12 +43,22 @@ struct AskedStart {
 // variable, and for a token without Start::fresh.
 AskedStart start_asked_for(const std::optional<Start>& start, const std::string& token = "");
 
+// For a program that has begun several runs anew, and was interrupted: the token of the fresh start, for the runs that
+// it has not got to. `run_directory` is that of its first run. Empty where no fresh start was interrupted.
+std::string interrupted_fresh_start(const std::string& run_directory);
+// The program has got to its end.
+void end_fresh_start(const std::string& run_directory, const std::string& token);
+// A token that no other start has.
+std::string new_token();
+
 // Thrown where the run in a directory was started with other choices (options, model or data) than this program has:
 // the only failure after which run_watchdog() may start anew.
 class OtherChoices : public Error {
  public:
   explicit OtherChoices(const std::string& sentence) : Error(ErrorCode::incompatible, sentence) {}
 };
+
+struct StartRecord;
 
 // The lock of a run directory, and what its run is.
 class OwnedRun {
@@ -66,11 +81,13 @@ class OwnedRun {
   // Whether the run in the directory may give way to one of other choices: it ended by a failure of its own before its
   // first epoch's end and before its first savepoint that was asked for. One that was stopped or killed may not.
   bool may_give_way() const;
-  // Puts the run aside, and owns the directory, empty, again. Returns the directory's other name. Throws as take().
-  std::string put_aside(const std::string& token = "");
+  // Puts the run aside, and owns the directory, empty, again, on the occasion on which that run had begun. Returns the
+  // directory's other name. Throws as take().
+  std::string give_way();
 
  private:
   OwnedRun(std::string directory, Options options, FileDescriptor lock);
+  std::string put_aside(StartRecord record);
 
   std::string directory_;
   Options options_;

@@ -112,6 +112,8 @@ struct RunOutcome {
   std::string sentence{};  // for the user
   // It ended because the run in the directory was started with other choices than the program has.
   bool has_other_choices = false;
+  // A signal asked the program to stop, be it that all replicas had finished by then.
+  bool is_stop_requested = false;
 };
 
 // Throws Error{invalid_argument} for options that can never work.

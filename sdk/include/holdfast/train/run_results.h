@@ -29,7 +29,8 @@ struct RunResults {
 
 // Reads RUN_DIRECTORY/results.json, which a run writes when its training function has returned, and again when it has
 // trained longer. Throws Error{not_found} where no run of that directory has finished, Error{invalid_file} for a file
-// that is damaged.
+// that is damaged. Of a run that this process has trained alone (SuperviseOptions::alone) it gives the
+// results of that training.
 RunResults run_results(const std::string& run_directory);
 
 }  // namespace holdfast

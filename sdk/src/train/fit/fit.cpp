@@ -11,6 +11,7 @@
 #include "data/shared_samples.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
+#include "train/context/other_choices.h"
 #include "train/fit/session.h"
 #include "train/state/monitor.h"
 #include "train/state/resume.h"
@@ -58,11 +59,12 @@ void restore_callback(Callback& callback, const CallbackState& state) {
   const auto refuse = [&] {
     std::string keys;
     for (const auto& [key, value] : state) keys += (keys.empty() ? "" : ", ") + key;
-    throw Error(ErrorCode::incompatible,
-                "the callback \"" + callback.name() + "\" cannot restore() the state that the run has of it (" +
-                    (keys.empty() ? "no values" : keys) +
-                    "): it asks for a value that is not there, or that is of another kind. Use the callback that wrote "
-                    "it, or another run directory");
+    throw OtherChoices(
+        "the callback \"" + callback.name() + "\" cannot restore() the state that the run has of it (" +
+        (keys.empty() ? "no values" : keys) +
+        "): it asks for a value that is not there, or that is of another kind. Use the callback that wrote "
+        "it, or " +
+        kHowToStartAnew);
   };
   try {
     callback.restore(state);

@@ -1,8 +1,13 @@
 #include "train/state/run_results.h"
 
 #include <cmath>
+#include <filesystem>
 #include <limits>
+#include <map>
+#include <mutex>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <system_error>
 
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
@@ -43,6 +48,43 @@ Logs results_from(const json& object) {
   return logs;
 }
 
+// Of runs that were trained alone: texts by the path of the run directory.
+struct Remembered {
+  std::mutex mutex{};
+  std::map<std::string, std::string> texts{};
+};
+
+Remembered& remembered() {
+  static Remembered all;
+  return all;
+}
+
+std::string key_of(const std::string& run_directory) {
+  std::error_code error;
+  const std::filesystem::path absolute = std::filesystem::absolute(run_directory, error);
+  return (absolute / "").lexically_normal().string();
+}
+
+std::optional<std::string> remembered_results(const std::string& run_directory) {
+  const std::scoped_lock lock(remembered().mutex);
+  const auto text = remembered().texts.find(key_of(run_directory));
+  return text == remembered().texts.end() ? std::nullopt : std::optional(text->second);
+}
+
+RunResults results_from_text(const std::string& text) {
+  const json object = json::parse(text);
+  RunResults results;
+  results.steps = object.at("steps").get<std::int64_t>();
+  results.weights_digest = object.at("weights_digest").get<std::string>();
+  for (const json& call : object.at("calls")) {
+    CallResults& read = results.calls.emplace_back();
+    read.kind = call.at("kind").get<std::string>();
+    read.results = results_from(call.at("results"));
+    for (const json& epoch : call.at("history")) read.history.push_back(results_from(epoch));
+  }
+  return results;
+}
+
 }  // namespace
 
 std::string results_text(const TrainState& state, const Digest& weights) {
@@ -67,24 +109,24 @@ void keep_results(const Replica::Place& place) {
   }
 }
 
+void remember_results(const Replica::Place& place) {
+  const std::scoped_lock lock(remembered().mutex);
+  remembered().texts[key_of(place.run_directory)] = place.results;
+}
+
 RunResults run_results(const std::string& run_directory) {
+  if (const std::optional<std::string> text = remembered_results(run_directory)) {
+    if (!text->empty()) return results_from_text(*text);
+    throw Error(ErrorCode::not_found, "the training for " + run_directory +
+                                          ", alone in this process, has no results: it called no fit() or evaluate()");
+  }
   const std::string path = results_path(run_directory);
   if (!posix_file_system().exists(path)) {
     throw Error(ErrorCode::not_found,
                 "there is no " + path + ": no run in that directory has finished, or its disk was full then");
   }
   try {
-    const json object = json::parse(read_text_file(posix_file_system(), path));
-    RunResults results;
-    results.steps = object.at("steps").get<std::int64_t>();
-    results.weights_digest = object.at("weights_digest").get<std::string>();
-    for (const json& call : object.at("calls")) {
-      CallResults& read = results.calls.emplace_back();
-      read.kind = call.at("kind").get<std::string>();
-      read.results = results_from(call.at("results"));
-      for (const json& epoch : call.at("history")) read.history.push_back(results_from(epoch));
-    }
-    return results;
+    return results_from_text(read_text_file(posix_file_system(), path));
   } catch (const json::exception&) {
     throw Error(ErrorCode::invalid_file,
                 path +

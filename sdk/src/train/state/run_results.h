@@ -18,4 +18,8 @@ std::string results_text(const TrainState& state, const Digest& weights);
 // with a warning.
 void keep_results(const Replica::Place& place);
 
+// For a Trainer that trains alone, of which nothing is written: run_results() of this process gives what it has left in
+// `place`, and not what an earlier run has left in the directory.
+void remember_results(const Replica::Place& place);
+
 }  // namespace holdfast

@@ -29,9 +29,10 @@ void StateFinder::check_arithmetic() {
                  : path + " is damaged: it holds \"" + shown_text(recorded) +
                        "\", and not the line that tells what the run was started with; it would go on with " +
                        trainable_.arithmetic();
-    const std::string advice = is_whole ? "go on on a machine like the first" : "restore the file";
+    const std::string advice =
+        is_whole ? "Go on on a machine like the first, with the same precision" : "Restore the file";
     if (!place_.accept_other_arithmetic) {
-      throw Error(ErrorCode::incompatible, sentence + "; " + advice + ", or set accept_other_arithmetic");
+      throw OtherChoices(sentence + ". " + advice + ", set accept_other_arithmetic, or " + kHowToStartAnew);
     }
     log(LogLevel::warning, sentence + "; accepted");
   }

@@ -3,15 +3,20 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <span>
+#include <system_error>
 
 #include "holdfast/base/digest.h"
 
 namespace holdfast {
 
-// As it is reached, whether or not it is there yet.
+// As it is reached, whether or not it is there yet. Where it cannot be reached, its run cannot begin either, and says
+// why.
 ProgramCall call_of(const std::string& run_directory) {
   namespace fs = std::filesystem;
-  fs::path path = fs::weakly_canonical(fs::absolute(run_directory)).lexically_normal();
+  std::error_code error;
+  fs::path path = fs::absolute(run_directory, error);
+  const fs::path canonical = error ? fs::path() : fs::weakly_canonical(path, error);
+  path = error ? fs::path(run_directory) : canonical.lexically_normal();
   if (!path.has_filename()) path = path.parent_path();  // of "run/"
   const std::string& text = path.native();
   return {.directory = digest(std::as_bytes(std::span(text))).hex()};

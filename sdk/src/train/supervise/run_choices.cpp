@@ -25,7 +25,7 @@ void require_same(const std::string& choice, const std::string& recorded, const 
                   const std::string& path) {
   if (recorded == asked) return;
   throw OtherChoices("the run was started with " + choice + " " + recorded + " (" + path +
-                     "), and its bits depend on it; to have " + asked + ", " + kHowToStartAnew +
+                     "), and its bits depend on it. To have " + asked + ", " + kHowToStartAnew +
                      ", or give another run directory");
 }
 
@@ -82,8 +82,7 @@ void require_same_replicas(const RunChoices& choices, int replicas, const Superv
                                "), so that its bits depend on their number, and would go on with " +
                                std::to_string(replicas);
   if (!options.accept_other_arithmetic) {
-    throw Error(ErrorCode::incompatible,
-                sentence + "; use as many as before, another run directory, or set accept_other_arithmetic");
+    throw OtherChoices(sentence + ". Use as many as before, set accept_other_arithmetic, or " + kHowToStartAnew);
   }
   log(LogLevel::warning, sentence + "; accepted");
 }

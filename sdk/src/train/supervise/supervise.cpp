@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "holdfast/base/error.h"
+#include "holdfast/base/file_system.h"
 #include "holdfast/base/log.h"
 #include "holdfast/base/threads.h"
 #include "holdfast/recovery/faults.h"
@@ -191,10 +192,10 @@ int train_alone_from_newest_state(const SuperviseOptions& options, const std::fu
   return train_alone(options, train);
 }
 
-recovery::RunOutcome watch(int argc, char** argv, const SuperviseOptions& options, AssignedCalls calls) {
+recovery::RunOutcome watch(int argc, char** argv, const SuperviseOptions& options, const recovery::AskedStart& start,
+                           AssignedCalls calls) {
   const RunPlan plan{
       .options = options, .command = command_of_replicas(argc, argv, options), .calls = std::move(calls)};
-  const recovery::AskedStart start = asked_start(options);
   check_options(plan);
   return recovery::run_watchdog(
       recovery::OwnedRun::take(options.run_directory, {.copies = options.savepoint_copies, .how = start}),
@@ -230,6 +231,11 @@ void require_generation(const recovery::Worker& worker) {
 int train_as_worker(recovery::Worker& worker, const SuperviseOptions& options,
                     const std::function<void(Replica&)>& train) {
   try {
+    if (!train) {
+      throw Error(ErrorCode::invalid_argument,
+                  "supervise() has no training function in a replica; give it one, or give the replicas a program of "
+                  "their own (SuperviseOptions::replica_executable)");
+    }
     Replica replica(place_of(worker, options));
     train(replica);
     require_generation(worker);
@@ -287,7 +293,8 @@ class Program {
   }
 
  private:
-  Program() = default;
+  // What the destructor needs lives longer than it.
+  Program() { posix_file_system(); }
   ~Program();
 
   int supervise_in_first(int argc, char** argv, const SuperviseOptions& options,
@@ -295,23 +302,39 @@ class Program {
   int supervise_in_replica(const SuperviseOptions& options, const std::function<void(Replica&)>& train);
   int refuse_second_call(const SuperviseOptions& options) const;
   int start(int argc, char** argv, const SuperviseOptions& options, const std::function<void(Replica&)>& train,
-            const ProgramCall& call) const;
+            const ProgramCall& call);
+  recovery::AskedStart start_of_call(const SuperviseOptions& options);
+  void end_fresh_start() const;
 
   std::atomic<bool> is_in_call_ = false;
   bool is_stopped_ = false;
+  // Of the program's first process, whose runs begin anew together or not at all: that of the first run, and the token
+  // of the fresh start, if there is one.
+  std::string first_directory_{};
+  std::string token_{};
   std::vector<ProgramCall> calls_;  // that have returned, or are being made in a replica
   // Only in a replica, until its process ends.
   std::unique_ptr<recovery::Worker> worker_;
   bool is_own_call_due_ = false;
 };
 
-// Otherwise its exit would say nothing, and the watchdog would start others that leave in the same way.
+// A replica's exit would say nothing otherwise, and the watchdog would start others that leave in the same way.
 Program::~Program() {
+  if (!token_.empty() && !is_stopped_) end_fresh_start();
   if (!is_own_call_due_) return;
   worker_->report_failure("ended without " +
                               name_of_call(calls_of(*worker_)->earlier.size(), worker_->run_directory()) +
                               ", which it was started for; " + kSameCalls,
                           true);
+}
+
+void Program::end_fresh_start() const {
+  try {
+    recovery::end_fresh_start(first_directory_, token_);
+  } catch (const std::exception& failure) {
+    log(LogLevel::warning, "the end of the fresh start could not be recorded in " + first_directory_ + ": " +
+                               failure.what() + "; the next start of the program goes on with it");
+  }
 }
 
 int Program::supervise_in_first(int argc, char** argv, const SuperviseOptions& options,
@@ -323,8 +346,33 @@ int Program::supervise_in_first(int argc, char** argv, const SuperviseOptions& o
   return call.exit_code;
 }
 
+// A fresh start that was interrupted goes on: the runs that it did not get to would be those from before it.
+recovery::AskedStart Program::start_of_call(const SuperviseOptions& options) {
+  recovery::AskedStart start = asked_start(options);
+  if (first_directory_.empty()) {
+    first_directory_ = options.run_directory;
+    if (start.start == recovery::Start::fresh) {
+      if (start.token.empty()) start.token = recovery::new_token();
+      start.has_later_runs = true;
+      token_ = start.token;
+    } else {
+      token_ = recovery::interrupted_fresh_start(first_directory_);
+    }
+    return start;
+  }
+  if (token_.empty()) return start;
+  if (start.start == recovery::Start::fresh && start.token.empty()) start.token = token_;
+  if (start.start == recovery::Start::resume && start.asked_by.empty()) {
+    start = {.start = recovery::Start::fresh,
+             .token = token_,
+             .asked_by = "the fresh start of this program, which was interrupted,",
+             .is_later_run = true};
+  }
+  return start;
+}
+
 int Program::start(int argc, char** argv, const SuperviseOptions& options, const std::function<void(Replica&)>& train,
-                   const ProgramCall& call) const {
+                   const ProgramCall& call) {
   if (is_stopped_) {
     log(LogLevel::info, "the run in " + options.run_directory + " does not start, since the program was asked to stop");
     return kExitStopped;
@@ -337,7 +385,9 @@ int Program::start(int argc, char** argv, const SuperviseOptions& options, const
   }
   try {
     if (is_alone_asked_for(options.alone)) return train_alone_from_newest_state(options, train);
-    const recovery::RunOutcome outcome = watch(argc, argv, options, {.earlier = calls_, .own = call});
+    const recovery::RunOutcome outcome =
+        watch(argc, argv, options, start_of_call(options), {.earlier = calls_, .own = call});
+    is_stopped_ = outcome.is_stop_requested;
     const bool was_stopped = outcome.exit_code == kExitStopped;
     if (outcome.exit_code != 0) log(was_stopped ? LogLevel::info : LogLevel::error, outcome.sentence);
     return outcome.exit_code;

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <system_error>
 
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
@@ -11,6 +12,7 @@
 #include "holdfast/recovery/watchdog.h"
 #include "train/context/devices.h"
 #include "train/context/place.h"
+#include "train/state/run_results.h"
 #include "train/supervise/run_choices.h"
 
 namespace holdfast {
@@ -69,13 +71,20 @@ bool is_alone_asked_for(const std::optional<bool>& option) {
 int train_alone(const SuperviseOptions& options, const std::function<void(Replica&)>& train) {
   // A directory that does not exist needs no lock, and is not created.
   std::optional<FileDescriptor> lock;
-  if (std::filesystem::exists(options.run_directory)) {
+  std::error_code error;
+  if (std::filesystem::exists(options.run_directory, error)) {
     lock = recovery::lock_run_directory(options.run_directory, Deadline::after(kAloneLockTimeout));
+  }
+  if (!train) {
+    throw Error(ErrorCode::invalid_argument,
+                "training alone was asked for in a program without a training function, whose replicas are another "
+                "program; ask for it in that program");
   }
   log(LogLevel::info, "training alone in this process, for debugging: nothing of it is written to " +
                           options.run_directory + ", and nobody watches");
   Replica replica(place_alone(options));
   train(replica);
+  remember_results(*replica.shared_place());
   return 0;
 }
 

@@ -220,6 +220,40 @@ TEST_F(RunStart, NamesADamagedRecord) {
   EXPECT_THROW(take(fresh("monday")), Error);
 }
 
+// A program with several runs, which begin anew together.
+TEST_F(RunStart, RemembersAFreshStartUntilTheProgramHasEnded) {
+  make_run("first");
+  AskedStart how = fresh("monday");
+  how.has_later_runs = true;
+  take(how);
+  const std::string run = folder_ / "run";
+
+  EXPECT_EQ(interrupted_fresh_start(run), "monday");
+  end_fresh_start(run, "tuesday");
+  EXPECT_EQ(interrupted_fresh_start(run), "monday");
+  end_fresh_start(run, "monday");
+  EXPECT_EQ(interrupted_fresh_start(run), "");
+  EXPECT_EQ(interrupted_fresh_start(folder_ / "nowhere"), "");
+  EXPECT_FALSE(fs::exists(run + ".2"));
+  take(how);
+  EXPECT_FALSE(fs::exists(run + ".2")) << "the token is that of the run still";
+}
+
+// A job that a scheduler starts again would have put the new run aside.
+TEST_F(RunStart, KeepsTheTokenOfARunThatGivesWay) {
+  make_run("first");
+  take(fresh("monday")).give_way();
+  ASSERT_TRUE(fs::exists(folder_ / "run.2"));
+
+  take(fresh("monday"));
+
+  EXPECT_FALSE(fs::exists(folder_ / "run.3"));
+}
+
+TEST_F(RunStart, HasTokensOfItsOwn) {
+  EXPECT_NE(new_token(), new_token());
+}
+
 TEST_F(RunStart, LetsARunGiveWayThatFailedBeforeItHadAnyResult) {
   const auto may_give_way = [&](const std::vector<nlohmann::json>& lines) {
     fs::remove_all(std::string(folder_ / "run"));

@@ -272,7 +272,7 @@ TEST_F(Arithmetic, WhoseRecordIsDamagedIsToldSoThatATerminalCanShowIt) {
       FAIL() << "a damaged record was accepted";
     } catch (const Error& refusal) {
       EXPECT_THAT(refusal.what(), HasSubstr("arithmetic.txt is damaged: " + shown));
-      EXPECT_THAT(refusal.what(), HasSubstr("would go on with library 1, avx2; restore the file"));
+      EXPECT_THAT(refusal.what(), HasSubstr("would go on with library 1, avx2. Restore the file"));
     }
   }
 }

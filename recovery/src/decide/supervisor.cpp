@@ -1,8 +1,61 @@
 #include "decide/supervisor.h"
 
-#include "decide/decider.h"
+#include <utility>
+
+#include "decide/draft.h"
 
 namespace holdfast::recovery {
+namespace {
+
+// Empty where the event means nothing any more; else why.
+std::string why_dropped(const Draft& draft) {
+  const Event& event = draft.event;
+  if (is_of_the_run(event.kind)) return draft.state.phase == RunPhase::over ? "the run is over" : "";
+  const bool is_there = find_member(draft.state, event.member) != nullptr;
+  if (is_there && draft.state.phase != RunPhase::over) return "";
+  return std::string(to_string(event.kind)) + " of process " + std::to_string(event.member) + " is dropped: it is gone";
+}
+
+void take_event(Draft& draft) {
+  switch (draft.event.kind) {
+    case EventKind::start:
+      return on_start(draft);
+    case EventKind::ready:
+      return on_ready(draft);
+    case EventKind::checked_in:
+      return on_checked_in(draft);
+    case EventKind::progressed:
+      return on_progressed(draft);
+    case EventKind::finished:
+      return on_finished(draft);
+    case EventKind::failure_reported:
+    case EventKind::device_failed:
+    case EventKind::hang_detected:
+      return on_failure(draft, draft.event.what, true);
+    case EventKind::died:
+      return on_died(draft);
+    case EventKind::exited:
+      return on_exited(draft);
+    case EventKind::slow:
+      return on_slow(draft);
+    case EventKind::start_failed:
+      return on_start_failed(draft);
+    case EventKind::scale_requested:
+      return on_scale_requested(draft);
+    case EventKind::deal_proposed:
+      return on_deal_proposed(draft);
+    case EventKind::place_lost:
+      return on_place_lost(draft);
+    case EventKind::stop_requested:
+      return on_stop_requested(draft);
+    case EventKind::directory_lost:
+      return on_directory_lost(draft);
+    case EventKind::timer:
+      return on_timer(draft);
+  }
+}
+
+}  // namespace
 
 State initial_state(const SupervisorPolicy& policy, int first_generation) {
   State state;
@@ -14,7 +67,43 @@ State initial_state(const SupervisorPolicy& policy, int first_generation) {
 }
 
 Decision decide(const State& state, const Event& event, Moment now) {
-  return Decider(state, event, now).decide();
+  Draft draft{.state = state, .event = event, .now = now};
+  const std::string dropped = why_dropped(draft);
+  if (dropped.empty()) {
+    if (!is_of_the_run(event.kind)) draft.subject = event.member;
+    take_event(draft);
+  } else {
+    because(draft, dropped);
+  }
+  set_timer(draft);
+  return {std::move(draft.state), std::move(draft.actions), std::move(draft.reason), draft.is_of_a_failure,
+          std::move(draft.place_changes)};
+}
+
+bool is_of_the_run(EventKind kind) {
+  switch (kind) {
+    case EventKind::start:
+    case EventKind::progressed:
+    case EventKind::scale_requested:
+    case EventKind::deal_proposed:
+    case EventKind::place_lost:
+    case EventKind::stop_requested:
+    case EventKind::directory_lost:
+    case EventKind::timer:
+      return true;
+    case EventKind::ready:
+    case EventKind::checked_in:
+    case EventKind::finished:
+    case EventKind::failure_reported:
+    case EventKind::device_failed:
+    case EventKind::died:
+    case EventKind::exited:
+    case EventKind::hang_detected:
+    case EventKind::slow:
+    case EventKind::start_failed:
+      return false;
+  }
+  return false;
 }
 
 }  // namespace holdfast::recovery

@@ -209,6 +209,9 @@ struct Decision {
 State initial_state(const SupervisorPolicy& policy, int first_generation);
 Decision decide(const State& state, const Event& event, Moment now);
 
+// Of no member: `member` has no meaning then.
+bool is_of_the_run(EventKind kind);
+
 // Empty when the member is gone.
 const Member* find_member(const State& state, int id);
 

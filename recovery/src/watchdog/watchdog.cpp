@@ -172,11 +172,7 @@ void Watchdog::decide_on(const Event& event) {
 
 void Watchdog::write_down(const Event& event, const nlohmann::json& subject, const Decision& decision, Moment now) {
   nlohmann::json line{{"event", to_string(event.kind)}, {"generation", state_.generation}, {"reason", decision.reason}};
-  const bool is_of_the_run = event.kind == EventKind::start || event.kind == EventKind::stop_requested ||
-                             event.kind == EventKind::scale_requested || event.kind == EventKind::timer ||
-                             event.kind == EventKind::progressed || event.kind == EventKind::deal_proposed ||
-                             event.kind == EventKind::place_lost || event.kind == EventKind::directory_lost;
-  if (!is_of_the_run) line.update(subject);
+  if (!is_of_the_run(event.kind)) line.update(subject);
   if (event.kind == EventKind::place_lost) line["place"] = event.place;
   if (event.step >= 0) line["step"] = event.step;
   if (!event.what.empty()) line["what"] = event.what;

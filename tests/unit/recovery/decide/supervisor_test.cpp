@@ -112,8 +112,8 @@ std::string everything_said() {
 // The texts of its decisions, as they stand in the source: each is a branch of its own.
 std::set<std::string> sentences_in_the_source() {
   std::ostringstream text;
-  for (const char* part : {"events", "failures", "generations"}) {
-    std::ifstream file(std::string(HOLDFAST_SOURCE_DIR "/recovery/src/decide/decider_") + part + ".cpp");
+  for (const char* part : {"supervisor", "run_events", "member_events", "failures", "generations"}) {
+    std::ifstream file(std::string(HOLDFAST_SOURCE_DIR "/recovery/src/decide/") + part + ".cpp");
     EXPECT_TRUE(file.is_open()) << part;
     text << file.rdbuf();
   }

@@ -1,0 +1,137 @@
+#pragma once
+
+// A decision while it is made: the state that follows, the actions, and the reason in words. The functions below each
+// carry a part of it out. They find members by their ids, since processes that start and end move the others.
+
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "decide/membership.h"
+#include "decide/supervisor.h"
+#include "decide/supervisor_text.h"
+
+namespace holdfast::recovery {
+
+struct Draft {
+  State state;
+  const Event& event;
+  Moment now{};
+  std::optional<int> subject{};  // the member whose event it is; none for an event of the run, and once it is gone
+  std::vector<Action> actions{};
+  std::string reason{};
+  bool is_of_a_failure = false;
+  std::vector<PlaceChange> place_changes{};
+};
+
+// What is decided, in the order in which it is said.
+void act(Draft& draft, Action action);
+void because(Draft& draft, const std::string& clause);
+void tell_of_place(Draft& draft, const PlaceChange& change);
+
+// The member with this id, which must be there.
+Member& member_of(Draft& draft, int id);
+Member& subject(Draft& draft);
+const Member& subject(const Draft& draft);
+// The event is the end of its process.
+bool is_subject_gone(const Draft& draft);
+
+// "replica 0, process 4", of those for which `predicate` holds.
+template <class Predicate>
+std::string names_of(const Draft& draft, const Predicate& predicate) {
+  std::string names;
+  for (const Member& member : draft.state.members) {
+    if (predicate(member)) names += (names.empty() ? "" : ", ") + full_name_of(member);
+  }
+  return names;
+}
+
+// Events of the run.
+void on_start(Draft& draft);
+void on_progressed(Draft& draft);
+bool clears_place(Draft& draft, const Member& member);
+void on_stop_requested(Draft& draft);
+void on_scale_requested(Draft& draft);
+void on_deal_proposed(Draft& draft);
+void on_place_lost(Draft& draft);
+void on_directory_lost(Draft& draft);
+void dismiss_surplus(Draft& draft);
+void on_timer(Draft& draft);
+bool start_what_is_due(Draft& draft, const std::string& why);
+Moment start_of(const Draft& draft, const PendingStart& pending);
+bool is_held(const Draft& draft, int place);
+bool holds_place(const Draft& draft, const Member& member, int place);
+bool must_wait_for_an_end(const Draft& draft);
+bool holds_up(const Draft& draft, const Member& member);
+void start_pending(Draft& draft, const PendingStart& pending);
+void start_or_wait(Draft& draft, int place);
+void start_later(Draft& draft, int place, std::chrono::milliseconds pause);
+void on_patience_lost(Draft& draft);
+
+// Events of a member, the subject.
+void on_ready(Draft& draft);
+void on_checked_in(Draft& draft);
+void on_slow(Draft& draft);
+void on_finished(Draft& draft);
+bool nobody_is_left_to_finish(const Draft& draft);
+void begin_to_finish(Draft& draft);
+void on_failure(Draft& draft, const std::string& cause, bool is_explained);
+void on_died(Draft& draft);
+void on_start_failed(Draft& draft);
+void on_exited(Draft& draft);
+bool is_expected_exit(const Draft& draft);
+void explain_failure(Draft& draft, const std::string& how);
+void remove_subject(Draft& draft);
+
+// Failures, and what takes the place of whom.
+void fail_subject(Draft& draft, const std::string& cause, bool is_explained);
+bool blames_the_step(Draft& draft);
+bool blames_the_start(Draft& draft);
+void give_up_starting(Draft& draft, const std::string& failure);
+void lose_generation(Draft& draft);
+void end_all_for_a_new_start(Draft& draft);
+void cancel_generation(Draft& draft);
+void go_on_stopping(Draft& draft, const std::string& sentence);
+struct Loss {
+  std::string sentence{};
+  bool others_go_on = false;      // the lost one was a newcomer, or tried a place
+  bool is_a_further_one = false;  // of a generation that lost one before
+};
+void replace_lost(Draft& draft, const Loss& loss);
+std::string restart_limit(const Draft& draft);
+std::string budget_spent(const Draft& draft);
+void blame_place(Draft& draft, int place, const std::string& failure);
+void leave_out(Draft& draft, PlaceChange change, const std::string& why, const std::string& last_failure);
+void start_what_is_missing(Draft& draft, std::chrono::milliseconds pause);
+void start_missing(Draft& draft);
+bool try_rested_places(Draft& draft);
+void try_places_at_once(Draft& draft);
+bool can_others_go_on(const Draft& draft);
+std::string no_place_is_free();
+
+// Who is in the next generation, and when it opens.
+void open_if_possible(Draft& draft);
+bool waits_for_more(const Draft& draft);
+void on_nobody_left(Draft& draft);
+bool is_allowed_unexplained(Draft& draft);
+void open_generation(Draft& draft, const std::vector<int>& by_rank);
+void regroup_if_that_changes_anything(Draft& draft);
+
+// The end of the run.
+bool is_ending(const Draft& draft);
+void end_run(Draft& draft, int exit_code, const std::string& sentence, const std::string& reason = "");
+void conclude_if_all_are_gone(Draft& draft);
+void finish_run(Draft& draft, int exit_code, const std::string& sentence);
+std::string stopped();
+
+// Members.
+void start_process(Draft& draft, int place);
+void dismiss(Draft& draft, Member& member);
+void dismiss_those_in(Draft& draft, std::initializer_list<Stage> stages);
+void record_failure(Draft& draft, Member& member);
+
+// When the supervisor wants to look again, whatever happens.
+void set_timer(Draft& draft);
+
+}  // namespace holdfast::recovery

@@ -1,0 +1,187 @@
+#include <algorithm>
+#include <utility>
+
+#include "decide/draft.h"
+#include "holdfast/base/error.h"
+#include "holdfast/recovery/watchdog.h"
+
+namespace holdfast::recovery {
+
+void open_if_possible(Draft& draft) {
+  if (draft.state.phase != RunPhase::gathering) return;
+  if (has_stage(draft.state, Stage::training)) return because(draft, "others have not left their generation yet");
+  if (waits_for_more(draft)) return because(draft, "the next generation waits for new processes");
+  const std::vector<int> members = members_of_the_next(draft.state);
+  if (members.empty()) return on_nobody_left(draft);
+  if (draft.state.is_end_unexplained && !draft.state.is_stop_requested && !is_allowed_unexplained(draft)) return;
+  if (!has_any(draft.state, brings_state) && has_any(draft.state, could_still_write)) {
+    // They might still write the files that the state is taken from.
+    if (!draft.state.give_up_at) draft.state.give_up_at = draft.now + draft.state.policy.restart.kill_timeout;
+    return because(draft, "the next generation waits for the end of killed processes");
+  }
+  open_generation(draft, dealt_ranks(draft.state, members));
+}
+
+bool waits_for_more(const Draft& draft) {
+  const int there = count_stage(draft.state, Stage::waiting) + count_stage(draft.state, Stage::ready);
+  const bool is_more_expected = has_stage(draft.state, Stage::starting) || !draft.state.pending_starts.empty();
+  if (there >= wanted(draft.state) || !is_more_expected || draft.state.is_stop_requested) return false;
+  return !has_stage(draft.state, Stage::waiting) || draft.state.policy.when_lost == WhenLost::wait;
+}
+
+void on_nobody_left(Draft& draft) {
+  if (draft.state.is_stop_requested) return end_run(draft, kExitStopped, stopped());
+  if (draft.state.finished > 0) return begin_to_finish(draft);
+  end_run(draft, kExitGaveUp, "gave up: no replica is left");
+}
+
+// Members that leave their generations again and again, and none fails, would go on with that for ever.
+bool is_allowed_unexplained(Draft& draft) {
+  const RestartPolicy& policy = draft.state.policy.restart;
+  if (allows_restart(policy, draft.state.history, draft.now)) {
+    draft.state.history = with_restart(policy, std::move(draft.state.history), draft.now);
+    draft.state.is_end_unexplained = false;
+    return true;
+  }
+  end_run(draft, kExitGaveUp,
+          budget_spent(draft) + "; the last time replicas left generation " + std::to_string(draft.state.generation) +
+              ", and none of them had failed");
+  return false;
+}
+
+void open_generation(Draft& draft, const std::vector<int>& by_rank) {
+  if (!draft.state.is_stop_requested) draft.state.give_up_at.reset();
+  draft.state.generation = draft.state.next_generation++;
+  draft.state.phase = RunPhase::running;
+  draft.state.is_regroup_asked = false;
+  draft.state.is_end_unexplained = false;
+  for (std::size_t rank = 0; rank < by_rank.size(); ++rank) {
+    Member& member = member_of(draft, by_rank[rank]);
+    if (is_newcomer(member)) draft.state.newcomers.without_progress = 0;
+    member.rank = static_cast<int>(rank);
+    member.stage = Stage::training;
+  }
+  dismiss_those_in(draft, {Stage::waiting});
+  because(draft, "generation " + std::to_string(draft.state.generation) + " opens with " +
+                     std::to_string(by_rank.size()) + " replicas");
+  if (!draft.state.deal.members.empty() && draft.state.deal.members != by_rank) {
+    because(draft, "shards are dealt evenly, since its members are others");
+    draft.state.deal = {};
+  }
+  act(draft, {.kind = ActionKind::open_generation,
+              .generation = draft.state.generation,
+              .members = by_rank,
+              .shards = draft.state.deal.shards});
+  if (draft.state.is_stop_requested) act(draft, {.kind = ActionKind::ask_to_stop});
+  try_rested_places(draft);
+}
+
+// A generation that lacks replicas regroups when one is ready, and one that has too many when fewer are wanted.
+void regroup_if_that_changes_anything(Draft& draft) {
+  if (draft.state.phase != RunPhase::running || draft.state.is_regroup_asked || draft.state.is_stop_requested) return;
+  const auto training = count_stage(draft.state, Stage::training);
+  const bool can_grow = training < wanted(draft.state) && has_stage(draft.state, Stage::ready);
+  if (training == 0 || (!can_grow && training <= wanted(draft.state))) return;
+  because(draft, "the generation regroups at its next step");
+  draft.state.is_regroup_asked = true;
+  act(draft, {.kind = ActionKind::ask_to_regroup});
+}
+
+bool is_ending(const Draft& draft) {
+  return draft.state.phase == RunPhase::finishing || draft.state.phase == RunPhase::ending;
+}
+
+// `reason`: where the sentence ends with a failure that the reason has told already, what it says beside that.
+void end_run(Draft& draft, int exit_code, const std::string& sentence, const std::string& reason) {
+  because(draft, reason.empty() ? sentence : reason);
+  const bool is_unexplained = draft.subject && subject(draft).failure && !subject(draft).failure->is_explained &&
+                              sentence.ends_with(subject(draft).failure->cause);
+  draft.state.verdict = {
+      .exit_code = exit_code, .sentence = sentence, .unexplained = is_unexplained ? subject(draft).id : -1};
+  if (draft.state.phase == RunPhase::running) cancel_generation(draft);
+  draft.state.phase = RunPhase::ending;
+  draft.state.pending_starts.clear();
+  for (const Member& member : draft.state.members) {
+    if (member.id != draft.subject || !is_subject_gone(draft))
+      act(draft, {.kind = ActionKind::kill_process, .member = member.id});
+  }
+  draft.state.give_up_at = draft.now + draft.state.policy.restart.kill_timeout;
+  if (!draft.subject || draft.state.members.empty()) conclude_if_all_are_gone(draft);
+}
+
+void conclude_if_all_are_gone(Draft& draft) {
+  if (draft.state.phase == RunPhase::ending && draft.state.members.empty()) {
+    because(draft, "all processes are gone");
+    return finish_run(draft, draft.state.verdict->exit_code, draft.state.verdict->sentence);
+  }
+  if (draft.state.phase == RunPhase::finishing && draft.state.members.empty()) {
+    because(draft, "all processes are gone");
+    return finish_run(draft, kExitFinished, "finished");
+  }
+  const bool is_stopping = draft.state.is_stop_requested && !is_ending(draft) && draft.state.phase != RunPhase::over;
+  if (is_stopping && draft.state.members.empty()) return finish_run(draft, kExitStopped, stopped());
+}
+
+void finish_run(Draft& draft, int exit_code, const std::string& sentence) {
+  draft.state.phase = RunPhase::over;
+  draft.state.give_up_at.reset();
+  for (Member& member : draft.state.members) {
+    if (member.failure) record_failure(draft, member);
+  }
+  act(draft, {.kind = ActionKind::finish, .exit_code = exit_code, .text = sentence});
+}
+
+std::string stopped() {
+  return "stopped as asked; start the same command again to go on";
+}
+
+void start_process(Draft& draft, int place) {
+  draft.state.members.push_back({.id = draft.state.next_member++, .place = place});
+  const int id = draft.state.members.back().id;
+  because(draft, "process " + std::to_string(id) + " starts");
+  act(draft, {.kind = ActionKind::start_process, .member = id, .place = place});
+  if (!draft.state.places.at(place).rest_ends) return;
+  tell_of_place(draft, {.kind = PlaceChange::Kind::tried, .place = place, .member = id});
+}
+
+void dismiss(Draft& draft, Member& member) {
+  because(draft, name_of(member) + " is dismissed");
+  member.stage = Stage::leaving;
+  act(draft, {.kind = ActionKind::kill_process, .member = member.id});
+}
+
+void dismiss_those_in(Draft& draft, std::initializer_list<Stage> stages) {
+  for (Member& member : draft.state.members) {
+    if (std::find(stages.begin(), stages.end(), member.stage) != stages.end()) dismiss(draft, member);
+  }
+}
+
+void record_failure(Draft& draft, Member& member) {
+  const Failure failure = *std::exchange(member.failure, std::nullopt);
+  act(draft, {.kind = ActionKind::record_failure,
+              .member = member.id,
+              .generation = failure.generation,
+              .rank = member.rank,
+              .step = failure.step,
+              .text = failure.cause,
+              .moment = failure.detected});
+}
+
+void set_timer(Draft& draft) {
+  std::optional<Moment> next = draft.state.give_up_at;
+  if (!must_wait_for_an_end(draft)) {
+    for (const PendingStart& pending : draft.state.pending_starts) {
+      next = std::min(next.value_or(start_of(draft, pending)), start_of(draft, pending));
+    }
+  }
+  const bool is_in_use = draft.state.phase == RunPhase::running && !draft.state.is_stop_requested;
+  if (is_in_use && count_missing(draft.state) > 0) {
+    if (const auto end = next_end_of_a_rest(draft.state, draft.now)) next = std::min(next.value_or(*end), *end);
+  }
+  if (next && next != draft.state.timer && draft.state.phase != RunPhase::over) {
+    act(draft, {.kind = ActionKind::set_timer, .moment = *next});
+  }
+  draft.state.timer = next;
+}
+
+}  // namespace holdfast::recovery

@@ -1,4 +1,4 @@
-// What becomes of the run that a directory holds when a program starts there: docs/recovery.md#starting-anew.
+// What becomes of the run that a directory holds when a program starts there: docs/operations.md#starting-anew.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

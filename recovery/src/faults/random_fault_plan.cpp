@@ -213,7 +213,7 @@ std::vector<Fault> random_fault_plan(const RandomFaultPlan& plan) {
   if (choices.empty()) {
     throw Error(ErrorCode::invalid_argument,
                 "a random plan of faults was asked for of kinds that make no sense in any of the phases asked for; "
-                "leave kinds or phases out, or see which go together in docs/recovery.md#making-faults");
+                "leave kinds or phases out, or see which go together in docs/faults.md#faults");
   }
   Draws seeds(plan.seed);
   std::vector<Fault> faults;

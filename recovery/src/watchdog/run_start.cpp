@@ -1,6 +1,6 @@
 // Why a fresh start is bound to an occasion: a scheduler that starts a preempted job again repeats its environment and
 // its arguments. Without a token each preemption would throw away the training that the job has done.
-// docs/recovery.md#starting-anew
+// docs/operations.md#starting-anew
 
 #include "holdfast/recovery/run_start.h"
 

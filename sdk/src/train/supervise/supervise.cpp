@@ -1,5 +1,5 @@
 // Each process of a program calls supervise(): the first one watches, its replicas train. Which call a process was
-// started for, and what it does instead in others: docs/recovery.md#several-runs-in-one-program.
+// started for, and what it does instead in others: docs/operations.md#several-runs-in-one-program.
 
 #include "holdfast/train/supervise.h"
 

@@ -15,8 +15,8 @@ namespace holdfast::resilience {
 
 enum class Verdict {
   same_digest,       // it finished at the same step with the same weights
-  documented_stop,   // it ended with exit code 1 or 70 and a sentence, as docs/recovery.md says of these faults
-  documented_limit,  // it finished with other weights, which docs/recovery.md says that these faults may cause
+  documented_stop,   // it ended with exit code 1 or 70 and a sentence, as docs/faults.md says of these faults
+  documented_limit,  // it finished with other weights, which docs/faults.md says that these faults may cause
   other_digest,      // it finished with other weights or at another step
   ended,             // it did not finish, though these faults let it go on
   out_of_time,

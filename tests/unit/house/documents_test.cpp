@@ -1,0 +1,121 @@
+// Documents lead to each other and to sources: a link to nowhere fails here, and a comment that names a section of a
+// document that is not there.
+
+#include <gtest/gtest.h>
+
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace holdfast {
+namespace {
+
+namespace fs = std::filesystem;
+const fs::path kTree = HOLDFAST_SOURCE_DIR;
+
+std::string document_text(const fs::path& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+std::vector<fs::path> documents() {
+  std::vector<fs::path> paths;
+  for (const fs::path& folder : {kTree, kTree / "docs"}) {
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      if (entry.path().extension() == ".md") paths.push_back(entry.path());
+    }
+  }
+  return paths;
+}
+
+// As GitHub makes an anchor of a heading.
+std::string anchor_of(const std::string& heading) {
+  std::string anchor;
+  for (const char c : heading) {
+    const auto letter = static_cast<unsigned char>(c);
+    if (std::isalnum(letter) != 0 || c == '-' || c == '_') anchor += static_cast<char>(std::tolower(letter));
+    if (c == ' ') anchor += '-';
+  }
+  return anchor;
+}
+
+std::set<std::string> anchors_in(const fs::path& document) {
+  std::set<std::string> anchors;
+  std::istringstream text(document_text(document));
+  bool is_code = false;
+  for (std::string line; std::getline(text, line);) {
+    if (line.starts_with("```")) is_code = !is_code;
+    if (!is_code && line.starts_with("#")) anchors.insert(anchor_of(line.substr(line.find(' ') + 1)));
+  }
+  return anchors;
+}
+
+void expect_target(const fs::path& from, const std::string& target) {
+  const std::size_t mark = target.find('#');
+  const fs::path path = mark == 0 ? from : from.parent_path() / target.substr(0, mark);
+  EXPECT_TRUE(fs::exists(path)) << from << " -> " << target;
+  if (mark == std::string::npos || !fs::exists(path)) return;
+  EXPECT_TRUE(anchors_in(path).contains(target.substr(mark + 1))) << from << " -> " << target;
+}
+
+TEST(Documents, LeadWhereTheirLinksSay) {
+  const std::regex link("\\]\\(([^)\\s]+)\\)");
+  int links = 0;
+
+  for (const fs::path& document : documents()) {
+    const std::string text = document_text(document);
+    for (auto match = std::sregex_iterator(text.begin(), text.end(), link); match != std::sregex_iterator(); ++match) {
+      const std::string target = (*match)[1];
+      if (target.find("://") != std::string::npos) continue;
+      expect_target(document, target);
+      ++links;
+    }
+  }
+
+  EXPECT_GT(links, 40);
+}
+
+TEST(Documents, HaveTheSectionsThatSourcesName) {
+  const std::regex section("docs/([a-z]+\\.md)#([a-z0-9_-]+)");
+  int sections = 0;
+
+  for (const char* part : {"base", "format", "exchange", "recovery", "sdk", "cli", "testing", "examples", "scripts"}) {
+    for (const auto& entry : fs::recursive_directory_iterator(kTree / part)) {
+      if (!entry.is_regular_file()) continue;
+      const std::string text = document_text(entry.path());
+      for (auto match = std::sregex_iterator(text.begin(), text.end(), section); match != std::sregex_iterator();
+           ++match) {
+        const fs::path document = kTree / "docs" / (*match)[1].str();
+        EXPECT_TRUE(anchors_in(document).contains((*match)[2])) << entry.path() << ": " << match->str();
+        ++sections;
+      }
+    }
+  }
+
+  EXPECT_GT(sections, 2);
+}
+
+// Tables, headings, programs and links may be longer.
+TEST(Documents, HaveLinesThatFitOnAScreen) {
+  constexpr std::size_t kColumns = 100;
+  for (const fs::path& document : documents()) {
+    std::istringstream text(document_text(document));
+    bool is_code = false;
+    for (std::string line; std::getline(text, line);) {
+      if (line.starts_with("```")) is_code = !is_code;
+      const bool may_be_long =
+          is_code || line.starts_with("|") || line.starts_with("#") || line.find(' ') == std::string::npos;
+      EXPECT_TRUE(may_be_long || line.size() <= kColumns) << document << ": " << line;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace holdfast

@@ -1,16 +1,14 @@
 #include "foreign_hdf5/hdf5_arrays.h"
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <type_traits>
 #include <utility>
 
+#include "bytes/json.h"
 #include "holdfast/base/elements.h"
 
 namespace holdfast::format {
 namespace {
-
-using Json = nlohmann::json;
 
 Json as_json(const std::string& text) {
   return text;

@@ -3,13 +3,12 @@
 // JSON from a stranger's file: bounded in length and depth before it is parsed, and read without exceptions of the
 // JSON library.
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
-namespace holdfast::format {
+#include "bytes/json.h"
 
-using Json = nlohmann::json;
+namespace holdfast::format {
 
 // The longest text; parsed, a text takes up to about 30 times its length in memory.
 inline constexpr std::size_t kMaxKerasJsonBytes = std::size_t{64} << 20;

@@ -1,14 +1,12 @@
 #include "pytorch/pytorch_graph.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "bytes/json.h"
 #include "holdfast/base/error.h"
 
 namespace holdfast::format {
 namespace {
-
-using Json = nlohmann::json;
 
 void require(bool condition, const char* problem) {
   if (!condition) {

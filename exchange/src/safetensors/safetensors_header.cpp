@@ -2,18 +2,16 @@
 
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
 #include <tuple>
 
 #include "bytes/byte_source.h"
+#include "bytes/json.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/shape_bytes.h"
 #include "holdfast/base/utf8.h"
 
 namespace holdfast::format {
 namespace {
-
-using Json = nlohmann::json;
 
 struct SafetensorsType {
   DType dtype;

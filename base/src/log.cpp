@@ -26,8 +26,9 @@ struct Sink {
   std::atomic<LogLevel> least = LogLevel::info;              // of standard error
 };
 
+// This and the logger are never destroyed: what runs while the process exits may log.
 Sink& sink() {
-  static Sink instance;
+  static Sink& instance = *new Sink;
   return instance;
 }
 
@@ -72,13 +73,13 @@ class StandardError final : public spdlog::sinks::base_sink<spdlog::details::nul
 };
 
 spdlog::logger& standard_error() {
-  static const auto logger = [] {
-    auto created = std::make_shared<spdlog::logger>("holdfast", std::make_shared<StandardError>());
+  static spdlog::logger& logger = []() -> spdlog::logger& {
+    auto* const created = new spdlog::logger("holdfast", std::make_shared<StandardError>());
     created->set_level(spdlog::level::debug);
     created->set_pattern("%Y-%m-%d %H:%M:%S %z %^%l%$ %v");
-    return created;
+    return *created;
   }();
-  return *logger;
+  return logger;
 }
 
 spdlog::level::level_enum spdlog_level(LogLevel level) {

@@ -26,6 +26,7 @@
 
 #include "holdfast/base/deadline.h"
 #include "holdfast/base/error.h"
+#include "holdfast/base/log.h"
 #include "holdfast/base/shared_memory.h"
 #include "holdfast/recovery/run_report.h"
 #include "support/comes_true.h"
@@ -236,6 +237,26 @@ TEST(Watchdog, TriesAPlaceAgainThatWasLeftOutAndUsesItWhenItIsWell) {
   EXPECT_GE(rests[0].tried.value(), rests[0].began);
   EXPECT_EQ(rests[0].tried_by, rests[0].shown_well_by);
   EXPECT_TRUE(rests[0].used_again.has_value());
+}
+
+// It was lost: it came when the loop that takes signals was told to end.
+TEST(Watchdog, SaysThatItWasAskedToStopAsTheRunEnded) {
+  const RunDirectory directory;
+  bool is_sent = false;
+  set_log_sink([&is_sent](LogLevel, std::string_view line) {
+    if (line.find("all processes are gone") == std::string_view::npos || is_sent) return;
+    is_sent = true;
+    ::raise(SIGTERM);
+  });
+
+  const RunOutcome outcome = run(directory, 1, {"finish"});
+  set_log_sink({});
+
+  EXPECT_TRUE(is_sent);
+  EXPECT_EQ(outcome.exit_code, kExitFinished) << outcome.sentence;
+  EXPECT_TRUE(outcome.is_stop_requested);
+  EXPECT_TRUE(directory.events("stop_requested").empty()) << "nothing is decided once the run is over";
+  EXPECT_FALSE(run(RunDirectory(), 1, {"finish"}).is_stop_requested);
 }
 
 TEST(Watchdog, RestartsWhenAReplicaReportsAnException) {

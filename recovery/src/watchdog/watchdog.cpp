@@ -60,9 +60,10 @@ RunOutcome Watchdog::run() {
   gpu_watch_.reset();
   tell_of_crashes(crash_reader_.take_all(Deadline::after(kCrashTimeout)));
   hand_over_what_is_left();
-  outcome_.is_stop_requested = state_.is_stop_requested || has_pending_signal();
+  outcome_.is_stop_requested = state_.is_stop_requested;
   const bool has_failed = outcome_.exit_code == kExitUnrecoverable || outcome_.exit_code == kExitGaveUp;
   journal_.append_run_end(outcome_.exit_code, has_failed && !was_killed_from_outside_);
+  take_late_signal();
   return outcome_;
 }
 
@@ -144,6 +145,7 @@ void Watchdog::hand_over_what_is_left() {
 
 // Actions may cause events: those wait until the decision before them is carried out.
 void Watchdog::feed(Event event) {
+  if (is_over_) return;
   const auto process = processes_.find(event.member);
   event.is_joining = process != processes_.end() && process->second->standing() != Standing::in_steps;
   events_.push_back(std::move(event));

@@ -69,7 +69,7 @@ class Watchdog {
 
   // watchdog_events.cpp
   void wait_for_signal();
-  bool has_pending_signal();
+  void take_late_signal();
   void wait_for_tick();
   void look_for_progress();
   void look_for_hang();
@@ -113,6 +113,7 @@ class Watchdog {
   boost::asio::steady_timer tick_{io_};
   boost::asio::steady_timer timer_{io_};  // the supervisor's
 
+  bool is_over_ = false;
   State state_;
   std::deque<Event> events_;  // the first is being decided on
   RunOutcome outcome_;

@@ -23,27 +23,28 @@ constexpr std::size_t kMostLoggedFrames = 8;
 void Watchdog::wait_for_signal() {
   signals_.async_wait([this](const boost::system::error_code& error, int signal) {
     if (error) return;
+    if (is_over_) {
+      outcome_.is_stop_requested = true;
+      return;
+    }
     feed({.kind = EventKind::stop_requested, .signal = signal});
     wait_for_signal();
   });
 }
 
-// One that came when the run was over.
-bool Watchdog::has_pending_signal() {
-  bool is_pending = false;
-  signals_.async_wait([&is_pending](const boost::system::error_code& error, int) { is_pending = !error; });
+// One that came as the run ended, when nobody took events any more. Whatever else is ready by now finds no process, and
+// is not decided on.
+void Watchdog::take_late_signal() {
+  is_over_ = true;
+  processes_.clear();
   io_.restart();
   io_.poll();
-  signals_.cancel();
-  io_.restart();
-  io_.poll();
-  return is_pending;
 }
 
 void Watchdog::wait_for_tick() {
   tick_.expires_after(kTickPeriod);
   tick_.async_wait([this](const boost::system::error_code& error) {
-    if (error) return;
+    if (error || is_over_) return;
     look_for_progress();
     look_for_hang();
     look_for_stragglers();

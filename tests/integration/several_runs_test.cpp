@@ -1,7 +1,9 @@
 // Programs with several supervise() calls, and whether their processes know what they are.
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -10,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "holdfast/base/shared_memory.h"
 #include "support/count_of.h"
 #include "support/program.h"
 #include "support/temporary_folder.h"
@@ -115,6 +118,38 @@ TEST(SeveralRuns, GoOnWithAFreshStartThatWasInterrupted) {
   }
   EXPECT_EQ(count_of("the fresh start of this program, which was interrupted,", result.output), 2U) << result.output;
   EXPECT_EQ(count_of("interrupted", again.output), 0U) << again.output;
+}
+
+// A second start of the program, which found the first run in use, took the fresh start for finished as it left.
+TEST(SeveralRuns, LeaveAFreshStartToTheProcessThatOwnsTheFirstRun) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(run_folds({folder / "all", "fresh"}, "rank=0,step=40,fault=kill-watchdog").exit_code, 128 + 9);
+  const std::string first = folder / "all/fold0";
+  ASSERT_THAT(read_file(first + "/start.json"), HasSubstr("interrupted"));
+  {
+    const FileDescriptor lock(::open((first + "/lock").c_str(), O_RDWR | O_CLOEXEC));
+    ASSERT_EQ(::flock(lock.value(), LOCK_EX), 0);
+    EXPECT_EQ(run_folds({folder / "all"}).exit_code, 1);
+  }
+
+  EXPECT_THAT(read_file(first + "/start.json"), HasSubstr("interrupted"));
+  EXPECT_EQ(run_folds({folder / "all"}).exit_code, 0);
+  EXPECT_THAT(read_file(first + "/start.json"), Not(HasSubstr("interrupted")));
+}
+
+// A damaged record of how the first run began refused the program, and the way out that its sentence names as well.
+TEST(SeveralRuns, GoOnWithADamagedRecordOfTheirStartWhereThatIsAskedFor) {
+  const TemporaryFolder folder;
+  const std::vector<std::string> expected = fold_results_in(run_folds({folder / "all"}).output);
+  std::ofstream(folder / "all/fold0/start.json") << "{";
+
+  const ProgramResult refused = run_folds({folder / "all"});
+  const ProgramResult resumed =
+      run_program("/usr/bin/env", {"HOLDFAST_START=resume", built_program("folds"), folder / "all"});
+
+  EXPECT_EQ(refused.exit_code, 1) << refused.output;
+  EXPECT_THAT(refused.output, HasSubstr("set HOLDFAST_START=resume to go on"));
+  EXPECT_EQ(fold_results_in(resumed.output), expected) << resumed.output;
 }
 
 TEST(SeveralRuns, RefuseOneDirectoryForTwo) {

@@ -211,9 +211,9 @@ std::string interrupted_fresh_start(const std::string& run_directory) {
   return record.is_interrupted ? record.token : "";
 }
 
-void end_fresh_start(const std::string& run_directory, const std::string& token) {
+void end_fresh_start(const std::string& run_directory) {
   StartRecord record = read_record(run_directory);
-  if (!record.is_interrupted || record.token != token) return;
+  if (!record.is_interrupted) return;
   record.is_interrupted = false;
   write_record(run_directory, record);
 }

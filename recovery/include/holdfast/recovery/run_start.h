@@ -33,7 +33,7 @@ struct AskedStart {
   // The program may begin other runs on the same occasion: until end_fresh_start() the directory's record says that it
   // was interrupted. Needs a token.
   bool has_later_runs = false;
-  // One of these.
+  // A later run of such a program: that it goes on needs no line in the log.
   bool is_later_run = false;
 };
 
@@ -46,8 +46,8 @@ AskedStart start_asked_for(const std::optional<Start>& start, const std::string&
 // For a program that has begun several runs anew, and was interrupted: the token of the fresh start, for the runs that
 // it has not got to. `run_directory` is that of its first run. Empty where no fresh start was interrupted.
 std::string interrupted_fresh_start(const std::string& run_directory);
-// The program has got to its end.
-void end_fresh_start(const std::string& run_directory, const std::string& token);
+// The program has got through all its runs.
+void end_fresh_start(const std::string& run_directory);
 // A token that no other start has.
 std::string new_token();
 

@@ -308,8 +308,8 @@ class Program {
 
   std::atomic<bool> is_in_call_ = false;
   bool is_stopped_ = false;
-  // Of the program's first process, whose runs begin anew together or not at all: that of the first run, and the token
-  // of the fresh start, if there is one.
+  // Of the program's first process, whose runs begin anew together: the directory of the first run, and the token of a
+  // fresh start that this process was asked for.
   std::string first_directory_{};
   std::string token_{};
   std::vector<ProgramCall> calls_;  // that have returned, or are being made in a replica
@@ -320,7 +320,7 @@ class Program {
 
 // A replica's exit would say nothing otherwise, and the watchdog would start others that leave in the same way.
 Program::~Program() {
-  if (!token_.empty() && !is_stopped_) end_fresh_start();
+  end_fresh_start();
   if (!is_own_call_due_) return;
   worker_->report_failure("ended without " +
                               name_of_call(calls_of(*worker_)->earlier.size(), worker_->run_directory()) +
@@ -328,9 +328,12 @@ Program::~Program() {
                           true);
 }
 
+// Only where each run has finished: others may belong to another process, or have to go on.
 void Program::end_fresh_start() const {
+  const auto has_finished = [](const ProgramCall& call) { return call.exit_code == 0; };
+  if (first_directory_.empty() || is_stopped_ || !std::all_of(calls_.begin(), calls_.end(), has_finished)) return;
   try {
-    recovery::end_fresh_start(first_directory_, token_);
+    recovery::end_fresh_start(first_directory_);
   } catch (const std::exception& failure) {
     log(LogLevel::warning, "the end of the fresh start could not be recorded in " + first_directory_ + ": " +
                                failure.what() + "; the next start of the program goes on with it");
@@ -355,20 +358,20 @@ recovery::AskedStart Program::start_of_call(const SuperviseOptions& options) {
       if (start.token.empty()) start.token = recovery::new_token();
       start.has_later_runs = true;
       token_ = start.token;
-    } else {
-      token_ = recovery::interrupted_fresh_start(first_directory_);
     }
     return start;
   }
-  if (token_.empty()) return start;
-  if (start.start == recovery::Start::fresh && start.token.empty()) start.token = token_;
-  if (start.start == recovery::Start::resume && start.asked_by.empty()) {
-    start = {.start = recovery::Start::fresh,
-             .token = token_,
-             .asked_by = "the fresh start of this program, which was interrupted,",
-             .is_later_run = true};
+  if (start.start == recovery::Start::fresh) {
+    if (start.token.empty()) start.token = token_;
+    return start;
   }
-  return start;
+  if (!start.asked_by.empty()) return start;
+  const std::string interrupted = recovery::interrupted_fresh_start(first_directory_);
+  if (interrupted.empty()) return start;
+  return {.start = recovery::Start::fresh,
+          .token = interrupted,
+          .asked_by = "the fresh start of this program, which was interrupted,",
+          .is_later_run = true};
 }
 
 int Program::start(int argc, char** argv, const SuperviseOptions& options, const std::function<void(Replica&)>& train,

@@ -63,7 +63,7 @@ function(holdfast_library name)
   target_include_directories(holdfast_${name}
     PUBLIC $<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
     PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/src)
-  target_link_libraries(holdfast_${name} PRIVATE $<BUILD_INTERFACE:holdfast_options>)
+  target_link_libraries(holdfast_${name} PRIVATE $<BUILD_INTERFACE:holdfast_options> fmt::fmt)
 endfunction()
 
 # holdfast_test(NAME FOLDER LABELS ... [LIBRARIES ...] [INCLUDES ...] [PROGRAMS ...]): one GoogleTest program from all *_test.cpp in FOLDER and

@@ -1,4 +1,4 @@
-// A run that gets more epochs goes on as one that had them from the start. docs/decisions.md
+// A run that gets more epochs goes on as one that had them from the start. docs/decisions/training.md
 
 #include <algorithm>
 

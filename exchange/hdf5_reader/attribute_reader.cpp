@@ -1,5 +1,6 @@
 #include "attribute_reader.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <utility>
 
@@ -35,17 +36,17 @@ herr_t append_name(hid_t, const char* name, const H5A_info_t*, void* data) {
 std::vector<std::string> AttributeReader::list(hid_t object, const std::string& owner, std::uint64_t max_count) const {
   NameList list{.names = {}, .room = max_count};
   check_.succeeded(H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_INC, nullptr, append_name, &list),
-                   "the attributes of " + owner + " cannot be listed");
+                   fmt::format("the attributes of {} cannot be listed", owner));
   for (const std::string& name : list.names) {
     const bool is_valid = !name.empty() && name.size() <= format::kMaxTreePathBytes && is_utf8(name);
-    check_.require(is_valid, "an attribute of " + owner + " has no valid name");
+    check_.require(is_valid, fmt::format("an attribute of {} has no valid name", owner));
   }
   std::sort(list.names.begin(), list.names.end());
   return std::move(list.names);
 }
 
 Hdf5Attribute AttributeReader::read(hid_t object, const std::string& name, const std::string& owner) const {
-  const std::string label = "attribute \"" + name + "\" of " + owner;
+  const std::string label = fmt::format("attribute \"{}\" of {}", name, owner);
   const Handle attribute =
       check_.opened(H5Aopen(object, name.c_str(), H5P_DEFAULT), H5Aclose, label + " cannot be opened");
   const Handle type = check_.opened(H5Aget_type(attribute), H5Tclose, "no type of " + label);
@@ -76,7 +77,7 @@ std::vector<std::byte> AttributeReader::read_elements(hid_t attribute, hid_t typ
 AttributeReader::Value AttributeReader::read_numbers(hid_t attribute, hid_t type, hid_t space,
                                                      const std::string& label) const {
   const std::optional<ElementType> element = types_.find(type);
-  check_.require(element.has_value(), label + " has a type that is not read (" + class_name(type) + ")");
+  check_.require(element.has_value(), fmt::format("{} has a type that is not read ({})", label, class_name(type)));
   NamedArray array{"", element->dtype, {0}, {}};
   if (H5Sget_simple_extent_type(space) == H5S_NULL) return array;
   array.shape = read_shape(space, label);

@@ -1,5 +1,6 @@
 #include "chunk_reader.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 
 namespace holdfast::hdf5_reader {
@@ -52,14 +53,13 @@ class RowReader {
     const std::vector<hsize_t> offset(position.begin(), position.end());
     hsize_t bytes = 0;
     if (H5Dget_chunk_storage_size(dataset_, offset.data(), &bytes) < 0 || bytes == 0) return false;
-    check_.require(bytes <= storage_.stored_bytes, "a chunk of " + label_ + " is larger than the dataset");
+    check_.require(bytes <= storage_.stored_bytes, fmt::format("a chunk of {} is larger than the dataset", label_));
     chunk_.resize(bytes);
     std::uint32_t skipped = 0;
     check_.succeeded(H5Dread_chunk(dataset_, H5P_DEFAULT, offset.data(), &skipped, chunk_.data()),
-                     "a chunk of " + label_ + " cannot be read");
-    check_.require(
-        decode_chunk(storage_.filters, skipped, storage_.chunk_bytes, chunk_),
-        "a chunk of " + label_ + " does not decode to its " + std::to_string(storage_.chunk_bytes) + " bytes");
+                     fmt::format("a chunk of {} cannot be read", label_));
+    check_.require(decode_chunk(storage_.filters, skipped, storage_.chunk_bytes, chunk_),
+                   fmt::format("a chunk of {} does not decode to its {} bytes", label_, storage_.chunk_bytes));
     return true;
   }
 

@@ -1,5 +1,6 @@
 #include "dataset_reader.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <utility>
 
@@ -69,7 +70,7 @@ void DatasetReader::describe_type(hid_t dataset, const std::string& label, Datas
     return;
   }
   check_.require(is_keras_bfloat16(dataset, type, label),
-                 label + " has elements of a type that is not read (" + class_name(type) + ")");
+                 fmt::format("{} has elements of a type that is not read ({})", label, class_name(type)));
   info.type = {DType::bf16};
   info.is_opaque = true;
 }
@@ -138,8 +139,8 @@ std::vector<FilterStep> DatasetReader::read_filters(hid_t creation, std::size_t 
 }
 
 void DatasetReader::check_sizes(const DatasetInfo& info, const std::string& label) const {
-  const std::string sizes = label + " declares " + std::to_string(info.bytes) + " bytes, and " +
-                            std::to_string(info.stored_bytes) + " are stored";
+  const std::string sizes =
+      fmt::format("{} declares {} bytes, and {} are stored", label, info.bytes, info.stored_bytes);
   check_.require(info.stored_bytes <= file_bytes_, sizes);
   check_.require(format::may_declare(info.bytes, info.stored_bytes), sizes);
   check_.require(!info.is_text || info.bytes <= file_bytes_, sizes);
@@ -151,8 +152,8 @@ void DatasetReader::check_sizes(const DatasetInfo& info, const std::string& labe
   if (info.stored_bytes == 0) return;
   // Every place of the grid is looked at.
   const std::uint64_t chunks = count_chunks(*info.chunked);
-  check_.require(chunks <= info.stored_bytes, label + " is cut into " + std::to_string(chunks) + " chunks, and " +
-                                                  std::to_string(info.stored_bytes) + " bytes are stored");
+  check_.require(chunks <= info.stored_bytes,
+                 fmt::format("{} is cut into {} chunks, and {} bytes are stored", label, chunks, info.stored_bytes));
 }
 
 void DatasetReader::check_memory(const DatasetInfo& info, std::uint64_t rows, std::uint64_t row_bytes,
@@ -161,8 +162,8 @@ void DatasetReader::check_memory(const DatasetInfo& info, std::uint64_t rows, st
   const std::uint64_t chunk_bytes = info.chunked ? info.chunked->chunk_bytes : 0;
   if (piece_bytes <= max_memory_bytes_ && chunk_bytes <= max_memory_bytes_ - piece_bytes) return;
   throw Error(ErrorCode::out_of_memory,
-              label + " is stored in chunks that take " + std::to_string(std::max(piece_bytes, chunk_bytes)) +
-                  " bytes of memory at once, and " + std::to_string(max_memory_bytes_) + " are allowed");
+              fmt::format("{} is stored in chunks that take {} bytes of memory at once, and {} are allowed", label,
+                          std::max(piece_bytes, chunk_bytes), max_memory_bytes_));
 }
 
 void DatasetReader::read(hid_t dataset, const DatasetInfo& info, const std::string& label,
@@ -205,9 +206,9 @@ std::string DatasetReader::read_text(hid_t dataset, const std::string& label) co
 void DatasetReader::check_all_were_read(hid_t dataset, std::uint64_t chunks, const std::string& label) const {
   const Handle space = check_.opened(H5Dget_space(dataset), H5Sclose, "no space of " + label);
   hsize_t stored = 0;
-  check_.succeeded(H5Dget_num_chunks(dataset, space, &stored), "the chunks of " + label + " cannot be counted");
-  check_.require(stored == chunks, label + " has " + std::to_string(stored) + " chunks, and " + std::to_string(chunks) +
-                                       " of them can be found");
+  check_.succeeded(H5Dget_num_chunks(dataset, space, &stored),
+                   fmt::format("the chunks of {} cannot be counted", label));
+  check_.require(stored == chunks, fmt::format("{} has {} chunks, and {} of them can be found", label, stored, chunks));
 }
 
 void DatasetReader::read_plain_rows(hid_t dataset, const DatasetInfo& info, std::uint64_t row, std::uint64_t rows,

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
@@ -136,8 +137,9 @@ int run(const Request& request) {
   if (!prepare_hdf5()) {
     encoder.refuse(ErrorCode::unavailable, "HDF5 cannot be set up");
   } else if (!lock_in(limits_for(request, file.size()))) {
-    encoder.refuse(ErrorCode::unsupported, std::string("this system cannot lock in a reader of strangers' files (") +
-                                               std::strerror(errno) + "), so none is read");
+    encoder.refuse(ErrorCode::unsupported,
+                   fmt::format("this system cannot lock in a reader of strangers' files ({}), so none is read",
+                               std::strerror(errno)));
   } else {
     read_tree(file, request, encoder);
   }

@@ -1,5 +1,6 @@
 #include "tree_parser.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -129,20 +130,18 @@ class Parser {
     LinkList list{.links = {}, .room = limits_.max_objects};
     const herr_t result = H5Literate(handle, H5_INDEX_NAME, H5_ITER_INC, nullptr, append_link, &list);
     check_.require(!list.is_full, too_many_objects());
-    check_.succeeded(result, "the links of " + label_of(group) + " cannot be listed");
+    check_.succeeded(result, fmt::format("the links of {} cannot be listed", label_of(group)));
     return std::move(list.links);
   }
 
-  std::string too_many_objects() const {
-    return "it has more than " + std::to_string(limits_.max_objects) + " objects";
-  }
+  std::string too_many_objects() const { return fmt::format("it has more than {} objects", limits_.max_objects); }
 
   void check_link(const Link& link, const std::string& path) const {
     const std::string name_problem = format::problem_of_name(link.name);
-    check_.require(name_problem.empty(), label_of(path) + " " + name_problem);
+    check_.require(name_problem.empty(), fmt::format("{} {}", label_of(path), name_problem));
     check_.require(link.is_hard, label_of(path) + format::kNoHardLink);
     const std::string path_problem = format::problem_of_path(path);
-    check_.require(path_problem.empty(), label_of(path) + " " + path_problem);
+    check_.require(path_problem.empty(), fmt::format("{} {}", label_of(path), path_problem));
   }
 
   H5O_info_t object_info(const std::string& path) const {
@@ -163,9 +162,9 @@ class Parser {
   void note_dataset(const std::string& path) {
     const DatasetInfo info = dataset_reader_.describe(open_object(path, H5I_DATASET), label_of(path));
     const bool is_countable = !__builtin_add_overflow(declared_bytes_, info.bytes, &declared_bytes_);
-    check_.require(is_countable && declared_bytes_ <= format::max_declared_bytes(file_bytes_, limits_),
-                   "its datasets declare " + std::to_string(declared_bytes_) + " bytes and more, and the file has " +
-                       std::to_string(file_bytes_));
+    check_.require(
+        is_countable && declared_bytes_ <= format::max_declared_bytes(file_bytes_, limits_),
+        fmt::format("its datasets declare {} bytes and more, and the file has {}", declared_bytes_, file_bytes_));
     // Honest datasets do not share their bytes.
     stored_bytes_ += info.stored_bytes;
     check_.require(stored_bytes_ <= file_bytes_, "its datasets take more bytes than the file has");

@@ -1,5 +1,6 @@
 #include "bytes/array_checks.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -12,7 +13,7 @@
 namespace holdfast::format {
 
 void refuse_to_write(const std::string& path, const std::string& problem) {
-  throw Error(ErrorCode::invalid_argument, "cannot write " + path + ": " + problem);
+  throw Error(ErrorCode::invalid_argument, fmt::format("cannot write {}: {}", path, problem));
 }
 
 void check_arrays(const std::string& path, std::span<const ArrayView> arrays) {
@@ -23,8 +24,8 @@ void check_arrays(const std::string& path, std::span<const ArrayView> arrays) {
     if (!names.insert(array.name).second) refuse_to_write(path, label + " is there twice; rename one of the two");
     std::uint64_t bytes = 0;
     if (!multiply_shape(array.shape, size_bytes(array.dtype), bytes) || bytes != array.bytes.size()) {
-      refuse_to_write(path, label + " comes with " + std::to_string(array.bytes.size()) +
-                                " bytes, and its shape takes " + std::to_string(bytes) + "; give it all its elements");
+      refuse_to_write(path, fmt::format("{} comes with {} bytes, and its shape takes {}; give it all its elements",
+                                        label, array.bytes.size(), bytes));
     }
     if (array.dtype == DType::boolean && !holds_booleans(array.bytes)) {
       refuse_to_write(path, label + " is boolean and holds other bytes than 0 and 1; give it those alone");

@@ -1,5 +1,6 @@
 #include "holdfast/format/exchange/any_file.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -328,9 +329,10 @@ FileKind recognise(FileSystem& files, const std::string& path) {
   if (is_safetensors(source, start)) return FileKind::safetensors;
   if (const auto offset = find_hdf5(source)) return kind_of_hdf5(path, *offset);
   if (starts_with(start, "\x80")) refuse_pickle(path);
-  refuse_file(path, "is no file that Holdfast reads (its own, safetensors, NumPy's .npz, Keras's .keras, HDF5): its " +
-                        std::to_string(source.size_bytes()) +
-                        " bytes begin like none of them; check the path, or use another copy of it");
+  refuse_file(path,
+              fmt::format("is no file that Holdfast reads (its own, safetensors, NumPy's .npz, Keras's .keras, HDF5): "
+                          "its {} bytes begin like none of them; check the path, or use another copy of it",
+                          source.size_bytes()));
 }
 
 AnyFile::AnyFile(std::string path, FileKind kind, std::uint64_t file_bytes, std::unique_ptr<Content> content)
@@ -366,8 +368,8 @@ const ArrayInfo* AnyFile::find(std::string_view name) const {
 std::vector<std::byte> AnyFile::read(std::string_view name) const {
   const ArrayInfo* array = find(name);
   if (array == nullptr) {
-    throw Error(ErrorCode::not_found, path_ + " has no array " + quoted_text(name) + " among its " +
-                                          std::to_string(arrays().size()) + "; \"holdfast inspect\" lists them");
+    throw Error(ErrorCode::not_found, fmt::format("{} has no array {} among its {}; \"holdfast inspect\" lists them",
+                                                  path_, quoted_text(name), arrays().size()));
   }
   return content_->read(*array);
 }

@@ -1,5 +1,7 @@
 #include "holdfast/format/exchange/convert_file.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <algorithm>
 #include <array>
 #include <map>
@@ -43,9 +45,9 @@ void check_keras_name(const std::string& path, ConvertTarget target) {
   const bool is_legacy_name = (path.ends_with(".h5") || path.ends_with(".hdf5")) && !path.ends_with(".weights.h5");
   const auto require = [&](bool is_right, const std::string& end) {
     if (is_right) return;
-    throw Error(ErrorCode::invalid_argument, "cannot write " + path + " as " + std::string(name(target)) +
-                                                 ": Keras loads it only by a name that ends in " + end +
-                                                 "; choose such a name");
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("cannot write {} as {}: Keras loads it only by a name that ends in {}; choose such a name",
+                            path, name(target), end));
   };
   if (target == ConvertTarget::keras) require(path.ends_with(".keras"), ".keras");
   if (target == ConvertTarget::keras_weights) require(path.ends_with(".weights.h5"), ".weights.h5");
@@ -84,14 +86,15 @@ constexpr const char* kSavepoint = "savepoint";
 constexpr const char* kKeras = "keras";
 
 std::string describe(DType dtype, const std::vector<std::uint64_t>& shape) {
-  std::string text;
-  for (const std::uint64_t extent : shape) text += (text.empty() ? "" : ", ") + std::to_string(extent);
-  return std::string(name(dtype)) + " [" + text + "]";
+  return fmt::format("{} [{}]", name(dtype), fmt::join(shape, ", "));
 }
 
 [[noreturn]] void refuse_names(const std::string& problem) {
-  throw Error(ErrorCode::incompatible, "the arrays do not fit the savepoint that they are to be like: " + problem +
-                                           "; give a savepoint of the same model");
+  throw Error(
+      ErrorCode::incompatible,
+      fmt::format(
+          "the arrays do not fit the savepoint that they are to be like: {}; give a savepoint of the same model",
+          problem));
 }
 
 // The arrays of `set` for those of `like` with the same names.
@@ -118,11 +121,11 @@ class ByName {
  private:
   const NamedArray& take(const NamedArray& wanted) {
     const auto found = unused_.find(wanted.name);
-    if (found == unused_.end()) refuse_names("array " + quoted_text(wanted.name) + " is missing");
+    if (found == unused_.end()) refuse_names(fmt::format("array {} is missing", quoted_text(wanted.name)));
     const NamedArray& array = *found->second;
     if (array.dtype != wanted.dtype || array.shape != wanted.shape) {
-      refuse_names("array " + quoted_text(wanted.name) + " is " + describe(array.dtype, array.shape) +
-                   " where the savepoint has " + describe(wanted.dtype, wanted.shape));
+      refuse_names(fmt::format("array {} is {} where the savepoint has {}", quoted_text(wanted.name),
+                               describe(array.dtype, array.shape), describe(wanted.dtype, wanted.shape)));
     }
     unused_.erase(found);
     return array;
@@ -149,7 +152,7 @@ class Converter {
       if (sentence.find(input_) != std::string::npos || sentence.find(output_) != std::string::npos) throw;
       // What knows of arrays alone cannot say of which file they are.
       const std::string like = options_.like.empty() ? "" : " like " + options_.like;
-      throw Error(error.code(), "cannot convert " + input_ + " to " + output_ + like + ": " + sentence);
+      throw Error(error.code(), fmt::format("cannot convert {} to {}{}: {}", input_, output_, like, sentence));
     }
   }
 
@@ -182,11 +185,12 @@ class Converter {
     ArraySet savepoint = to_savepoint(set, like);
     if (has_optimizer_values(savepoint)) return savepoint;
     if (has_optimizer(set)) {
-      note("the optimizer's state of " + input_ + " is left out: it does not fit the optimizer of " + options_.like);
+      note(fmt::format("the optimizer's state of {} is left out: it does not fit the optimizer of {}", input_,
+                       options_.like));
     } else if (has_optimizer(savepoint)) {
-      note("the optimizer's state is zero, since " + input_ + " has none");
+      note(fmt::format("the optimizer's state is zero, since {} has none", input_));
     } else if (has_optimizer(like)) {
-      note("the optimizer's state of " + options_.like + " is left out, since " + input_ + " has none");
+      note(fmt::format("the optimizer's state of {} is left out, since {} has none", options_.like, input_));
     }
     return savepoint;
   }
@@ -245,9 +249,9 @@ class Converter {
   std::string require_model(const ArraySet& set, bool takes_keras) const {
     std::string kind = kind_of(set);
     if (kind == kSavepoint || (takes_keras && kind == kKeras)) return kind;
-    throw Error(ErrorCode::invalid_argument,
-                "cannot write " + output_ + " as " + std::string(name(result_.to)) + ": " + input_ +
-                    " does not say of which layers its arrays are; name a savepoint of the same model (--like)");
+    throw Error(ErrorCode::invalid_argument, fmt::format("cannot write {} as {}: {} does not say of which layers its "
+                                                         "arrays are; name a savepoint of the same model (--like)",
+                                                         output_, name(result_.to), input_));
   }
 
   template <typename IsKept>
@@ -258,11 +262,11 @@ class Converter {
       if (array.name.starts_with(kOptimizerPrefix)) {
         ++slots;
       } else {
-        note("array " + quoted_text(array.name) + " is left out, for which the output has no place");
+        note(fmt::format("array {} is left out, for which the output has no place", quoted_text(array.name)));
       }
     }
     if (slots > 0)
-      note("the optimizer's state (" + std::to_string(slots) + (slots == 1 ? " array" : " arrays") + ") is left out");
+      note(fmt::format("the optimizer's state ({}{}) is left out", slots, slots == 1 ? " array" : " arrays"));
   }
 
   void note_metadata() {
@@ -293,10 +297,8 @@ std::string_view name(ConvertTarget target) {
 ConvertTarget convert_target_from_name(std::string_view name) {
   const auto found = std::find(kTargetNames.begin(), kTargetNames.end(), name);
   if (found != kTargetNames.end()) return static_cast<ConvertTarget>(found - kTargetNames.begin());
-  std::string all;
-  for (const std::string_view known : kTargetNames) all += (all.empty() ? "" : ", ") + std::string(known);
-  throw Error(ErrorCode::invalid_argument,
-              quoted_text(name) + " is no kind of file that is written; take one of " + all);
+  throw Error(ErrorCode::invalid_argument, fmt::format("{} is no kind of file that is written; take one of {}",
+                                                       quoted_text(name), fmt::join(kTargetNames, ", ")));
 }
 
 ConvertTarget convert_target_for(const std::string& path) {
@@ -311,9 +313,9 @@ ConvertTarget convert_target_for(const std::string& path) {
     if (path.ends_with(end)) return target;
   }
   throw Error(ErrorCode::invalid_argument,
-              "the name of " + path +
-                  " does not tell what kind of file to write; end it in .h5 (Holdfast), .safetensors, .npz, .keras or "
-                  ".weights.h5 (Keras), or name the kind (--to)");
+              fmt::format("the name of {} does not tell what kind of file to write; end it in .h5 (Holdfast), "
+                          ".safetensors, .npz, .keras or .weights.h5 (Keras), or name the kind (--to)",
+                          path));
 }
 
 Conversion convert_file(FileSystem& files, const std::string& input, const std::string& output,

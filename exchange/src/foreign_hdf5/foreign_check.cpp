@@ -1,5 +1,6 @@
 #include "foreign_hdf5/foreign_check.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <optional>
 #include <set>
@@ -136,7 +137,7 @@ class Check {
     Cursor cursor(file_.subspan(base_));
     cursor.take(8);
     const std::uint64_t version = cursor.integer(1);
-    require(version <= 3, "its superblock has version " + std::to_string(version) + ", and 0 to 3 are read");
+    require(version <= 3, fmt::format("its superblock has version {}, and 0 to 3 are read", version));
     return version <= 1 ? check_old_superblock(cursor, version) : check_new_superblock(cursor);
   }
 
@@ -166,22 +167,21 @@ class Check {
     const std::uint64_t offset_bytes = cursor.integer(1);
     const std::uint64_t length_bytes = cursor.integer(1);
     require(offset_bytes == kAddressBytes && length_bytes == kAddressBytes,
-            "it has offsets of " + std::to_string(offset_bytes) + " and lengths of " + std::to_string(length_bytes) +
-                " bytes, and 8 of each are read");
+            fmt::format("it has offsets of {} and lengths of {} bytes, and 8 of each are read", offset_bytes,
+                        length_bytes));
   }
 
   // Others may have put bytes before the superblock, or taken some away, after the file was written.
   void check_end(std::uint64_t declared_base, std::uint64_t end) const {
     require(declared_base <= end, "it ends before it starts");
     const std::uint64_t present = file_.size() - base_;
-    require(end - declared_base <= present, "it was cut off: it has " + std::to_string(present) +
-                                                " bytes, and says that it has " + std::to_string(end - declared_base));
+    require(end - declared_base <= present,
+            fmt::format("it was cut off: it has {} bytes, and says that it has {}", present, end - declared_base));
   }
 
   void add_object(const std::string& path, std::uint64_t address) {
     require(objects_.insert(address).second, label_of(path) + kSecondName);
-    require(objects_.size() <= limits_.max_objects,
-            "it has more than " + std::to_string(limits_.max_objects) + " objects");
+    require(objects_.size() <= limits_.max_objects, fmt::format("it has more than {} objects", limits_.max_objects));
     name_bytes_ += path.size();
     // Paths repeat what is in the file once for each group above.
     require(name_bytes_ <= 4 * file_.size() + (1U << 20U), "its names are larger than the file can hold");
@@ -191,10 +191,10 @@ class Check {
   void add_link(const std::string& group, const std::string& name, bool is_hard, std::uint64_t address) {
     const std::string path = group.empty() ? name : group + "/" + name;
     const std::string name_problem = problem_of_name(name);
-    require(name_problem.empty(), label_of(path) + " " + name_problem);
+    require(name_problem.empty(), fmt::format("{} {}", label_of(path), name_problem));
     require(is_hard, label_of(path) + kNoHardLink);
     const std::string path_problem = problem_of_path(path);
-    require(path_problem.empty(), label_of(path) + " " + path_problem);
+    require(path_problem.empty(), fmt::format("{} {}", label_of(path), path_problem));
     add_object(path, address);
   }
 
@@ -209,8 +209,8 @@ class Check {
     std::uint64_t bytes = 0;
     const bool is_countable = !__builtin_mul_overflow(*declared.elements, *declared.element_bytes, &bytes);
     require(is_countable, label_of(path) + " is larger than 64 bits count");
-    require(may_declare(bytes, file_.size()), label_of(path) + " declares " + std::to_string(bytes) +
-                                                  " bytes, and the file has " + std::to_string(file_.size()));
+    require(may_declare(bytes, file_.size()),
+            fmt::format("{} declares {} bytes, and the file has {}", label_of(path), bytes, file_.size()));
   }
 
   // Blocks of messages that are still to be read.

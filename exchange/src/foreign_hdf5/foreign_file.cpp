@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <fmt/format.h>
 #include <csignal>
 #include <cstring>
 #include <new>
@@ -27,9 +28,8 @@ std::string describe(const std::optional<ReaderExit>& exit) {
   if (!exit) return "its end was taken by other code";
   if (exit->signal == SIGSYS) return "it tried what reading does not need";
   if (exit->signal == SIGXCPU) return "it computed for too long";
-  if (exit->signal != 0)
-    return std::string("signal ") + std::to_string(exit->signal) + ", " + ::strsignal(exit->signal);
-  return "exit code " + std::to_string(exit->code);
+  if (exit->signal != 0) return fmt::format("signal {}, {}", exit->signal, ::strsignal(exit->signal));
+  return fmt::format("exit code {}", exit->code);
 }
 
 Hdf5Tree read_through_helper(const SharedMemory& file, const TreeLimits& limits, const DecodeOptions& options) {
@@ -38,7 +38,7 @@ Hdf5Tree read_through_helper(const SharedMemory& file, const TreeLimits& limits,
     return decode_tree(reader, file.size_bytes(), limits, options);
   } catch (const ReaderEnded&) {
     throw Error(ErrorCode::invalid_file,
-                "the program that reads HDF5 files gave up on it (" + describe(reader.wait()) + ")");
+                fmt::format("the program that reads HDF5 files gave up on it ({})", describe(reader.wait())));
   }
 }
 
@@ -56,7 +56,7 @@ SharedMemory allocate(std::uint64_t bytes, const std::string& label, const TreeL
   constexpr std::uint64_t kSmallest = 48;  // a superblock
   if (bytes < kSmallest) {
     throw Error(ErrorCode::invalid_file,
-                label + " is not an HDF5 file: it has " + std::to_string(bytes) + " bytes; check the path");
+                fmt::format("{} is not an HDF5 file: it has {} bytes; check the path", label, bytes));
   }
   if (bytes > limits.max_memory_bytes) refuse_memory(label, bytes, limits.max_memory_bytes);
   return SharedMemory::create("holdfast-hdf5", bytes);
@@ -72,7 +72,7 @@ auto ForeignHdf5::with_label(const Action& action) const {
     throw refusal(label_, error);
   } catch (const std::bad_alloc&) {
     throw Error(ErrorCode::out_of_memory,
-                "no memory for the content of " + label_ + "; free some memory and try again");
+                fmt::format("no memory for the content of {}; free some memory and try again", label_));
   }
 }
 

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
@@ -161,8 +162,9 @@ void ReaderProcess::kill() const {
 void ReaderProcess::read(std::span<std::byte> out) {
   while (!out.empty()) {
     if (!wait_for_input(pipe_.value(), patience_)) {
-      throw Error(ErrorCode::deadline_exceeded, "the program that reads HDF5 files made no progress for " +
-                                                    std::to_string(patience_.count()) + " s and was stopped");
+      throw Error(ErrorCode::deadline_exceeded,
+                  fmt::format("the program that reads HDF5 files made no progress for {} s and was stopped",
+                              patience_.count()));
     }
     const ssize_t count = ::read(pipe_.value(), out.data(), out.size());
     if (count < 0 && errno == EINTR) continue;
@@ -204,9 +206,9 @@ std::string find_hdf5_reader() {
     if (::access(path.c_str(), X_OK) == 0) return path;
     names += (names.empty() ? "" : ", ") + place.string();
   }
-  throw Error(ErrorCode::unavailable, std::string("the program ") + kProgramName +
-                                          " that reads HDF5 files is in none of " + names +
-                                          "; install Holdfast wholly, or name it with set_hdf5_reader_path");
+  throw Error(ErrorCode::unavailable, fmt::format("the program {} that reads HDF5 files is in none of {}; install "
+                                                  "Holdfast wholly, or name it with set_hdf5_reader_path",
+                                                  kProgramName, names));
 }
 
 }  // namespace holdfast::format

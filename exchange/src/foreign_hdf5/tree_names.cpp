@@ -1,5 +1,6 @@
 #include "foreign_hdf5/tree_names.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 
 #include "foreign_hdf5/tree.h"
@@ -14,9 +15,9 @@ std::string problem_of_name(std::string_view name) {
 }
 
 std::string problem_of_path(std::string_view path) {
-  if (path.size() > kMaxTreePathBytes) return "is longer than " + std::to_string(kMaxTreePathBytes) + " bytes";
+  if (path.size() > kMaxTreePathBytes) return fmt::format("is longer than {} bytes", kMaxTreePathBytes);
   for (std::size_t parts = 1;; ++parts) {
-    if (parts > kMaxTreePathParts) return "lies in more than " + std::to_string(kMaxTreePathParts - 1) + " groups";
+    if (parts > kMaxTreePathParts) return fmt::format("lies in more than {} groups", kMaxTreePathParts - 1);
     const std::size_t slash = path.find('/');
     const std::string problem = problem_of_name(path.substr(0, slash));
     if (!problem.empty() || slash == std::string_view::npos) return problem;

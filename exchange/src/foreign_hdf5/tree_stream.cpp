@@ -1,5 +1,6 @@
 #include "foreign_hdf5/tree_stream.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -74,7 +75,8 @@ class PayloadWriter {
 };
 
 [[noreturn]] void refuse_records(const std::string& problem) {
-  throw Error(ErrorCode::invalid_file, "the program that reads HDF5 files was made to send nonsense (" + problem + ")");
+  throw Error(ErrorCode::invalid_file,
+              fmt::format("the program that reads HDF5 files was made to send nonsense ({})", problem));
 }
 
 void require_record(bool condition, const std::string& problem) {

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <algorithm>
 #include <map>
 #include <set>
@@ -34,7 +35,7 @@ std::vector<const Hdf5Attribute*> sorted(const std::vector<Hdf5Attribute>& attri
 class Planner {
  public:
   explicit Planner(const std::string& label)
-      : check_(ErrorCode::invalid_argument, "cannot write " + label + ": ", "; change it and write again") {}
+      : check_(ErrorCode::invalid_argument, fmt::format("cannot write {}: ", label), "; change it and write again") {}
 
   Plan plan(const Hdf5Tree& tree) const {
     Plan plan;
@@ -64,7 +65,9 @@ class Planner {
   }
 
  private:
-  static std::string describe(const std::string& kind, const std::string& path) { return kind + " \"" + path + "\""; }
+  static std::string describe(const std::string& kind, const std::string& path) {
+    return fmt::format("{} \"{}\"", kind, path);
+  }
 
   static void add_implied_groups(Plan& plan) {
     std::vector<std::string> paths;
@@ -83,9 +86,9 @@ class Planner {
   }
 
   void check_path(const std::string& path) const {
-    check_.require(is_utf8(path), "a path of " + std::to_string(path.size()) + " bytes is not UTF-8 text without NUL");
+    check_.require(is_utf8(path), fmt::format("a path of {} bytes is not UTF-8 text without NUL", path.size()));
     const std::string problem = problem_of_path(path);
-    check_.require(problem.empty(), describe("path", path) + " " + problem);
+    check_.require(problem.empty(), fmt::format("{} {}", describe("path", path), problem));
   }
 
   void check_dataset(const Hdf5Dataset& dataset) const {
@@ -109,8 +112,8 @@ class Planner {
     std::set<std::string_view> names;
     for (const Hdf5Attribute& attribute : attributes) {
       check_.require(!attribute.name.empty() && attribute.name.size() <= kMaxTreePathBytes && is_utf8(attribute.name),
-                     "an attribute of " + owner + " has no valid name");
-      const std::string label = "attribute \"" + attribute.name + "\" of " + owner;
+                     fmt::format("an attribute of {} has no valid name", owner));
+      const std::string label = fmt::format("attribute \"{}\" of {}", attribute.name, owner);
       check_.require(names.insert(attribute.name).second, label + " is listed twice");
       std::visit([&](const auto& value) { check_value(value, label); }, attribute.value);
     }
@@ -130,10 +133,9 @@ class Planner {
   void check_numbers(const NamedArray& array, const std::string& label) const {
     std::uint64_t bytes = 0;
     const bool is_countable = multiply_shape(array.shape, size_bytes(array.dtype), bytes);
-    check_.require(array.shape.size() <= kMaxAxes, label + " has more than " + std::to_string(kMaxAxes) + " axes");
+    check_.require(array.shape.size() <= kMaxAxes, fmt::format("{} has more than {} axes", label, kMaxAxes));
     check_.require(is_countable && bytes == array.bytes.size(),
-                   label + " comes with " + std::to_string(array.bytes.size()) + " bytes, and its shape takes " +
-                       std::to_string(bytes));
+                   fmt::format("{} comes with {} bytes, and its shape takes {}", label, array.bytes.size(), bytes));
   }
 
   Checker check_;
@@ -277,7 +279,8 @@ std::vector<std::byte> compose_hdf5_tree(const std::string& label, const Hdf5Tre
     TreeComposer(label, image).write(plan);
     return image.take_bytes();
   } catch (const std::bad_alloc&) {
-    throw Error(ErrorCode::out_of_memory, "no memory to compose " + label + "; free some memory and try again");
+    throw Error(ErrorCode::out_of_memory,
+                fmt::format("no memory to compose {}; free some memory and try again", label));
   }
 }
 

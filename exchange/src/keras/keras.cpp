@@ -1,5 +1,6 @@
 #include "holdfast/format/exchange/keras.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -103,9 +104,9 @@ std::string_view name(KerasForm form) {
 KerasForm keras_form_from_name(std::string_view name) {
   const auto found = std::find(kFormNames.begin(), kFormNames.end(), name);
   if (found != kFormNames.end()) return static_cast<KerasForm>(found - kFormNames.begin());
-  throw Error(ErrorCode::invalid_argument, "\"" + std::string(name) +
-                                               "\" is no form of Keras file; use weights, archive, legacy_weights or "
-                                               "legacy_model");
+  throw Error(
+      ErrorCode::invalid_argument,
+      fmt::format("\"{}\" is no form of Keras file; use weights, archive, legacy_weights or legacy_model", name));
 }
 
 ArraySet read_keras(FileSystem& files, const std::string& path) {

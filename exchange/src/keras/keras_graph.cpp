@@ -1,5 +1,6 @@
 #include "keras/keras_graph.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <charconv>
 #include <optional>
@@ -39,11 +40,11 @@ Json layer_config(const Json& layer) {
   constexpr std::array kKinds = {"Dense",   "Conv2D",  "MaxPooling2D",       "AveragePooling2D",
                                  "Flatten", "Dropout", "BatchNormalization", "Activation"};
   if (std::find(kKinds.begin(), kKinds.end(), kind) == kKinds.end()) {
-    refuse_savepoint("its layer " + quoted_text(name) + " is of kind " + quoted_text(kind) +
-                     ", which Keras files cannot be written for");
+    refuse_savepoint(fmt::format("its layer {} is of kind {}, which Keras files cannot be written for",
+                                 quoted_text(name), quoted_text(kind)));
   }
   if (name.empty() || name.find('/') != std::string::npos) {
-    refuse_savepoint("Keras takes no layer called " + quoted_text(name) + "; rename it");
+    refuse_savepoint(fmt::format("Keras takes no layer called {}; rename it", quoted_text(name)));
   }
   Json config = member(layer, "config");
   if (!config.is_object()) config = Json::object();

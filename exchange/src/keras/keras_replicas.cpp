@@ -1,5 +1,6 @@
 #include "keras/keras_replicas.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -190,8 +191,8 @@ void move_datasets(Hdf5Tree& tree, std::map<std::string, std::string> moves, con
     moves.erase(move);
   }
   if (!moves.empty()) {
-    throw Error(ErrorCode::invalid_file, label + " lists the weight " + quoted_text(moves.begin()->first) +
-                                             ", which it does not have; save it again");
+    throw Error(ErrorCode::invalid_file, fmt::format("{} lists the weight {}, which it does not have; save it again",
+                                                     label, quoted_text(moves.begin()->first)));
   }
   std::sort(tree.datasets.begin(), tree.datasets.end(),
             [](const Hdf5Dataset& a, const Hdf5Dataset& b) { return a.array.name < b.array.name; });
@@ -272,8 +273,9 @@ std::size_t unwrap_replicas(Hdf5Tree& tree, const std::string& root, Json& confi
     if (shares.empty()) shares = shares_by_name(model, weights->weights);
     if (shares.empty()) {
       throw Error(ErrorCode::unsupported,
-                  label + " holds a replicated model, and its " + std::to_string(weights->weights.size()) +
-                      " weights cannot be told to the layers of its base model; save the base model alone with Keras");
+                  fmt::format("{} holds a replicated model, and its {} weights cannot be told to the layers of its "
+                              "base model; save the base model alone with Keras",
+                              label, weights->weights.size()));
     }
     move_weights(tree, root, layers, *weights, shares, label);
   }

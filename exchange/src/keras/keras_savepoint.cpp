@@ -1,5 +1,7 @@
 #include "keras/keras_savepoint.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -40,8 +42,9 @@ ArraysByName by_name(const std::vector<NamedArray>& arrays) {
 const NamedArray& get(const ArraysByName& arrays, const std::string& name) {
   const auto found = arrays.find(name);
   if (found != arrays.end()) return *found->second;
-  throw Error(ErrorCode::invalid_argument,
-              "array " + quoted_text(name) + " is missing, which the model's layers have; give the whole savepoint");
+  throw Error(
+      ErrorCode::invalid_argument,
+      fmt::format("array {} is missing, which the model's layers have; give the whole savepoint", quoted_text(name)));
 }
 
 // Adds the optimizer's arrays in Keras's order.
@@ -70,9 +73,7 @@ void add_optimizer(const ArraysByName& savepoint, const Json& metadata, const Ke
 }
 
 std::string shape_text(const std::vector<std::uint64_t>& shape) {
-  std::string text;
-  for (const std::uint64_t extent : shape) text += (text.empty() ? "" : ", ") + std::to_string(extent);
-  return "(" + text + ")";
+  return fmt::format("({})", fmt::join(shape, ", "));
 }
 
 std::string layer_of(const KerasSlot& slot) {
@@ -116,7 +117,7 @@ class Matcher {
     for (const std::string& layer : list_of("", "layer_names")) {
       for (const std::string& weight : list_of(layer, "weight_names")) {
         const auto array = arrays.find(layer + "/" + weight);
-        if (array == arrays.end()) differ("it lists " + quoted_text(weight) + ", which it does not have");
+        if (array == arrays.end()) differ(fmt::format("it lists {}, which it does not have", quoted_text(weight)));
         found.push_back({.array = array->second,
                          .variable = legacy_variable_name(weight),
                          .weights_path = "",
@@ -153,8 +154,8 @@ class Matcher {
     for (const KerasSlot& slot : target_.slots()) {
       const auto array = arrays.find(slot.weights_path);
       if (array == arrays.end()) {
-        differ("layer \"" + layer_of(slot) + "\" has a " + slot.variable + ", which the Keras file would have as \"" +
-               slot.weights_path + "\" and has not");
+        differ(fmt::format("layer \"{}\" has a {}, which the Keras file would have as \"{}\" and has not",
+                           layer_of(slot), slot.variable, slot.weights_path));
       }
       result.push_back({&slot, array->second});
     }
@@ -171,16 +172,15 @@ class Matcher {
   }
 
   [[noreturn]] static void differ_in_count(std::size_t expected, std::size_t found) {
-    differ("its layers have " + std::to_string(expected) + " variables, and the Keras model has " +
-           std::to_string(found));
+    differ(fmt::format("its layers have {} variables, and the Keras model has {}", expected, found));
   }
 
   static std::vector<Match> match_lists(const std::vector<KerasSlot>& expected, const std::vector<KerasSlot>& found) {
     std::vector<Match> result;
     for (std::size_t i = 0; i < std::min(expected.size(), found.size()); ++i) {
       if (!is_same_variable(found[i].variable, expected[i].variable)) {
-        differ("layer \"" + layer_of(expected[i]) + "\" has a " + expected[i].variable + " where the Keras model has " +
-               quoted_text(found[i].array));
+        differ(fmt::format("layer \"{}\" has a {} where the Keras model has {}", layer_of(expected[i]),
+                           expected[i].variable, quoted_text(found[i].array)));
       }
       result.push_back({&expected[i], found[i].array});
     }
@@ -242,16 +242,16 @@ class Merger {
     const auto target = targets_.find(name);
     if (target == targets_.end()) differ("the savepoint lacks its array " + quoted_text(name));
     const NamedArray& source = get(arrays_, keras_name);
-    const std::string place = "layer \"" + layer_of(*match.slot) + "\": " + match.slot->variable;
+    const std::string place = fmt::format("layer \"{}\": {}", layer_of(*match.slot), match.slot->variable);
     if (source.shape != target->second->shape) {
-      differ(place + " has shape " + shape_text(target->second->shape) + ", and the Keras model's \"" + keras_name +
-             "\" has " + shape_text(source.shape));
+      differ(fmt::format("{} has shape {}, and the Keras model's \"{}\" has {}", place,
+                         shape_text(target->second->shape), keras_name, shape_text(source.shape)));
     }
     NamedArray array = source;
     array.name = name;
     if (!widen_to_f32(array)) {
-      differ(place + " is f32, and the Keras model's \"" + keras_name + "\" is " +
-             std::string(holdfast::name(source.dtype)) + "; save it with float32 weights");
+      differ(fmt::format("{} is f32, and the Keras model's \"{}\" is {}; save it with float32 weights", place,
+                         keras_name, holdfast::name(source.dtype)));
     }
     reorder(array, match, place);
     *target->second = std::move(array);

@@ -1,5 +1,6 @@
 #include "keras_files/keras_archive.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <array>
 
@@ -53,9 +54,9 @@ KerasArchive::KerasArchive(FileSystem& files, const std::string& path, const Tre
     } else if (entry.name.starts_with(kAssetPrefix)) {
       assets_.push_back(entry);
     } else {
-      throw Error(ErrorCode::unsupported, path + " has the member " + quoted_text(entry.name) +
-                                              ", which no .keras file of weights in HDF5 has; save the model with "
-                                              "Keras's own weights_format, h5");
+      throw Error(ErrorCode::unsupported, fmt::format("{} has the member {}, which no .keras file of weights in HDF5 "
+                                                      "has; save the model with Keras's own weights_format, h5",
+                                                      path, quoted_text(entry.name)));
     }
   }
   if (config_.empty() || weights == nullptr || weights->size_bytes == 0) {
@@ -68,9 +69,8 @@ KerasArchive::KerasArchive(FileSystem& files, const std::string& path, const Tre
 
 std::string KerasArchive::read_text(const ZipEntry& entry) const {
   if (entry.size_bytes > kMaxKerasJsonBytes) {
-    refuse_keras_model(entry.name + " in " + source_.path(), "has " + std::to_string(entry.size_bytes) +
-                                                                 " bytes where at most " +
-                                                                 std::to_string(kMaxKerasJsonBytes) + " are read");
+    refuse_keras_model(fmt::format("{} in {}", entry.name, source_.path()),
+                       fmt::format("has {} bytes where at most {} are read", entry.size_bytes, kMaxKerasJsonBytes));
   }
   if (is_compressed_beyond(entry, kMaxFreeTextBytes, kMaxTextRatio)) refuse_growth(entry);
   const std::vector<std::byte> bytes = reader_.read(entry);
@@ -78,20 +78,22 @@ std::string KerasArchive::read_text(const ZipEntry& entry) const {
 }
 
 void KerasArchive::refuse_growth(const ZipEntry& entry) const {
-  refuse_file(source_.path(), "is refused: its member " + quoted_text(entry.name) + " would grow from " +
-                                  std::to_string(entry.stored_bytes) + " to " + std::to_string(entry.size_bytes) +
-                                  " bytes; if you trust it, save the model again with Keras");
+  refuse_file(
+      source_.path(),
+      fmt::format(
+          "is refused: its member {} would grow from {} to {} bytes; if you trust it, save the model again with Keras",
+          quoted_text(entry.name), entry.stored_bytes, entry.size_bytes));
 }
 
 ForeignHdf5 KerasArchive::read_weights(const ZipEntry& entry, const TreeLimits& limits) const {
-  const std::string label = std::string(kWeightsMember) + " in " + source_.path();
+  const std::string label = fmt::format("{} in {}", kWeightsMember, source_.path());
   if (is_compressed_beyond(entry, kMaxFreeWeightsBytes, kMaxWeightsRatio)) refuse_growth(entry);
   return {entry.size_bytes, label, limits, [&](std::span<std::byte> memory) { reader_.read_into(entry, memory); }};
 }
 
 KerasContent KerasArchive::content(Hdf5Tree tree,
                                    const std::function<std::vector<std::byte>(std::size_t asset)>& bytes_of) const {
-  const std::string weights = std::string(kWeightsMember) + " in " + source_.path();
+  const std::string weights = fmt::format("{} in {}", kWeightsMember, source_.path());
   const std::string label = "the model's configuration in " + source_.path();
   KerasContent content;
   content.description.form = KerasForm::archive;

@@ -1,5 +1,6 @@
 #include "keras_files/keras_content.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 
 #include "bytes/byte_source.h"
@@ -83,9 +84,11 @@ void KerasCollector::take_optimizer(const std::vector<std::string>& paths, const
 
 void require_no_texts(const Hdf5Tree& tree, const std::string& label) {
   if (tree.texts.empty()) return;
-  throw Error(ErrorCode::invalid_file, label + " holds the text " + quoted_text(tree.texts.front().path) +
-                                           " among its arrays, and Keras's files of weights hold none; let Keras "
-                                           "save the model");
+  throw Error(
+      ErrorCode::invalid_file,
+      fmt::format(
+          "{} holds the text {} among its arrays, and Keras's files of weights hold none; let Keras save the model",
+          label, quoted_text(tree.texts.front().path)));
 }
 
 Hdf5Tree keras_tree(const std::vector<NamedArray>& arrays, const KerasDescription& description) {
@@ -94,9 +97,9 @@ Hdf5Tree keras_tree(const std::vector<NamedArray>& arrays, const KerasDescriptio
   for (const NamedArray& array : arrays) {
     const auto path = description.paths.find(array.name);
     if (path == description.paths.end()) {
-      throw Error(ErrorCode::invalid_argument, "array " + quoted_text(array.name) +
-                                                   " has no place in the Keras file that the metadata describes; "
-                                                   "remove it, or read the Keras file again");
+      throw Error(ErrorCode::invalid_argument, fmt::format("array {} has no place in the Keras file that the metadata "
+                                                           "describes; remove it, or read the Keras file again",
+                                                           quoted_text(array.name)));
     }
     tree.datasets.push_back({.array = array, .attributes = {}});
     tree.datasets.back().array.name = path->second;
@@ -105,9 +108,9 @@ Hdf5Tree keras_tree(const std::vector<NamedArray>& arrays, const KerasDescriptio
   for (const NamedArray& array : arrays) names.insert(array.name);
   for (const auto& [name, path] : description.paths) {
     if (!names.contains(name)) {
-      throw Error(ErrorCode::invalid_argument, "array " + quoted_text(name) +
-                                                   " is missing, which the Keras file has as " + quoted_text(path) +
-                                                   "; read the Keras file again");
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("array {} is missing, which the Keras file has as {}; read the Keras file again",
+                              quoted_text(name), quoted_text(path)));
     }
   }
   return tree;

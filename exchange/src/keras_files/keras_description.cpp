@@ -1,5 +1,6 @@
 #include "keras_files/keras_description.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 
 #include "holdfast/base/error.h"
@@ -94,8 +95,9 @@ KerasDescription keras_description(const Json& metadata) {
     description.replicated = keras.value("replicated", std::size_t{0});
     return description;
   } catch (const Error& error) {
-    throw Error(ErrorCode::invalid_argument, std::string("the metadata's \"keras\" is not what read_keras makes: ") +
-                                                 error.what() + "; read the Keras file again");
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("the metadata's \"keras\" is not what read_keras makes: {}; read the Keras file again",
+                            error.what()));
   } catch (const std::exception&) {
     // The exceptions come from the JSON library or from a malformed number, and their texts speak of code.
     throw Error(ErrorCode::invalid_argument,

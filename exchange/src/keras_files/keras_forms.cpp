@@ -1,5 +1,6 @@
 #include "keras_files/keras_forms.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <map>
 
@@ -20,7 +21,7 @@ bool is_weights_form(KerasForm form) {
 }
 
 [[noreturn]] void refuse_form(KerasForm form, const std::string& problem) {
-  throw Error(ErrorCode::unsupported, "cannot write the Keras model as " + std::string(name(form)) + ": " + problem);
+  throw Error(ErrorCode::unsupported, fmt::format("cannot write the Keras model as {}: {}", name(form), problem));
 }
 
 Hdf5Group group(std::string path, std::vector<Hdf5Attribute> attributes) {
@@ -41,10 +42,11 @@ class Composer {
       : content_(content), form_(form), config_(config), model_(config, "the model's configuration") {
     if (!model_.is_complete()) {
       const KerasLayer* unknown = first_unknown(model_.layers());
-      refuse_form(form, (unknown == nullptr ? "its class is"
-                                            : "its layer \"" + unknown->array_path + "\" is of class " +
-                                                  unknown->class_name + ", whose variables are") +
-                            " not known; write the form that was read");
+      if (unknown == nullptr) refuse_form(form, "its class is not known; write the form that was read");
+      refuse_form(form,
+                  fmt::format("its layer \"{}\" is of class {}, whose variables are not known; write the form that was "
+                              "read",
+                              unknown->array_path, unknown->class_name));
     }
     for (const NamedArray& array : content.arrays) unplaced_.insert(array.name);
   }
@@ -57,7 +59,7 @@ class Composer {
       compose_legacy(form_ == KerasForm::legacy_model ? kModelWeights : "");
     }
     if (!unplaced_.empty()) {
-      refuse_form(form_, "array \"" + *unplaced_.begin() + "\" belongs to none of its layers; remove it");
+      refuse_form(form_, fmt::format("array \"{}\" belongs to none of its layers; remove it", *unplaced_.begin()));
     }
     return std::move(result_);
   }
@@ -65,7 +67,7 @@ class Composer {
  private:
   void place(const std::string& array, const std::string& path) {
     if (unplaced_.erase(array) == 0)
-      refuse_form(form_, "it lacks the array \"" + array + "\"; give all of its weights");
+      refuse_form(form_, fmt::format("it lacks the array \"{}\"; give all of its weights", array));
     result_.paths.emplace(array, path);
   }
 

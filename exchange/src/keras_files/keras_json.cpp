@@ -1,5 +1,6 @@
 #include "keras_files/keras_json.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <vector>
 
@@ -57,17 +58,15 @@ std::string without_special_numbers(std::string_view text, const std::vector<std
 }  // namespace
 
 [[noreturn]] void refuse_keras_model(const std::string& label, const std::string& problem) {
-  throw Error(ErrorCode::invalid_file, label + " " + problem + "; save the model again with Keras");
+  throw Error(ErrorCode::invalid_file, fmt::format("{} {}; save the model again with Keras", label, problem));
 }
 
 Json parse_keras_json(std::string_view text, const std::string& label) {
   if (text.size() > kMaxKerasJsonBytes) {
-    refuse_keras_model(label, "has " + std::to_string(text.size()) + " bytes where at most " +
-                                  std::to_string(kMaxKerasJsonBytes) + " are read");
+    refuse_keras_model(label, fmt::format("has {} bytes where at most {} are read", text.size(), kMaxKerasJsonBytes));
   }
   const Scan found = scan(text);
-  if (found.depth > kMaxDepth)
-    refuse_keras_model(label, "is nested deeper than " + std::to_string(kMaxDepth) + " levels");
+  if (found.depth > kMaxDepth) refuse_keras_model(label, fmt::format("is nested deeper than {} levels", kMaxDepth));
   Json json = found.numbers.empty() ? Json::parse(text, nullptr, false)
                                     : Json::parse(without_special_numbers(text, found.numbers), nullptr, false);
   if (json.is_discarded()) refuse_keras_model(label, "is no JSON");

@@ -1,5 +1,6 @@
 #include "keras_files/keras_legacy.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <map>
 
@@ -45,8 +46,8 @@ class LegacyReader {
  private:
   void require_dataset(const std::string& path) const {
     if (!collector_.has(path)) {
-      refuse_keras_model(label_,
-                         "lists the weight " + quoted_text(path) + ", which it does not have, or lists it twice");
+      refuse_keras_model(
+          label_, fmt::format("lists the weight {}, which it does not have, or lists it twice", quoted_text(path)));
     }
   }
 
@@ -57,7 +58,7 @@ class LegacyReader {
       paths.push_back(join_path(group.path, weight));
       require_dataset(paths.back());
       if (!once.insert(paths.back()).second)
-        refuse_keras_model(label_, "lists the weight " + quoted_text(paths.back()) + " twice");
+        refuse_keras_model(label_, fmt::format("lists the weight {} twice", quoted_text(paths.back())));
     }
     return paths;
   }
@@ -167,7 +168,7 @@ std::vector<LegacyLayer> legacy_layers(const Hdf5Tree& tree, const std::string& 
   for (const std::string& name : list_attribute(group->attributes, kLayerNames)) {
     const Hdf5Group* layer = tree.find_group(join_path(root, name));
     if (layer == nullptr)
-      refuse_keras_model(label, "lists the layer " + quoted_text(name) + ", which it does not have");
+      refuse_keras_model(label, fmt::format("lists the layer {}, which it does not have", quoted_text(name)));
     layers.push_back({name, list_attribute(layer->attributes, kWeightNames)});
   }
   return layers;

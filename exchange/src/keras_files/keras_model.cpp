@@ -1,5 +1,6 @@
 #include "keras_files/keras_model.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <set>
 
@@ -40,7 +41,7 @@ class Builder {
  private:
   KerasLayer build(const std::string& class_name, const Json& options, const KerasLayer& parent,
                    const std::string& array_part, const std::string& weights_part) {
-    if (++nesting_ > kMaxNesting) refuse("nests layers deeper than " + std::to_string(kMaxNesting) + " levels");
+    if (++nesting_ > kMaxNesting) refuse(fmt::format("nests layers deeper than {} levels", kMaxNesting));
     KerasLayer layer;
     layer.class_name = class_name;
     layer.array_path = join_path(parent.array_path, array_part);
@@ -66,8 +67,7 @@ class Builder {
   void count(const KerasLayer& layer) {
     path_bytes_ += layer.array_path.size() + layer.weights_path.size();
     if (++layers_ > kMaxLayers || path_bytes_ > kMaxPathBytes) {
-      refuse("has more than " + std::to_string(kMaxLayers) + " layers, or names of more than " +
-             std::to_string(kMaxPathBytes) + " bytes");
+      refuse(fmt::format("has more than {} layers, or names of more than {} bytes", kMaxLayers, kMaxPathBytes));
     }
   }
 

@@ -1,5 +1,6 @@
 #include "numpy/npy.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -44,10 +45,10 @@ struct Place {
   const std::string& array;
 
   [[noreturn]] void refuse(const std::string& problem) const {
-    refuse_file(path, "is damaged: array " + quoted_text(array) + " " + problem + "; use another copy of it");
+    refuse_file(path, fmt::format("is damaged: array {} {}; use another copy of it", quoted_text(array), problem));
   }
   [[noreturn]] void unsupported(const std::string& problem) const {
-    throw Error(ErrorCode::unsupported, path + " has array " + quoted_text(array) + " " + problem);
+    throw Error(ErrorCode::unsupported, fmt::format("{} has array {} {}", path, quoted_text(array), problem));
   }
 };
 
@@ -144,7 +145,7 @@ class DictionaryParser {
     while (!take(')')) {
       if (!has_comma) fail();
       if (numbers.size() == kMaxAxes) {
-        place_.unsupported("with more than " + std::to_string(kMaxAxes) + " axes; reshape it before it is saved");
+        place_.unsupported(fmt::format("with more than {} axes; reshape it before it is saved", kMaxAxes));
       }
       numbers.push_back(integer());
       has_comma = take(',');
@@ -167,8 +168,8 @@ class DictionaryParser {
     const bool is_ordered = found != kNpyTypes.end() && size_bytes(found->dtype) > 1 && found->dtype != DType::bf16;
     const bool has_order = name.starts_with('<') || name.starts_with('>');
     if (found == kNpyTypes.end() || (is_ordered ? !has_order : !has_order && !name.starts_with('|'))) {
-      place_.unsupported("of NumPy's type " + quoted_text(name) +
-                         ", which Holdfast lacks; convert it before it is saved");
+      place_.unsupported(
+          fmt::format("of NumPy's type {}, which Holdfast lacks; convert it before it is saved", quoted_text(name)));
     }
     header.dtype = found->dtype;
     header.is_big_endian = name.starts_with('>');
@@ -203,12 +204,12 @@ NpyHeader parse_npy_header(const std::string& path, const std::string& array, st
   if (cursor.text(kNpyMagic.size()) != kNpyMagic) place.refuse("does not begin as a .npy file does");
   const std::uint16_t version = cursor.u16();  // the major number first
   if (version < 1 || version > 3) {
-    place.unsupported("in version " + std::to_string(version % 256) + "." + std::to_string(version / 256) +
-                      " of .npy; save it with a NumPy that writes version 1.0, 2.0 or 3.0");
+    place.unsupported(fmt::format("in version {}.{} of .npy; save it with a NumPy that writes version 1.0, 2.0 or 3.0",
+                                  version % 256, version / 256));
   }
   const std::size_t text_bytes = version == 1 ? cursor.u16() : cursor.u32();
   if (text_bytes > kMaxNpyHeadBytes - 12) {
-    place.refuse("has a header of " + std::to_string(text_bytes) + " bytes, longer than any that NumPy writes");
+    place.refuse(fmt::format("has a header of {} bytes, longer than any that NumPy writes", text_bytes));
   }
   const std::string text = cursor.text(text_bytes);
   NpyHeader header;
@@ -222,8 +223,8 @@ std::uint64_t check_npy_size(const std::string& path, const std::string& array, 
   std::uint64_t data_bytes = 0;
   if (!multiply_shape(header.shape, size_bytes(header.dtype), data_bytes) ||
       data_bytes != file_bytes - header.data_offset) {
-    Place{path, array}.refuse("has " + std::to_string(file_bytes - header.data_offset) +
-                              " bytes of elements, and its shape " + std::to_string(data_bytes));
+    Place{path, array}.refuse(
+        fmt::format("has {} bytes of elements, and its shape {}", file_bytes - header.data_offset, data_bytes));
   }
   return data_bytes;
 }
@@ -250,12 +251,12 @@ std::vector<std::byte> compose_npy_header(const ArrayView& array) {
                                   [&](const NpyType& entry) { return entry.dtype == array.dtype; });
   HOLDFAST_ASSERT(type != kNpyTypes.end());
   std::string shape;
-  for (const std::uint64_t extent : array.shape) shape += std::to_string(extent) + ", ";
+  for (const std::uint64_t extent : array.shape) shape += fmt::format("{}, ", extent);
   // A tuple of one keeps its comma.
   if (array.shape.size() == 1) shape.pop_back();
   if (array.shape.size() > 1) shape.resize(shape.size() - 2);
-  std::string text = "{'descr': '" + std::string(size_bytes(array.dtype) == 1 ? "|" : "<") + std::string(type->name) +
-                     "', 'fortran_order': False, 'shape': (" + shape + "), }";
+  std::string text = fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': ({}), }}",
+                                 size_bytes(array.dtype) == 1 ? "|" : "<", type->name, shape);
   const std::size_t prefix = kNpyMagic.size() + 4;
   const std::size_t total = (prefix + text.size() + 1 + kNpyAlignment - 1) / kNpyAlignment * kNpyAlignment;
   text.resize(total - prefix - 1, ' ');

@@ -1,5 +1,6 @@
 #include "numpy/npz_file.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <utility>
 
@@ -13,9 +14,8 @@ constexpr std::uint64_t kMaxMetadataBytes = std::uint64_t{64} << 20;
 
 std::string read_metadata(const std::string& path, const ZipReader& archive, const ZipEntry& entry) {
   if (entry.size_bytes > kMaxMetadataBytes) {
-    refuse_file(path, "has metadata of " + std::to_string(entry.size_bytes) + " bytes where at most " +
-                          std::to_string(kMaxMetadataBytes) + " are read; remove " + quoted_text(entry.name) +
-                          " from the archive");
+    refuse_file(path, fmt::format("has metadata of {} bytes where at most {} are read; remove {} from the archive",
+                                  entry.size_bytes, kMaxMetadataBytes, quoted_text(entry.name)));
   }
   const std::vector<std::byte> bytes = archive.read(entry);
   std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
@@ -40,8 +40,8 @@ NpzFile::NpzFile(ByteSource& source) : source_(source), archive_(source) {
     } else if (member.name.ends_with(kNpySuffix)) {
       entries_.push_back(read_head(source.path(), archive_, member));
     } else {
-      refuse_file(source.path(),
-                  "has a member " + quoted_text(member.name) + ", which is not an array; remove it from the archive");
+      refuse_file(source.path(), fmt::format("has a member {}, which is not an array; remove it from the archive",
+                                             quoted_text(member.name)));
     }
   }
   std::sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) { return a.name < b.name; });

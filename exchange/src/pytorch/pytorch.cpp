@@ -1,5 +1,7 @@
 #include "holdfast/format/exchange/pytorch.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -20,9 +22,7 @@ namespace {
 using Shape = std::vector<std::uint64_t>;
 
 std::string text_of(const Shape& shape) {
-  std::string text;
-  for (const std::uint64_t extent : shape) text += (text.empty() ? "" : ", ") + std::to_string(extent);
-  return "[" + text + "]";
+  return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
 // How the elements of one of our arrays lie in PyTorch's: seen in shape `seen`, transposed, seen in shape `theirs`.
@@ -87,9 +87,10 @@ class Model {
   void require_all_claimed() const {
     for (const auto& [name, array] : arrays_) {
       if (!claimed_.contains(name)) {
-        throw Error(ErrorCode::unsupported, "array " + quoted_text(name) +
-                                                " is no weight that PyTorch has for a layer of the graph; "
-                                                "remove it or the layer");
+        throw Error(
+            ErrorCode::unsupported,
+            fmt::format("array {} is no weight that PyTorch has for a layer of the graph; remove it or the layer",
+                        quoted_text(name)));
       }
     }
   }
@@ -122,8 +123,9 @@ class ToPyTorch : public Exchange {
     const auto twice = std::adjacent_find(set_.arrays.begin(), set_.arrays.end(),
                                           [](const NamedArray& a, const NamedArray& b) { return a.name == b.name; });
     if (twice != set_.arrays.end()) {
-      throw Error(ErrorCode::invalid_argument, "two layers of the graph would both be " + quoted_text(twice->name) +
-                                                   " in PyTorch; rename one of them");
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("two layers of the graph would both be {} in PyTorch; rename one of them",
+                              quoted_text(twice->name)));
     }
     return std::move(set_);
   }
@@ -178,9 +180,10 @@ class FromPyTorch : public Exchange {
 
   void require_all_taken() const {
     if (theirs_.empty()) return;
-    throw Error(ErrorCode::incompatible, "the state dict has " + quoted_text(theirs_.begin()->first) +
-                                             ", for which the savepoint has no array; take the savepoint of the same "
-                                             "model");
+    throw Error(
+        ErrorCode::incompatible,
+        fmt::format("the state dict has {}, for which the savepoint has no array; take the savepoint of the same model",
+                    quoted_text(theirs_.begin()->first)));
   }
 
   std::vector<NamedArray> take() {
@@ -200,8 +203,9 @@ class FromPyTorch : public Exchange {
     } else if (ours.dtype == DType::f64) {
       add<double>(sum, addend);
     } else if (std::any_of(addend.begin(), addend.end(), [](std::byte byte) { return byte != std::byte{0}; })) {
-      throw Error(ErrorCode::unsupported, "the sum of " + quoted_text(first) + " and " + quoted_text(second) +
-                                              " is taken of f32 and f64 alone; convert the state dict to f32");
+      throw Error(ErrorCode::unsupported,
+                  fmt::format("the sum of {} and {} is taken of f32 and f64 alone; convert the state dict to f32",
+                              quoted_text(first), quoted_text(second)));
     }
     add_array(ours, std::move(sum));
   }
@@ -226,15 +230,16 @@ class FromPyTorch : public Exchange {
   const std::vector<std::byte>& fetch(const std::string& theirs, const NamedArray& ours, const Shape& shape) {
     const auto found = theirs_.find(theirs);
     if (found == theirs_.end()) {
-      throw Error(ErrorCode::incompatible, "the state dict lacks " + quoted_text(theirs) + " for array " +
-                                               quoted_text(ours.name) + "; give the modules the names of the layers");
+      throw Error(ErrorCode::incompatible,
+                  fmt::format("the state dict lacks {} for array {}; give the modules the names of the layers",
+                              quoted_text(theirs), quoted_text(ours.name)));
     }
     const NamedArray& array = *found->second;
     if (array.shape != shape || array.dtype != ours.dtype) {
-      throw Error(ErrorCode::incompatible,
-                  quoted_text(theirs) + " of the state dict is " + std::string(name(array.dtype)) +
-                      text_of(array.shape) + " where array " + quoted_text(ours.name) + " of the savepoint needs " +
-                      std::string(name(ours.dtype)) + text_of(shape) + "; take the savepoint of the same model");
+      throw Error(ErrorCode::incompatible, fmt::format("{} of the state dict is {}{} where array {} of the savepoint "
+                                                       "needs {}{}; take the savepoint of the same model",
+                                                       quoted_text(theirs), name(array.dtype), text_of(array.shape),
+                                                       quoted_text(ours.name), name(ours.dtype), text_of(shape)));
     }
     theirs_.erase(found);
     return array.bytes;
@@ -272,8 +277,10 @@ class LayerWalk {
     if (layer.kind == "Flatten") return flatten();
     static const std::set<std::string> kWithoutWeights = {"Activation", "AveragePooling2D", "Dropout", "MaxPooling2D"};
     if (kWithoutWeights.contains(layer.kind)) return;
-    throw Error(ErrorCode::unsupported, "layer " + quoted_text(layer.name) + " is of kind " + quoted_text(layer.kind) +
-                                            ", which has no counterpart in PyTorch here; leave it out of the model");
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("layer {} is of kind {}, which has no counterpart in PyTorch here; leave it out of the model",
+                    quoted_text(layer.name), quoted_text(layer.kind)));
   }
 
   // Where an image was flattened, its elements lie by channels in PyTorch.
@@ -301,8 +308,8 @@ class LayerWalk {
   // How many places of the flattened image there are.
   std::uint64_t positions(const NamedArray& array, std::uint64_t inputs) const {
     if (inputs % flattened_channels_ != 0) {
-      refuse(array, "has " + std::to_string(inputs) + " inputs, and the flattened image " +
-                        std::to_string(flattened_channels_) + " channels, which do not divide them");
+      refuse(array, fmt::format("has {} inputs, and the flattened image {} channels, which do not divide them", inputs,
+                                flattened_channels_));
     }
     return inputs / flattened_channels_;
   }
@@ -368,8 +375,9 @@ class LayerWalk {
     const NamedArray* bias = model_.find(layer, "bias");
     if (bias == nullptr) return;
     if (bias->shape.size() != 2 || bias->shape[0] != 2 || bias->shape[1] % 3 != 0) {
-      refuse(*bias, "has shape " + text_of(bias->shape) +
-                        " where a GRU with reset_after has [2, 3 u]; PyTorch has no other kind of GRU");
+      refuse(*bias,
+             fmt::format("has shape {} where a GRU with reset_after has [2, 3 u]; PyTorch has no other kind of GRU",
+                         text_of(bias->shape)));
     }
     Order row = unchanged({bias->shape[1]});
     row.swaps_gates = true;
@@ -381,8 +389,7 @@ class LayerWalk {
          {std::pair{"kernel", "weight_ih_l0"}, {"recurrent_kernel", "weight_hh_l0"}}) {
       const NamedArray& kernel = get(layer, entry, 2);
       if (kernel.shape[1] % gates != 0) {
-        refuse(kernel,
-               "has shape " + text_of(kernel.shape) + ", which is not made of " + std::to_string(gates) + " gates");
+        refuse(kernel, fmt::format("has shape {}, which is not made of {} gates", text_of(kernel.shape), gates));
       }
       Order order = transposed(kernel.shape, {1, 0});
       order.swaps_gates = gates == 3;
@@ -400,20 +407,20 @@ class LayerWalk {
   const NamedArray& get(const GraphLayer& layer, const std::string& entry, std::size_t axes) {
     const NamedArray* array = model_.find(layer, entry);
     if (array == nullptr) {
-      throw Error(ErrorCode::invalid_argument, "the savepoint has no array " + quoted_text(entry) + " for its " +
-                                                   quoted_text(layer.kind) + " layer " + quoted_text(layer.name) +
-                                                   "; give a whole savepoint");
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("the savepoint has no array {} for its {} layer {}; give a whole savepoint",
+                              quoted_text(entry), quoted_text(layer.kind), quoted_text(layer.name)));
     }
     if (array->shape.size() != axes) {
-      refuse(*array, "has shape " + text_of(array->shape) + " where a " + layer.kind + " has " + std::to_string(axes) +
-                         " axes");
+      refuse(*array, fmt::format("has shape {} where a {} has {} axes", text_of(array->shape), layer.kind, axes));
     }
     return *array;
   }
 
   [[noreturn]] static void refuse(const NamedArray& array, const std::string& problem) {
-    throw Error(ErrorCode::invalid_argument, "array " + quoted_text(array.name) + " of the savepoint " + problem +
-                                                 "; give a savepoint that fits its graph");
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("array {} of the savepoint {}; give a savepoint that fits its graph",
+                            quoted_text(array.name), problem));
   }
 
   // PyTorch's names have dots.

@@ -1,5 +1,6 @@
 #include "pytorch/pytorch_graph.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 
 #include "bytes/json.h"
@@ -11,8 +12,9 @@ namespace {
 void require(bool condition, const char* problem) {
   if (!condition) {
     throw Error(ErrorCode::invalid_argument,
-                std::string("the savepoint's metadata has no graph of a Sequential (") + problem +
-                    "), which says what its arrays are to PyTorch; give a savepoint of a Sequential");
+                fmt::format("the savepoint's metadata has no graph of a Sequential ({}), which says what its arrays "
+                            "are to PyTorch; give a savepoint of a Sequential",
+                            problem));
   }
 }
 

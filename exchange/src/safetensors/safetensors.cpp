@@ -1,5 +1,6 @@
 #include "holdfast/format/exchange/safetensors.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
@@ -36,8 +37,9 @@ std::string compose_header(const std::string& path, std::string_view metadata_js
   // So that the first array is aligned.
   header.resize((header.size() + 7) / 8 * 8, ' ');
   if (header.size() > kMaxSafetensorsHeaderBytes) {
-    refuse_to_write(path, "names and metadata take " + std::to_string(header.size()) + " bytes, and the format has " +
-                              std::to_string(kMaxSafetensorsHeaderBytes) + " for them; use several files");
+    refuse_to_write(path,
+                    fmt::format("names and metadata take {} bytes, and the format has {} for them; use several files",
+                                header.size(), kMaxSafetensorsHeaderBytes));
   }
   return header;
 }

@@ -1,5 +1,6 @@
 #include "safetensors/safetensors_file.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
@@ -12,15 +13,16 @@ namespace {
 std::string read_header(ByteSource& source) {
   const std::string& path = source.path();
   if (source.size_bytes() < kSafetensorsLengthBytes) {
-    refuse_file(path, "is no safetensors file: it has " + std::to_string(source.size_bytes()) + " bytes");
+    refuse_file(path, fmt::format("is no safetensors file: it has {} bytes", source.size_bytes()));
   }
   std::array<std::byte, kSafetensorsLengthBytes> length_bytes{};
   source.read(0, length_bytes);
   const std::uint64_t length = ByteCursor(path, "the length of its header", length_bytes).u64();
   const std::uint64_t most = std::min(kMaxSafetensorsHeaderBytes, source.size_bytes() - kSafetensorsLengthBytes);
   if (length > most) {
-    refuse_file(path, "is no whole safetensors file: it claims a header of " + std::to_string(length) +
-                          " bytes where at most " + std::to_string(most) + " are possible; use another copy of it");
+    refuse_file(path, fmt::format("is no whole safetensors file: it claims a header of {} bytes where at most {} are "
+                                  "possible; use another copy of it",
+                                  length, most));
   }
   std::string header(length, '\0');
   source.read(kSafetensorsLengthBytes, std::as_writable_bytes(std::span(header)));
@@ -49,8 +51,8 @@ SafetensorsFile::SafetensorsFile(ByteSource& source) : source_(source) {
 void SafetensorsFile::read_part(const SafetensorsEntry& entry, std::uint64_t begin, std::span<std::byte> out) const {
   source_.read(data_offset_ + entry.begin + begin, out);
   if (entry.dtype == DType::boolean && !holds_booleans(out)) {
-    refuse_file(source_.path(),
-                "has boolean array " + quoted_text(entry.name) + " with other bytes than 0 and 1; save it as U8");
+    refuse_file(source_.path(), fmt::format("has boolean array {} with other bytes than 0 and 1; save it as U8",
+                                            quoted_text(entry.name)));
   }
 }
 

@@ -1,5 +1,6 @@
 #include "safetensors/safetensors_header.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <array>
 #include <tuple>
@@ -66,7 +67,8 @@ class HeaderEvents : public nlohmann::json_sax<Json> {
   bool end_object() override {
     if (state_ == State::root) return go_to(State::end);
     if (state_ == State::tensor && (!seen_.dtype || !seen_.shape || !seen_.offsets)) {
-      return fail("array " + quoted_text(header_.entries.back().name) + " lacks its dtype, shape or data_offsets");
+      return fail(
+          fmt::format("array {} lacks its dtype, shape or data_offsets", quoted_text(header_.entries.back().name)));
     }
     return go_to(State::root);
   }
@@ -103,8 +105,9 @@ class HeaderEvents : public nlohmann::json_sax<Json> {
     SafetensorsEntry* entry = header_.entries.empty() ? nullptr : &header_.entries.back();
     if (state_ == State::shape) {
       if (entry->shape.size() == kMaxAxes) {
-        throw Error(ErrorCode::unsupported, path_ + " has array " + quoted_text(entry->name) + " with more than " +
-                                                std::to_string(kMaxAxes) + " axes; reshape it before it is saved");
+        throw Error(ErrorCode::unsupported,
+                    fmt::format("{} has array {} with more than {} axes; reshape it before it is saved", path_,
+                                quoted_text(entry->name), kMaxAxes));
       }
       entry->shape.push_back(value);
       return true;
@@ -120,7 +123,7 @@ class HeaderEvents : public nlohmann::json_sax<Json> {
   bool number_float(double /*value*/, const std::string& /*text*/) override { return fail_at_value(); }
   bool binary(Json::binary_t& /*value*/) override { return fail_at_value(); }
   bool parse_error(std::size_t position, const std::string& /*token*/, const Json::exception& /*error*/) override {
-    return fail("it is no JSON at byte " + std::to_string(position));
+    return fail(fmt::format("it is no JSON at byte {}", position));
   }
 
  private:
@@ -144,7 +147,7 @@ class HeaderEvents : public nlohmann::json_sax<Json> {
   }
   bool fail_at_value() {
     return fail(state_ == State::start ? "it is no JSON object"
-                                       : "the value of " + quoted_text(key_) + " is not what it should be");
+                                       : fmt::format("the value of {} is not what it should be", quoted_text(key_)));
   }
 
   bool tensor_key() {
@@ -153,8 +156,8 @@ class HeaderEvents : public nlohmann::json_sax<Json> {
                  : key_ == "data_offsets" ? &seen_.offsets
                                           : nullptr;
     if (seen == nullptr || *seen) {
-      return fail("array " + quoted_text(header_.entries.back().name) + " has an unknown or second " +
-                  quoted_text(key_));
+      return fail(fmt::format("array {} has an unknown or second {}", quoted_text(header_.entries.back().name),
+                              quoted_text(key_)));
     }
     *seen = true;
     return true;
@@ -164,9 +167,9 @@ class HeaderEvents : public nlohmann::json_sax<Json> {
     const auto* found = std::find_if(kSafetensorsTypes.begin(), kSafetensorsTypes.end(),
                                      [&](const SafetensorsType& type) { return type.name == name; });
     if (found == kSafetensorsTypes.end()) {
-      throw Error(ErrorCode::unsupported, path_ + " has array " + quoted_text(header_.entries.back().name) +
-                                              " of type " + quoted_text(name) +
-                                              ", which Holdfast lacks; convert it before it is saved");
+      throw Error(ErrorCode::unsupported,
+                  fmt::format("{} has array {} of type {}, which Holdfast lacks; convert it before it is saved", path_,
+                              quoted_text(header_.entries.back().name), quoted_text(name)));
     }
     header_.entries.back().dtype = found->dtype;
     return true;
@@ -183,7 +186,7 @@ class HeaderEvents : public nlohmann::json_sax<Json> {
 };
 
 [[noreturn]] void refuse_header(const std::string& path, const std::string& problem) {
-  refuse_file(path, "is no whole safetensors file: in its header, " + problem + "; use another copy of it");
+  refuse_file(path, fmt::format("is no whole safetensors file: in its header, {}; use another copy of it", problem));
 }
 
 void check_names(const std::string& path, const std::vector<SafetensorsEntry>& entries) {
@@ -192,7 +195,7 @@ void check_names(const std::string& path, const std::vector<SafetensorsEntry>& e
   for (const SafetensorsEntry& entry : entries) names.push_back(entry.name);
   std::sort(names.begin(), names.end());
   const auto twice = std::adjacent_find(names.begin(), names.end());
-  if (twice != names.end()) refuse_header(path, "array " + quoted_text(*twice) + " is there twice");
+  if (twice != names.end()) refuse_header(path, fmt::format("array {} is there twice", quoted_text(*twice)));
 }
 
 void check_places(const std::string& path, const std::vector<SafetensorsEntry>& entries, std::uint64_t data_bytes) {
@@ -200,20 +203,17 @@ void check_places(const std::string& path, const std::vector<SafetensorsEntry>& 
   for (const SafetensorsEntry& entry : entries) {
     const std::string label = "array " + quoted_text(entry.name);
     if (entry.begin != end || entry.end < entry.begin || entry.end > data_bytes) {
-      refuse_header(path, label + " lies at bytes " + std::to_string(entry.begin) + " to " + std::to_string(entry.end) +
-                              " where " + std::to_string(end) + " to at most " + std::to_string(data_bytes) +
-                              " are left for it");
+      refuse_header(path, fmt::format("{} lies at bytes {} to {} where {} to at most {} are left for it", label,
+                                      entry.begin, entry.end, end, data_bytes));
     }
     std::uint64_t bytes = 0;
     if (!multiply_shape(entry.shape, size_bytes(entry.dtype), bytes) || bytes != entry.end - entry.begin) {
-      refuse_header(path, label + " has " + std::to_string(entry.end - entry.begin) + " bytes, and its shape " +
-                              std::to_string(bytes));
+      refuse_header(path, fmt::format("{} has {} bytes, and its shape {}", label, entry.end - entry.begin, bytes));
     }
     end = entry.end;
   }
   if (end != data_bytes) {
-    refuse_header(path, "the arrays end at byte " + std::to_string(end) + " of the " + std::to_string(data_bytes) +
-                            " that follow it");
+    refuse_header(path, fmt::format("the arrays end at byte {} of the {} that follow it", end, data_bytes));
   }
 }
 

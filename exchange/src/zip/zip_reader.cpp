@@ -1,5 +1,6 @@
 #include <zlib.h>
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <limits>
 #include <set>
@@ -76,19 +77,19 @@ class Parser {
 
  private:
   [[noreturn]] void damaged(const std::string& problem) const {
-    refuse_file(path_, "is damaged: " + problem + kUseAnotherCopy);
+    refuse_file(path_, fmt::format("is damaged: {}{}", problem, kUseAnotherCopy));
   }
   void require(bool condition, const char* problem) const {
     if (!condition) damaged(problem);
   }
   [[noreturn]] void refuse(const Listed& listed, const std::string& problem) const {
-    damaged("its member " + quoted_text(listed.entry.name) + " " + problem);
+    damaged(fmt::format("its member {} {}", quoted_text(listed.entry.name), problem));
   }
   void require(bool condition, const Listed& listed, const char* problem) const {
     if (!condition) refuse(listed, problem);
   }
   [[noreturn]] void unsupported(const std::string& problem) const {
-    throw Error(ErrorCode::unsupported, path_ + " " + problem);
+    throw Error(ErrorCode::unsupported, fmt::format("{} {}", path_, problem));
   }
 
   std::vector<std::byte> read(std::uint64_t offset, std::size_t bytes) const {
@@ -196,7 +197,8 @@ class Parser {
     std::string name = listed.entry.name;
     if (name.ends_with('/')) name.pop_back();
     const std::string problem = problem_of_member_name(name);
-    if (!problem.empty()) refuse_file(path_, "is refused: the name " + quoted_text(name) + " of a member " + problem);
+    if (!problem.empty())
+      refuse_file(path_, fmt::format("is refused: the name {} of a member {}", quoted_text(name), problem));
   }
 
   // ZIP64's field holds, in order, those of `fields` that are full.
@@ -229,9 +231,9 @@ class Parser {
     require(entry.size_bytes / kMaxDeflateRatio <= entry.stored_bytes, listed,
             "claims more bytes than its compressed form can hold");
     if (is_bomb(entry.size_bytes, entry.stored_bytes)) {
-      refuse_file(path_, "is refused: its member " + quoted_text(entry.name) + " would grow from " +
-                             std::to_string(entry.stored_bytes) + " to " + std::to_string(entry.size_bytes) +
-                             " bytes; if you trust it, write it again without compression");
+      refuse_file(path_, fmt::format("is refused: its member {} would grow from {} to {} bytes; if you trust it, write "
+                                     "it again without compression",
+                                     quoted_text(entry.name), entry.stored_bytes, entry.size_bytes));
     }
   }
 
@@ -275,13 +277,14 @@ class Parser {
 
   void check_kind(const Listed& listed) const {
     if ((listed.flags & zip::kEncryptedFlag) != 0) {
-      unsupported("has an encrypted member " + quoted_text(listed.entry.name) + "; decrypt it first");
+      unsupported(fmt::format("has an encrypted member {}; decrypt it first", quoted_text(listed.entry.name)));
     }
     constexpr std::uint16_t kKnown = zip::kDescriptorFlag | zip::kUtf8Flag | zip::kEffortFlags;
     if ((listed.flags & ~kKnown) != 0 || (listed.method != zip::kStored && listed.method != zip::kDeflated)) {
-      unsupported("has a member " + quoted_text(listed.entry.name) + " with flags " + std::to_string(listed.flags) +
-                  " and compression " + std::to_string(listed.method) +
-                  "; only stored and deflated members are read: write it again so");
+      unsupported(
+          fmt::format("has a member {} with flags {} and compression {}; only stored and deflated members are read: "
+                      "write it again so",
+                      quoted_text(listed.entry.name), listed.flags, listed.method));
     }
   }
 
@@ -322,8 +325,9 @@ class Parser {
       if (__builtin_add_overflow(sum, entry.size_bytes, &sum)) sum = std::numeric_limits<std::uint64_t>::max();
     }
     if (is_bomb(sum, source_.size_bytes())) {
-      refuse_file(path_, "is refused: its members would grow from " + std::to_string(source_.size_bytes()) + " to " +
-                             std::to_string(sum) + " bytes; if you trust it, write it again without compression");
+      refuse_file(path_, fmt::format("is refused: its members would grow from {} to {} bytes; if you trust it, write "
+                                     "it again without compression",
+                                     source_.size_bytes(), sum));
     }
   }
 
@@ -332,7 +336,8 @@ class Parser {
 };
 
 [[noreturn]] void refuse_content(const ByteSource& source, const ZipEntry& entry, const std::string& problem) {
-  refuse_file(source.path(), "is damaged: its member " + quoted_text(entry.name) + " " + problem + kUseAnotherCopy);
+  refuse_file(source.path(),
+              fmt::format("is damaged: its member {} {}{}", quoted_text(entry.name), problem, kUseAnotherCopy));
 }
 
 }  // namespace
@@ -356,7 +361,7 @@ bool ZipReader::feed(const ZipEntry& entry, const std::function<bool(std::span<c
   }
   if (!is_wanted) return false;
   if (entry.is_deflated && !(is_good && inflater.is_complete())) {
-    refuse_content(source_, entry, "does not decompress to its " + std::to_string(entry.size_bytes) + " bytes");
+    refuse_content(source_, entry, fmt::format("does not decompress to its {} bytes", entry.size_bytes));
   }
   return true;
 }

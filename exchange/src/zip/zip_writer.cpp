@@ -1,5 +1,6 @@
 #include <zlib.h>
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <initializer_list>
 
@@ -96,8 +97,8 @@ void ZipWriter::add(const std::string& name, std::span<const std::span<const std
   std::string problem = problem_of_member_name(name);
   if (!names_.insert(name).second) problem = "occurs twice";
   if (!problem.empty()) {
-    throw Error(ErrorCode::invalid_argument, "cannot write " + writer_.path() + ": the member name " +
-                                                 quoted_text(name) + " " + problem + "; rename it");
+    throw Error(ErrorCode::invalid_argument, fmt::format("cannot write {}: the member name {} {}; rename it",
+                                                         writer_.path(), quoted_text(name), problem));
   }
   std::uint64_t bytes = 0;
   for (const auto piece : pieces) bytes += piece.size();

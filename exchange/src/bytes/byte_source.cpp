@@ -12,16 +12,16 @@ void refuse_file(const std::string& path, const std::string& problem) {
 
 void refuse_memory(const std::string& path, std::uint64_t bytes, std::uint64_t most) {
   throw Error(ErrorCode::out_of_memory,
-              fmt::format("{} cannot be read: {} bytes of it have to be in memory at once, and {} are allowed{}", path,
-                          bytes, most, kAllowMoreMemory));
+              fmt::format("cannot read {}: {} bytes of it must be in memory at once, and {} are allowed{}", path, bytes,
+                          most, kAllowMoreMemory));
 }
 
 namespace {
 
 [[noreturn]] void report_end(const ByteSource& source, std::uint64_t offset, std::size_t bytes) {
-  refuse_file(
-      source.path(),
-      fmt::format("ends before the {} bytes at offset {}: it was cut off; use another copy of it", bytes, offset));
+  refuse_file(source.path(),
+              fmt::format("ends before the {} bytes at offset {}: it was cut off or is damaged; use another copy of it",
+                          bytes, offset));
 }
 
 }  // namespace

@@ -1,3 +1,7 @@
+// The .npy header is the text of a Python dictionary. NumPy parses it with Python's own parser; this parser accepts
+// only what NumPy writes: three known keys, one string, one truth value and one tuple. Nothing is evaluated, and
+// pickled objects are refused.
+
 #include "numpy/npy.h"
 
 #include <fmt/format.h>
@@ -21,10 +25,10 @@ constexpr std::size_t kNpyAlignment = 64;
 
 struct NpyType {
   DType dtype;
-  std::string_view name;  // without the order of bytes
+  std::string_view name;  // without the byte order
 };
 
-// bf16 as ml_dtypes names it.
+// bf16 has the name that ml_dtypes uses.
 constexpr std::array<NpyType, 13> kNpyTypes = {{{DType::f64, "f8"},
                                                 {DType::f32, "f4"},
                                                 {DType::f16, "f2"},
@@ -39,7 +43,7 @@ constexpr std::array<NpyType, 13> kNpyTypes = {{{DType::f64, "f8"},
                                                 {DType::u64, "u8"},
                                                 {DType::boolean, "b1"}}};
 
-// Where in which file, for errors.
+// An array in a file, for errors.
 struct Place {
   const std::string& path;
   const std::string& array;
@@ -52,7 +56,7 @@ struct Place {
   }
 };
 
-// {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), } and nothing else of Python's language.
+// Parses {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), } and nothing else of Python.
 class DictionaryParser {
  public:
   DictionaryParser(const Place& place, std::string_view text) : place_(place), text_(text) {}
@@ -77,7 +81,7 @@ class DictionaryParser {
       } else {
         fail();
       }
-      // The comma is missing only behind the last entry.
+      // Only the last entry may lack a comma.
       if (!take(',')) {
         expect('}');
         break;
@@ -137,7 +141,7 @@ class DictionaryParser {
     return value;
   }
 
-  // (), (3,), (3, 4) and (3, 4,); (3) would be no tuple.
+  // Accepts (), (3,), (3, 4) and (3, 4,), but not (3), which is not a tuple in Python.
   std::vector<std::uint64_t> tuple() {
     std::vector<std::uint64_t> numbers;
     bool has_comma = true;
@@ -145,7 +149,7 @@ class DictionaryParser {
     while (!take(')')) {
       if (!has_comma) fail();
       if (numbers.size() == kMaxAxes) {
-        place_.unsupported(fmt::format("with more than {} axes; reshape it before it is saved", kMaxAxes));
+        place_.unsupported(fmt::format("with more than {} axes; reshape it before saving", kMaxAxes));
       }
       numbers.push_back(integer());
       has_comma = take(',');
@@ -157,19 +161,19 @@ class DictionaryParser {
   void read_type(NpyHeader& header) {
     skip_space();
     if (!text_.starts_with('\'') && !text_.starts_with('"')) {
-      place_.unsupported("of a structured type; save each of its fields as an array of its own");
+      place_.unsupported("of a structured type; save each of its fields as a separate array");
     }
     const std::string_view name = string();
     if (name.ends_with('O')) {
-      place_.unsupported("of Python objects, which would have to be run to be read; save plain numbers");
+      place_.unsupported("of Python objects, which cannot be read without running code; save plain numbers");
     }
     const auto* found = std::find_if(kNpyTypes.begin(), kNpyTypes.end(),
                                      [&](const NpyType& type) { return !name.empty() && type.name == name.substr(1); });
     const bool is_ordered = found != kNpyTypes.end() && size_bytes(found->dtype) > 1 && found->dtype != DType::bf16;
     const bool has_order = name.starts_with('<') || name.starts_with('>');
     if (found == kNpyTypes.end() || (is_ordered ? !has_order : !has_order && !name.starts_with('|'))) {
-      place_.unsupported(
-          fmt::format("of NumPy's type {}, which Holdfast lacks; convert it before it is saved", quoted_text(name)));
+      place_.unsupported(fmt::format("of NumPy's type {}, which Holdfast does not support; convert it before saving",
+                                     quoted_text(name)));
     }
     header.dtype = found->dtype;
     header.is_big_endian = name.starts_with('>');
@@ -186,10 +190,10 @@ void swap_bytes(std::span<std::byte> bytes, std::size_t element_bytes) {
   }
 }
 
-// Of the same elements with the last axis varying fastest.
+// Returns the same elements with the last axis varying fastest.
 std::vector<std::byte> row_major(std::span<const std::byte> bytes, std::size_t element_bytes,
                                  std::span<const std::uint64_t> shape) {
-  // As they lie there, the elements are the rows of the shape turned round.
+  // In Fortran order, the elements are those of a row-major array with the axes reversed.
   const std::vector<std::uint64_t> reversed(shape.rbegin(), shape.rend());
   std::vector<std::size_t> axes(shape.size());
   std::iota(axes.rbegin(), axes.rend(), std::size_t{0});
@@ -201,7 +205,7 @@ std::vector<std::byte> row_major(std::span<const std::byte> bytes, std::size_t e
 NpyHeader parse_npy_header(const std::string& path, const std::string& array, std::span<const std::byte> bytes) {
   const Place place{path, array};
   ByteCursor cursor(path, "the header of an array", bytes);
-  if (cursor.text(kNpyMagic.size()) != kNpyMagic) place.refuse("does not begin as a .npy file does");
+  if (cursor.text(kNpyMagic.size()) != kNpyMagic) place.refuse("does not begin like a .npy file");
   const std::uint16_t version = cursor.u16();  // the major number first
   if (version < 1 || version > 3) {
     place.unsupported(fmt::format("in version {}.{} of .npy; save it with a NumPy that writes version 1.0, 2.0 or 3.0",
@@ -224,7 +228,7 @@ std::uint64_t check_npy_size(const std::string& path, const std::string& array, 
   if (!multiply_shape(header.shape, size_bytes(header.dtype), data_bytes) ||
       data_bytes != file_bytes - header.data_offset) {
     Place{path, array}.refuse(
-        fmt::format("has {} bytes of elements, and its shape {}", file_bytes - header.data_offset, data_bytes));
+        fmt::format("has {} bytes of elements, but its shape needs {}", file_bytes - header.data_offset, data_bytes));
   }
   return data_bytes;
 }
@@ -232,7 +236,7 @@ std::uint64_t check_npy_size(const std::string& path, const std::string& array, 
 void check_and_swap(const std::string& path, const std::string& array, const NpyHeader& header,
                     std::span<std::byte> elements) {
   if (header.dtype == DType::boolean && !holds_booleans(elements)) {
-    Place{path, array}.refuse("is boolean and holds other bytes than 0 and 1");
+    Place{path, array}.refuse("is boolean but holds bytes other than 0 and 1");
   }
   if (header.is_big_endian) swap_bytes(elements, size_bytes(header.dtype));
 }
@@ -252,7 +256,7 @@ std::vector<std::byte> compose_npy_header(const ArrayView& array) {
   HOLDFAST_ASSERT(type != kNpyTypes.end());
   std::string shape;
   for (const std::uint64_t extent : array.shape) shape += fmt::format("{}, ", extent);
-  // A tuple of one keeps its comma.
+  // A tuple of one element keeps its comma.
   if (array.shape.size() == 1) shape.pop_back();
   if (array.shape.size() > 1) shape.resize(shape.size() - 2);
   std::string text = fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': ({}), }}",
@@ -261,7 +265,7 @@ std::vector<std::byte> compose_npy_header(const ArrayView& array) {
   const std::size_t total = (prefix + text.size() + 1 + kNpyAlignment - 1) / kNpyAlignment * kNpyAlignment;
   text.resize(total - prefix - 1, ' ');
   text += '\n';
-  // 32 axes of 20 digits are far from what the 16 bits of version 1.0 count.
+  // 32 axes of 20 digits each are far below the 16-bit length of version 1.0.
   std::string header(kNpyMagic);
   header += {'\1', '\0', static_cast<char>(text.size()), static_cast<char>(text.size() >> 8)};
   header += text;

@@ -13,15 +13,16 @@ namespace {
 std::string read_header(ByteSource& source) {
   const std::string& path = source.path();
   if (source.size_bytes() < kSafetensorsLengthBytes) {
-    refuse_file(path, fmt::format("is no safetensors file: it has {} bytes", source.size_bytes()));
+    refuse_file(path,
+                fmt::format("is not a safetensors file: it has only {} bytes; check the path", source.size_bytes()));
   }
   std::array<std::byte, kSafetensorsLengthBytes> length_bytes{};
   source.read(0, length_bytes);
   const std::uint64_t length = ByteCursor(path, "the length of its header", length_bytes).u64();
   const std::uint64_t most = std::min(kMaxSafetensorsHeaderBytes, source.size_bytes() - kSafetensorsLengthBytes);
   if (length > most) {
-    refuse_file(path, fmt::format("is no whole safetensors file: it claims a header of {} bytes where at most {} are "
-                                  "possible; use another copy of it",
+    refuse_file(path, fmt::format("is not a complete safetensors file: it claims a header of {} bytes, and at most {} "
+                                  "are possible; use another copy of it",
                                   length, most));
   }
   std::string header(length, '\0');
@@ -32,7 +33,7 @@ std::string read_header(ByteSource& source) {
 std::string metadata_of(const std::string& path, const SafetensorsHeader& header) {
   const auto ours = header.metadata.find(kSafetensorsHoldfastKey);
   if (ours == header.metadata.end()) return nlohmann::json(header.metadata).dump();
-  if (!is_json(ours->second)) refuse_file(path, "has metadata of Holdfast that is not JSON; use another copy of it");
+  if (!is_json(ours->second)) refuse_file(path, "has Holdfast metadata that is not JSON; use another copy of it");
   return ours->second;
 }
 
@@ -51,7 +52,7 @@ SafetensorsFile::SafetensorsFile(ByteSource& source) : source_(source) {
 void SafetensorsFile::read_part(const SafetensorsEntry& entry, std::uint64_t begin, std::span<std::byte> out) const {
   source_.read(data_offset_ + entry.begin + begin, out);
   if (entry.dtype == DType::boolean && !holds_booleans(out)) {
-    refuse_file(source_.path(), fmt::format("has boolean array {} with other bytes than 0 and 1; save it as U8",
+    refuse_file(source_.path(), fmt::format("has a boolean array {} with bytes other than 0 and 1; save it as U8",
                                             quoted_text(entry.name)));
   }
 }

@@ -1,3 +1,7 @@
+// The header of a safetensors file may come from anybody. It is parsed by events, so that no tree of JSON is built
+// and deep nesting costs nothing. Afterwards the arrays must cover the rest of the file exactly, without gaps and
+// overlaps.
+
 #include "safetensors/safetensors_header.h"
 
 #include <fmt/format.h>
@@ -19,7 +23,7 @@ struct SafetensorsType {
   std::string_view name;
 };
 
-// In the order of the safetensors library, from the last to the first.
+// Ordered as in the safetensors library, from last to first.
 constexpr std::array<SafetensorsType, 13> kSafetensorsTypes = {{{DType::u64, "U64"},
                                                                 {DType::i64, "I64"},
                                                                 {DType::f64, "F64"},
@@ -41,8 +45,7 @@ std::size_t rank_of(DType dtype) {
   return static_cast<std::size_t>(found - kSafetensorsTypes.begin());
 }
 
-// Takes the events of the JSON parser, so that no tree of a stranger's JSON is ever built. It returns false, which ends
-// the parsing, for everything that the header may not hold.
+// Handles the JSON parser's events. Returning false ends the parsing, for everything that the header may not hold.
 //
 //   start -> root <-> metadata
 //            root <-> tensor <-> shape
@@ -76,7 +79,7 @@ class HeaderEvents : public nlohmann::json_sax<Json> {
   bool key(std::string& name) override {
     key_ = name;
     if (state_ == State::root && key_ == kSafetensorsMetadata) {
-      if (has_metadata_) return fail("it has two \"__metadata__\"");
+      if (has_metadata_) return fail("there are two \"__metadata__\"");
       has_metadata_ = true;
     }
     if (state_ == State::tensor) return tensor_key();
@@ -85,7 +88,7 @@ class HeaderEvents : public nlohmann::json_sax<Json> {
 
   bool string(std::string& text) override {
     if (state_ == State::metadata) {
-      return header_.metadata.emplace(key_, text).second || fail("it has two metadata " + quoted_text(key_));
+      return header_.metadata.emplace(key_, text).second || fail("there are two metadata entries " + quoted_text(key_));
     }
     if (state_ == State::tensor && key_ == "dtype") return take_dtype(text);
     return fail_at_value();
@@ -106,7 +109,7 @@ class HeaderEvents : public nlohmann::json_sax<Json> {
     if (state_ == State::shape) {
       if (entry->shape.size() == kMaxAxes) {
         throw Error(ErrorCode::unsupported,
-                    fmt::format("{} has array {} with more than {} axes; reshape it before it is saved", path_,
+                    fmt::format("{} has array {} with more than {} axes; reshape it before saving", path_,
                                 quoted_text(entry->name), kMaxAxes));
       }
       entry->shape.push_back(value);
@@ -123,13 +126,13 @@ class HeaderEvents : public nlohmann::json_sax<Json> {
   bool number_float(double /*value*/, const std::string& /*text*/) override { return fail_at_value(); }
   bool binary(Json::binary_t& /*value*/) override { return fail_at_value(); }
   bool parse_error(std::size_t position, const std::string& /*token*/, const Json::exception& /*error*/) override {
-    return fail(fmt::format("it is no JSON at byte {}", position));
+    return fail(fmt::format("the text is not JSON at byte {}", position));
   }
 
  private:
   enum class State { start, root, metadata, tensor, shape, offsets, end };
 
-  // Which keys of the array under way were there.
+  // The keys that the current array has had so far.
   struct Seen {
     bool dtype = false;
     bool shape = false;
@@ -146,8 +149,8 @@ class HeaderEvents : public nlohmann::json_sax<Json> {
     return false;
   }
   bool fail_at_value() {
-    return fail(state_ == State::start ? "it is no JSON object"
-                                       : fmt::format("the value of {} is not what it should be", quoted_text(key_)));
+    return fail(state_ == State::start ? "the text is not a JSON object"
+                                       : fmt::format("the value of {} has a wrong type or form", quoted_text(key_)));
   }
 
   bool tensor_key() {
@@ -168,8 +171,8 @@ class HeaderEvents : public nlohmann::json_sax<Json> {
                                      [&](const SafetensorsType& type) { return type.name == name; });
     if (found == kSafetensorsTypes.end()) {
       throw Error(ErrorCode::unsupported,
-                  fmt::format("{} has array {} of type {}, which Holdfast lacks; convert it before it is saved", path_,
-                              quoted_text(header_.entries.back().name), quoted_text(name)));
+                  fmt::format("{} has array {} of type {}, which Holdfast does not support; convert it before saving",
+                              path_, quoted_text(header_.entries.back().name), quoted_text(name)));
     }
     header_.entries.back().dtype = found->dtype;
     return true;
@@ -186,7 +189,7 @@ class HeaderEvents : public nlohmann::json_sax<Json> {
 };
 
 [[noreturn]] void refuse_header(const std::string& path, const std::string& problem) {
-  refuse_file(path, fmt::format("is no whole safetensors file: in its header, {}; use another copy of it", problem));
+  refuse_file(path, fmt::format("is not a valid safetensors file: in its header, {}; use another copy of it", problem));
 }
 
 void check_names(const std::string& path, const std::vector<SafetensorsEntry>& entries) {
@@ -195,7 +198,7 @@ void check_names(const std::string& path, const std::vector<SafetensorsEntry>& e
   for (const SafetensorsEntry& entry : entries) names.push_back(entry.name);
   std::sort(names.begin(), names.end());
   const auto twice = std::adjacent_find(names.begin(), names.end());
-  if (twice != names.end()) refuse_header(path, fmt::format("array {} is there twice", quoted_text(*twice)));
+  if (twice != names.end()) refuse_header(path, fmt::format("array {} occurs twice", quoted_text(*twice)));
 }
 
 void check_places(const std::string& path, const std::vector<SafetensorsEntry>& entries, std::uint64_t data_bytes) {
@@ -203,17 +206,18 @@ void check_places(const std::string& path, const std::vector<SafetensorsEntry>& 
   for (const SafetensorsEntry& entry : entries) {
     const std::string label = "array " + quoted_text(entry.name);
     if (entry.begin != end || entry.end < entry.begin || entry.end > data_bytes) {
-      refuse_header(path, fmt::format("{} lies at bytes {} to {} where {} to at most {} are left for it", label,
+      refuse_header(path, fmt::format("{} lies at bytes {} to {}, but must begin at {} and end by {}", label,
                                       entry.begin, entry.end, end, data_bytes));
     }
     std::uint64_t bytes = 0;
     if (!multiply_shape(entry.shape, size_bytes(entry.dtype), bytes) || bytes != entry.end - entry.begin) {
-      refuse_header(path, fmt::format("{} has {} bytes, and its shape {}", label, entry.end - entry.begin, bytes));
+      refuse_header(path,
+                    fmt::format("{} has {} bytes, but its shape needs {}", label, entry.end - entry.begin, bytes));
     }
     end = entry.end;
   }
   if (end != data_bytes) {
-    refuse_header(path, fmt::format("the arrays end at byte {} of the {} that follow it", end, data_bytes));
+    refuse_header(path, fmt::format("the arrays end at byte {} of the {} that follow the header", end, data_bytes));
   }
 }
 
@@ -223,7 +227,7 @@ std::string joined_by_commas(std::span<const std::uint64_t> numbers) {
   return text;
 }
 
-// The caller has checked that it is UTF-8.
+// The caller has checked that the text is UTF-8.
 std::string quote(std::string_view text) {
   return Json(text).dump();
 }
@@ -231,8 +235,8 @@ std::string quote(std::string_view text) {
 }  // namespace
 
 SafetensorsHeader parse_safetensors_header(const std::string& path, std::string_view json, std::uint64_t data_bytes) {
-  if (!json.starts_with('{')) refuse_header(path, "the first byte is no brace");
-  if (!is_utf8(json)) refuse_header(path, "there are bytes that are no text in UTF-8");
+  if (!json.starts_with('{')) refuse_header(path, "the first byte is not a brace");
+  if (!is_utf8(json)) refuse_header(path, "some bytes are not UTF-8");
   HeaderEvents events(path);
   if (!Json::sax_parse(json, &events) || !events.is_complete()) refuse_header(path, events.problem());
   SafetensorsHeader header = events.take();

@@ -15,7 +15,7 @@ void end_and_delete(z_stream* stream) {
   delete stream;
 }
 
-// zlib counts in 32 bits.
+// zlib counts bytes in 32 bits.
 uInt at_most_32_bits(std::size_t bytes) {
   return static_cast<uInt>(std::min<std::size_t>(bytes, std::numeric_limits<uInt>::max()));
 }
@@ -27,15 +27,15 @@ Inflater::Inflater(std::uint64_t bytes, std::size_t piece_bytes, std::function<b
       left_(bytes),
       piece_(std::min<std::uint64_t>(bytes, piece_bytes)),
       take_(std::move(take)) {
-  // Negative: no zlib header around the stream.
+  // A negative window size tells zlib that no header surrounds the stream.
   if (inflateInit2(stream_.get(), -MAX_WBITS) != Z_OK) throw std::bad_alloc();
 }
 
 bool Inflater::feed(std::span<const std::byte> bytes) {
-  // What zlib holds back because its output is full comes in the next round, even when no input is left.
+  // When its output is full, zlib keeps bytes back: another round fetches them even when no input is left.
   for (bool is_piece_full = false; !bytes.empty() || is_piece_full;) {
     if (is_at_end_) return bytes.empty();
-    // zlib wants a place to write to even where nothing is left to be written.
+    // zlib refuses a null output pointer, even when no output is expected.
     Bytef nowhere = 0;
     const std::size_t room = std::min<std::uint64_t>(left_, piece_.size());
     stream_->next_in = const_cast<Bytef*>(reinterpret_cast<const Bytef*>(bytes.data()));

@@ -16,7 +16,7 @@ std::string problem_of_parts(std::string_view name) {
   while (true) {
     const std::size_t slash = name.find('/');
     const std::string_view part = name.substr(0, slash);
-    if (part.empty()) return "has an empty part between its slashes";
+    if (part.empty()) return "has an empty part between slashes";
     if (part == "." || part == "..") return fmt::format("has a part \"{}\"", part);
     if (slash == std::string_view::npos) return "";
     name.remove_prefix(slash + 1);
@@ -28,7 +28,7 @@ std::string problem_of_parts(std::string_view name) {
 std::string problem_of_member_name(const std::string& name) {
   if (name.size() > kMaxMemberNameBytes) return fmt::format("is longer than {} bytes", kMaxMemberNameBytes);
   if (!is_utf8(name)) return "is not UTF-8 text";
-  if (name.find('\\') != std::string::npos) return "holds a backslash";
+  if (name.find('\\') != std::string::npos) return "contains a backslash";
   if (name.starts_with('/')) return "is an absolute path";
   return problem_of_parts(name);
 }

@@ -1,3 +1,7 @@
+// Reads ZIP archives that anybody may have written. ZIP says most things twice: in the directory at the archive's end
+// and in front of each member. Readers that trust different copies see different archives, so here both must agree.
+// All sizes are checked against the file before memory is allocated for them.
+
 #include <zlib.h>
 
 #include <fmt/format.h>
@@ -16,10 +20,10 @@ namespace {
 constexpr std::uint64_t kPieceBytes = std::uint64_t{1} << 20;
 constexpr std::size_t kMaxCommentBytes = 0xFFFF;
 
-// More than this is taken only from an archive that holds at least a hundredth of it.
+// An archive may claim more than this only if it holds at least a hundredth of what it claims.
 constexpr std::uint64_t kFreeBytes = std::uint64_t{4} << 30;
 constexpr std::uint64_t kMaxRatio = 100;
-// Deflate turns no byte into more than 1032.
+// Deflate expands no byte to more than 1032.
 constexpr std::uint64_t kMaxDeflateRatio = 1032;
 
 constexpr const char* kUseAnotherCopy = "; use another copy of it";
@@ -28,7 +32,7 @@ bool is_bomb(std::uint64_t bytes, std::uint64_t stored_bytes) {
   return bytes > kFreeBytes && bytes / kMaxRatio > stored_bytes;
 }
 
-// Where the directory lies, as the records at the archive's end say.
+// The position of the directory, according to the records at the archive's end.
 struct Directory {
   std::uint64_t entries = 0;
   std::uint64_t bytes = 0;
@@ -36,7 +40,7 @@ struct Directory {
   std::uint64_t end = 0;  // where the record after it begins
 };
 
-// A directory entry, with the numbers of ZIP64's extra field in place.
+// A directory entry. Numbers from ZIP64's extra field have replaced the 32-bit ones.
 struct Listed {
   ZipEntry entry;
   std::uint16_t flags = 0;
@@ -69,7 +73,7 @@ class Parser {
       if (is_folder(listed)) continue;
       entries.push_back(std::move(listed.entry));
     }
-    require(cursor.left() == 0, "its directory is longer than its members");
+    require(cursor.left() == 0, "its directory has bytes after its last entry");
     check_extents(extents, directory.offset);
     check_sum(entries);
     return entries;
@@ -98,8 +102,8 @@ class Parser {
     return result;
   }
 
-  // The record at the end may be followed by a comment; the last place from which one reaches exactly to the file's end
-  // is taken.
+  // A comment may follow the record at the end. Of all positions from which record and comment reach exactly to the
+  // end of the file, the last is used.
   Directory find_directory() const {
     const std::uint64_t size = source_.size_bytes();
     const auto tail_bytes = static_cast<std::size_t>(std::min<std::uint64_t>(size, zip::kEndBytes + kMaxCommentBytes));
@@ -112,7 +116,7 @@ class Parser {
         return read_end(cursor, size - left);
       }
     }
-    refuse_file(path_, std::string("is no ZIP archive, or its end is cut off") + kUseAnotherCopy);
+    refuse_file(path_, std::string("is not a ZIP archive, or its end was cut off") + kUseAnotherCopy);
   }
 
   bool comment_fits(std::span<const std::byte> end) const {
@@ -120,7 +124,7 @@ class Parser {
     return cursor.u16() == cursor.left();
   }
 
-  // `cursor` stands behind the signature of the record at `offset`.
+  // `cursor` has passed the signature of the record at `offset`.
   Directory read_end(ByteCursor cursor, std::uint64_t offset) const {
     const std::uint16_t disk = cursor.u16();
     const std::uint16_t directory_disk = cursor.u16();
@@ -131,16 +135,16 @@ class Parser {
     directory.offset = cursor.u32();
     directory.end = offset;
     if (disk != directory_disk || entries_here != directory.entries || (disk != 0 && disk != zip::kFull16)) {
-      unsupported("is a ZIP archive of several volumes; join them into one");
+      unsupported("is a ZIP archive in several volumes; join them into one");
     }
     apply_end64(directory);
     require(directory.offset <= directory.end && directory.bytes == directory.end - directory.offset,
-            "its directory is not where its end says");
+            "its directory is not where the record at its end says");
     return directory;
   }
 
-  // Some writers add ZIP64's records only where 32 bits do not suffice, others always: where both have a number they
-  // must agree.
+  // Some writers add ZIP64's records only where 32 bits are too few, others always. Where both records have a number,
+  // the two must agree.
   void apply_end64(Directory& directory) const {
     if (directory.end < zip::kEnd64LocatorBytes) return;
     const std::uint64_t locator_offset = directory.end - zip::kEnd64LocatorBytes;
@@ -149,17 +153,18 @@ class Parser {
     if (locator.u32() != zip::kEnd64Locator) return;
     const std::uint32_t disk = locator.u32();
     const std::uint64_t end64_offset = locator.u64();
-    if (disk != 0 || locator.u32() > 1) unsupported("is a ZIP archive of several volumes; join them into one");
+    if (disk != 0 || locator.u32() > 1) unsupported("is a ZIP archive in several volumes; join them into one");
     require(locator_offset >= zip::kEnd64Bytes && end64_offset <= locator_offset - zip::kEnd64Bytes,
             "its ZIP64 record is not where its locator says");
     const std::vector<std::byte> end64_bytes = read(end64_offset, zip::kEnd64Bytes);
     ByteCursor end64(path_, "its ZIP64 record", end64_bytes);
     require(end64.u32() == zip::kEnd64, "its ZIP64 record is not where its locator says");
-    require(end64.u64() == locator_offset - end64_offset - 12, "its ZIP64 record has another length than it says");
+    require(end64.u64() == locator_offset - end64_offset - 12,
+            "its ZIP64 record does not have the length that it says");
     end64.bytes(2 + 2 + 4 + 4);  // versions and volumes
     const std::uint64_t entries_here = end64.u64();
     const Directory wide{.entries = end64.u64(), .bytes = end64.u64(), .offset = end64.u64(), .end = end64_offset};
-    require(entries_here == wide.entries, "its ZIP64 record counts its members in two ways");
+    require(entries_here == wide.entries, "its ZIP64 record has two different counts of members");
     require(agree(directory.entries, zip::kFull16, wide.entries) && agree(directory.bytes, zip::kFull32, wide.bytes) &&
                 agree(directory.offset, zip::kFull32, wide.offset),
             "the two records at its end disagree");
@@ -171,7 +176,7 @@ class Parser {
   }
 
   Listed read_entry(ByteCursor& cursor) const {
-    require(cursor.u32() == zip::kDirectoryEntry, "an entry of its directory does not begin as one");
+    require(cursor.u32() == zip::kDirectoryEntry, "an entry of its directory has a wrong signature");
     Listed listed;
     cursor.bytes(2 + 2);  // versions
     listed.flags = cursor.u16();
@@ -198,15 +203,18 @@ class Parser {
     if (name.ends_with('/')) name.pop_back();
     const std::string problem = problem_of_member_name(name);
     if (!problem.empty())
-      refuse_file(path_, fmt::format("is refused: the name {} of a member {}", quoted_text(name), problem));
+      refuse_file(
+          path_,
+          fmt::format("is refused: the name {} of a member {}; write the archive again with plain relative names",
+                      quoted_text(name), problem));
   }
 
-  // ZIP64's field holds, in order, those of `fields` that are full.
+  // The ZIP64 field holds, in order, 64-bit values for those of `fields` whose 32 bits are all ones.
   void apply_extra(const Listed& listed, std::span<const std::byte> extra,
                    std::initializer_list<std::uint64_t*> fields) const {
     ByteCursor cursor(path_, "the extra field of a member", extra);
     bool is_found = false;
-    // A rest of fewer than four bytes is padding that some writers leave.
+    // Some writers leave up to three bytes of padding at the end.
     while (cursor.left() >= 4) {
       const std::uint16_t kind = cursor.u16();
       const std::uint16_t bytes = cursor.u16();
@@ -225,7 +233,7 @@ class Parser {
   void check(const Listed& listed) const {
     const ZipEntry& entry = listed.entry;
     if (listed.method == zip::kStored) {
-      require(entry.size_bytes == entry.stored_bytes, listed, "is stored, but in another size than its own");
+      require(entry.size_bytes == entry.stored_bytes, listed, "is stored uncompressed, but its two sizes differ");
     }
     require(!is_folder(listed) || entry.size_bytes == 0, listed, "is a folder with content");
     require(entry.size_bytes / kMaxDeflateRatio <= entry.stored_bytes, listed,
@@ -237,7 +245,7 @@ class Parser {
     }
   }
 
-  // Reads the local header and the data descriptor, which must say what the directory says.
+  // Reads the local header and the data descriptor. Both must agree with the directory.
   Extent locate(Listed& listed) const {
     ZipEntry& entry = listed.entry;
     check_kind(listed);
@@ -249,7 +257,7 @@ class Parser {
     require(head.u32() == zip::kLocalHeader, listed, "does not begin where the directory says");
     head.bytes(2);  // version
     require(head.u16() == listed.flags && head.u16() == listed.method, listed,
-            "has a header unlike its directory entry");
+            "has a header that differs from its directory entry");
     head.bytes(2 + 2);  // time and date
     const std::uint32_t crc = head.u32();
     std::uint64_t stored_bytes = head.u32();
@@ -261,12 +269,12 @@ class Parser {
     require(size - rest_offset >= rest_size, listed, "lies outside the file");
     const std::vector<std::byte> rest_bytes = read(rest_offset, rest_size);
     ByteCursor rest(path_, "the header of a member", rest_bytes);
-    require(rest.text(name_bytes) == entry.name, listed, "has another name in its header");
+    require(rest.text(name_bytes) == entry.name, listed, "has a different name in its header");
     const bool has_descriptor = (listed.flags & zip::kDescriptorFlag) != 0;
     if (!has_descriptor) {
       apply_extra(listed, rest.bytes(extra_bytes), {&size_bytes, &stored_bytes});
       require(crc == entry.crc && stored_bytes == entry.stored_bytes && size_bytes == entry.size_bytes, listed,
-              "has a header unlike its directory entry");
+              "has a header that differs from its directory entry");
     }
     entry.data_offset = rest_offset + rest_size;
     require(size - entry.data_offset >= entry.stored_bytes, listed, "lies outside the file");
@@ -282,13 +290,14 @@ class Parser {
     constexpr std::uint16_t kKnown = zip::kDescriptorFlag | zip::kUtf8Flag | zip::kEffortFlags;
     if ((listed.flags & ~kKnown) != 0 || (listed.method != zip::kStored && listed.method != zip::kDeflated)) {
       unsupported(
-          fmt::format("has a member {} with flags {} and compression {}; only stored and deflated members are read: "
-                      "write it again so",
+          fmt::format("has a member {} with flags {} and compression method {}; write the archive again with stored or "
+                      "deflated members",
                       quoted_text(listed.entry.name), listed.flags, listed.method));
     }
   }
 
-  // A descriptor has a signature or not, and sizes of 32 or 64 bits, and says neither.
+  // A data descriptor may have a signature, and its sizes may have 32 or 64 bits. Nothing in the archive says which,
+  // so each form is tried.
   std::uint64_t end_of_descriptor(const Listed& listed, std::uint64_t offset) const {
     const ZipEntry& entry = listed.entry;
     for (const bool has_signature : {true, false}) {
@@ -304,10 +313,10 @@ class Parser {
         if (stored_bytes == entry.stored_bytes && size_bytes == entry.size_bytes) return offset + bytes;
       }
     }
-    refuse(listed, "has a data descriptor unlike its directory entry");
+    refuse(listed, "has a data descriptor that differs from its directory entry");
   }
 
-  // One range of bytes may not be counted for two members: archives that grow without end are made so.
+  // Archives that expand without limit count the same bytes for many members, so members must not overlap.
   void check_extents(std::vector<Extent>& extents, std::uint64_t directory_offset) const {
     std::sort(extents.begin(), extents.end(), [](const Extent& a, const Extent& b) { return a.begin < b.begin; });
     std::uint64_t end = 0;
@@ -321,7 +330,7 @@ class Parser {
   void check_sum(const std::vector<ZipEntry>& entries) const {
     std::uint64_t sum = 0;
     for (const ZipEntry& entry : entries) {
-      // What 64 bits cannot count is refused like anything else of that kind.
+      // A sum beyond 64 bits is refused below, like any other that is too large.
       if (__builtin_add_overflow(sum, entry.size_bytes, &sum)) sum = std::numeric_limits<std::uint64_t>::max();
     }
     if (is_bomb(sum, source_.size_bytes())) {
@@ -373,7 +382,7 @@ void ZipReader::read_pieces(const ZipEntry& entry, const std::function<void(std:
     take(piece);
     return true;
   });
-  if (static_cast<std::uint32_t>(crc) != entry.crc) refuse_content(source_, entry, "does not have its CRC-32");
+  if (static_cast<std::uint32_t>(crc) != entry.crc) refuse_content(source_, entry, "does not match its CRC-32");
 }
 
 void ZipReader::read_into(const ZipEntry& entry, std::span<std::byte> out) const {

@@ -259,9 +259,9 @@ TEST(Npy, RefusesHeadersThatNumPyDoesNotWrite) {
 
 TEST(Npy, RefusesAnotherSizeThanItsShape) {
   EXPECT_THAT(refused_array(dictionary("<f4", "(2,)"), "abcd").sentence,
-              HasSubstr("has 4 bytes of elements, and its shape 8"));
+              HasSubstr("has 4 bytes of elements, but its shape needs 8"));
   EXPECT_THAT(refused_array(dictionary("<f4", "()"), "abcde").sentence,
-              HasSubstr("has 5 bytes of elements, and its shape 4"));
+              HasSubstr("has 5 bytes of elements, but its shape needs 4"));
   EXPECT_EQ(refused_array(dictionary("<f4", "(4294967296, 4294967296)"), "").code, ErrorCode::invalid_file);
   EXPECT_EQ(refused_array(dictionary("|b1", "(1,)"), "\2").code, ErrorCode::invalid_file);
 }

@@ -136,13 +136,13 @@ TEST(Safetensors, RefusesHeadersThatBreakTheFormat) {
   ASSERT_EQ(parse_file(good, "xy").arrays.size(), 1U);
   const auto one = [](const std::string& content) { return R"({"a":{)" + content + "}}"; };
   const BadHeader bad[] = {
-      {"", "", "no brace"},
-      {" {}", "", "no brace"},
-      {"[]", "", "no brace"},
-      {"{", "", "no JSON"},
-      {"{} x", "", "no JSON"},
-      {"{}{}", "", "no JSON"},
-      {R"({"a":NaN})", "", "no JSON"},
+      {"", "", "not a brace"},
+      {" {}", "", "not a brace"},
+      {"[]", "", "not a brace"},
+      {"{", "", "not JSON"},
+      {"{} x", "", "not JSON"},
+      {"{}{}", "", "not JSON"},
+      {R"({"a":NaN})", "", "not JSON"},
       {std::string("{}\0", 3), "", "UTF-8"},
       {"{\"\xFF\":1}", "", "UTF-8"},
       {R"({"a":1})", "", "value of \"a\""},
@@ -153,7 +153,7 @@ TEST(Safetensors, RefusesHeadersThatBreakTheFormat) {
       {R"({"__metadata__":[]})", "", "value of \"__metadata__\""},
       {R"({"__metadata__":{"k":1}})", "", "value of \"k\""},
       {R"({"__metadata__":{"k":{}}})", "", "value of \"k\""},
-      {R"({"__metadata__":{"k":"1","k":"2"}})", "", "two metadata \"k\""},
+      {R"({"__metadata__":{"k":"1","k":"2"}})", "", "two metadata entries \"k\""},
       {R"({"__metadata__":{},"__metadata__":{}})", "", "two \"__metadata__\""},
       {R"({"__metadata__":{"holdfast.metadata":"{"}})", "", "not JSON"},
       {one(R"("shape":[2],"data_offsets":[0,2])"), "xy", "lacks its dtype"},
@@ -176,17 +176,17 @@ TEST(Safetensors, RefusesHeadersThatBreakTheFormat) {
       {one(R"("dtype":"U8","shape":[2],"data_offsets":[2,0])"), "xy", "lies at bytes 2 to 0"},
       {one(R"("dtype":"U8","shape":[1],"data_offsets":[1,2])"), "xy", "lies at bytes 1 to 2"},
       {one(R"("dtype":"U8","shape":[1],"data_offsets":[0,1])"), "xy", "end at byte 1 of the 2"},
-      {one(R"("dtype":"U8","shape":[3],"data_offsets":[0,2])"), "xy", "has 2 bytes, and its shape 3"},
-      {one(R"("dtype":"U16","shape":[2],"data_offsets":[0,2])"), "xy", "has 2 bytes, and its shape 4"},
-      {one(R"("dtype":"U8","shape":[4294967296,4294967296,2],"data_offsets":[0,0])"), "", "and its shape"},
+      {one(R"("dtype":"U8","shape":[3],"data_offsets":[0,2])"), "xy", "has 2 bytes, but its shape needs 3"},
+      {one(R"("dtype":"U16","shape":[2],"data_offsets":[0,2])"), "xy", "has 2 bytes, but its shape needs 4"},
+      {one(R"("dtype":"U8","shape":[4294967296,4294967296,2],"data_offsets":[0,0])"), "", "but its shape needs"},
       {"{}", "x", "end at byte 0 of the 1"},
       {R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})",
-       "xy", "\"a\" is there twice"},
+       "xy", "\"a\" occurs twice"},
       {R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}})",
-       "xy", "\"b\" lies at bytes 0 to 2 where 2"},
+       "xy", "\"b\" lies at bytes 0 to 2, but must begin at 2"},
       {R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"U8","shape":[1],"data_offsets":[2,3]}})",
-       "xyz", "\"b\" lies at bytes 2 to 3 where 1"},
-      {one(R"("dtype":"BOOL","shape":[2],"data_offsets":[0,2])"), "\1\2", "other bytes than 0 and 1"},
+       "xyz", "\"b\" lies at bytes 2 to 3, but must begin at 1"},
+      {one(R"("dtype":"BOOL","shape":[2],"data_offsets":[0,2])"), "\1\2", "bytes other than 0 and 1"},
   };
   for (const BadHeader& entry : bad) {
     const Thrown thrown = refused_file(entry.header, entry.data);
@@ -248,11 +248,11 @@ TEST(Safetensors, WritesNothingThatItWouldNotRead) {
   };
   const std::vector<std::byte> two = bytes_of("\2\2");
 
-  EXPECT_THAT(refused_to_write({{"a", DType::u8, {2}, two}, {"a", DType::u8, {2}, two}}), HasSubstr("there twice"));
-  EXPECT_THAT(refused_to_write({{"a", DType::u8, {3}, two}}), HasSubstr("its shape takes 3"));
+  EXPECT_THAT(refused_to_write({{"a", DType::u8, {2}, two}, {"a", DType::u8, {2}, two}}), HasSubstr("occurs twice"));
+  EXPECT_THAT(refused_to_write({{"a", DType::u8, {3}, two}}), HasSubstr("its shape needs 3"));
   EXPECT_THAT(refused_to_write({{"\xFF", DType::u8, {2}, two}}), HasSubstr("not UTF-8"));
   EXPECT_THAT(refused_to_write({{"a", DType::boolean, {2}, two}}), HasSubstr("boolean"));
-  EXPECT_THAT(refused_to_write({{"__metadata__", DType::u8, {2}, two}}), HasSubstr("no name"));
+  EXPECT_THAT(refused_to_write({{"__metadata__", DType::u8, {2}, two}}), HasSubstr("cannot be named"));
   EXPECT_THAT(refused_to_write({}, "{"), HasSubstr("not JSON"));
   EXPECT_THAT(refused_to_write({}, "\"\xFF\""), HasSubstr("not JSON"));
   EXPECT_THAT(refused_to_write({}, '"' + std::string(100'000'000, 'x') + '"'), HasSubstr("100000000"));

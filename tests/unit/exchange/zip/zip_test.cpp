@@ -407,8 +407,8 @@ TEST(ZipReader, RefusesASecondEndWhoseCommentIsTheFirst) {
 }
 
 TEST(ZipReader, SaysWhenAFileIsNoArchive) {
-  EXPECT_THAT(refused_archive(bytes_of("hello")).sentence, HasSubstr("is no ZIP archive"));
-  EXPECT_THAT(refused_archive(bytes_of("")).sentence, HasSubstr("is no ZIP archive"));
+  EXPECT_THAT(refused_archive(bytes_of("hello")).sentence, HasSubstr("is not a ZIP archive"));
+  EXPECT_THAT(refused_archive(bytes_of("")).sentence, HasSubstr("is not a ZIP archive"));
 }
 
 }  // namespace

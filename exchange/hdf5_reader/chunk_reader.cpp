@@ -1,3 +1,7 @@
+// Reads the raw chunks of a dataset and decodes them here instead of in HDF5's filter pipeline. HDF5 1.10 trusts the
+// length of a decoded chunk (see filters.h). Whole rows of chunks are read at once, so that each chunk is decoded
+// once.
+
 #include "chunk_reader.h"
 
 #include <fmt/format.h>
@@ -6,7 +10,7 @@
 namespace holdfast::hdf5_reader {
 namespace {
 
-// Counts through all positions of a box, the last axis fastest. False after the last one.
+// Steps through all positions of a box, the last axis fastest. Returns false after the last position.
 bool advance(std::vector<std::uint64_t>& position, std::span<const std::uint64_t> begin,
              std::span<const std::uint64_t> end, std::span<const std::uint64_t> step) {
   for (std::size_t axis = position.size(); axis-- > 0;) {
@@ -48,12 +52,13 @@ class RowReader {
     }
   }
 
-  // Into `chunk_`. False when the file does not have it.
+  // Reads into `chunk_`. Returns false when the file does not hold the chunk.
   bool read_chunk(const std::vector<std::uint64_t>& position) {
     const std::vector<hsize_t> offset(position.begin(), position.end());
     hsize_t bytes = 0;
     if (H5Dget_chunk_storage_size(dataset_, offset.data(), &bytes) < 0 || bytes == 0) return false;
-    check_.require(bytes <= storage_.stored_bytes, fmt::format("a chunk of {} is larger than the dataset", label_));
+    check_.require(bytes <= storage_.stored_bytes,
+                   fmt::format("a chunk of {} is larger than all stored bytes of the dataset", label_));
     chunk_.resize(bytes);
     std::uint32_t skipped = 0;
     check_.succeeded(H5Dread_chunk(dataset_, H5P_DEFAULT, offset.data(), &skipped, chunk_.data()),
@@ -63,7 +68,8 @@ class RowReader {
     return true;
   }
 
-  // The part of the chunk at `offset` that lies in the box goes to its place in `out`, a run of the last axis at once.
+  // Copies the part of the chunk at `offset` that lies in the box to its place in `out`, one run of the last axis at
+  // a time.
   void copy_chunk(const std::vector<std::uint64_t>& offset, std::span<const std::uint64_t> begin,
                   std::span<const std::uint64_t> end, std::span<std::byte> out) const {
     const std::size_t axes = offset.size();

@@ -1,8 +1,8 @@
-// holdfast-hdf5-reader: parses a stranger's HDF5 file, locked in, and writes its content to standard output as
-// hdf5/tree_stream.h describes. Started by read_hdf5_tree alone: descriptor 3 is the file's memory.
+// holdfast-hdf5-reader: parses an HDF5 file of another program inside a sandbox and writes its content to standard
+// output as foreign_hdf5/tree_stream.h describes. Only read_hdf5_tree starts it. Descriptor 3 is the file's memory.
 //
 //   holdfast-hdf5-reader PARENT MAX_ARRAY_BYTES MAX_OBJECTS SECONDS MAX_MEMORY_BYTES all|heads
-//   holdfast-hdf5-reader --try ACTION      locks itself in and tries what it must not be able to do; see attempts.h
+//   holdfast-hdf5-reader --try ACTION      enters the sandbox and tries a forbidden action; see attempts.h
 
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -61,7 +61,8 @@ bool parse_arguments(const std::vector<std::string_view>& arguments, Request& re
          parse_number(arguments[4], request.max_memory_bytes);
 }
 
-// To the pipe, in pieces of a useful size. There is nobody to tell when it fails: the parent sees the end.
+// Writes to the pipe in pieces of a useful size. A failure cannot be reported to anybody: the parent sees the pipe
+// end.
 class Output {
  public:
   void write(std::span<const std::byte> bytes) {
@@ -92,7 +93,7 @@ class Output {
   std::vector<std::byte> buffer_;
 };
 
-// The file's memory cannot shrink, since only the parent's memory file backs it, so no read of it can fail.
+// Only the parent's memory file backs this mapping, and it cannot shrink, so reading the mapping cannot fail.
 std::span<const std::byte> map_file() {
   struct stat status {};
   if (::fstat(kInput, &status) != 0 || status.st_size <= 0) ::_exit(kUsage);
@@ -103,7 +104,7 @@ std::span<const std::byte> map_file() {
   return {static_cast<const std::byte*>(address), bytes};
 }
 
-// A piece is a row of chunks, which may be most of a compressed dataset; the rest is the libraries' own.
+// A piece is a row of chunks, which may be most of a compressed dataset. The rest of the memory is for the libraries.
 SandboxLimits limits_for(const Request& request, std::uint64_t file_bytes) {
   const std::uint64_t piece_bytes =
       std::min({request.max_array_bytes, request.max_memory_bytes, 64 * std::min(file_bytes, kGiB * 1024)});
@@ -123,23 +124,23 @@ void read_tree(std::span<const std::byte> file, const Request& request, TreeEnco
   } catch (const Error& error) {
     encoder.refuse(error.code(), error.what());
   } catch (const std::bad_alloc&) {
-    encoder.refuse(ErrorCode::out_of_memory, "it asks for more memory than such a file should need");
+    encoder.refuse(ErrorCode::out_of_memory, "parsing it takes more memory than such a file should need");
   }
 }
 
 int run(const Request& request) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // The parent may have died before the line above.
+  // The parent may have died before the call above.
   if (static_cast<std::uint64_t>(::getppid()) != request.parent) return kUsage;
   const std::span<const std::byte> file = map_file();
   Output output;
   TreeEncoder encoder([&](std::span<const std::byte> bytes) { output.write(bytes); });
   if (!prepare_hdf5()) {
-    encoder.refuse(ErrorCode::unavailable, "HDF5 cannot be set up");
+    encoder.refuse(ErrorCode::unavailable, "HDF5 cannot be initialised");
   } else if (!lock_in(limits_for(request, file.size()))) {
-    encoder.refuse(ErrorCode::unsupported,
-                   fmt::format("this system cannot lock in a reader of strangers' files ({}), so none is read",
-                               std::strerror(errno)));
+    encoder.refuse(ErrorCode::unsupported, fmt::format("this system cannot put the reader of HDF5 files into a sandbox "
+                                                       "({}), so files of other programs are not read",
+                                                       std::strerror(errno)));
   } else {
     read_tree(file, request, encoder);
   }
@@ -150,7 +151,7 @@ int run(const Request& request) {
 }  // namespace
 }  // namespace holdfast::hdf5_reader
 
-// Leaves by _exit: handlers of the libraries would do what a locked-in process may not.
+// Leaves by _exit: exit handlers of the libraries would make forbidden system calls.
 int main(int argc, char** argv) {
   using namespace holdfast::hdf5_reader;
   const std::vector<std::string_view> arguments(argv + 1, argv + argc);

@@ -42,12 +42,12 @@ std::vector<std::string> take_variable_strings(hid_t type, hid_t space, std::spa
 
 Handle string_memory_type(const Checker& check, hid_t stored, const std::string& label) {
   if (H5Tis_variable_str(stored) <= 0) {
-    check.require(H5Tget_size(stored) > 0, label + " has strings of no size");
-    return check.opened(H5Tcopy(stored), H5Tclose, "no string type");
+    check.require(H5Tget_size(stored) > 0, label + " has strings of size 0");
+    return check.opened(H5Tcopy(stored), H5Tclose, "cannot create a string type");
   }
-  Handle type = check.opened(H5Tcopy(H5T_C_S1), H5Tclose, "no string type");
-  check.succeeded(H5Tset_size(type, H5T_VARIABLE), "no string type");
-  check.succeeded(H5Tset_cset(type, H5Tget_cset(stored)), "no string type");
+  Handle type = check.opened(H5Tcopy(H5T_C_S1), H5Tclose, "cannot create a string type");
+  check.succeeded(H5Tset_size(type, H5T_VARIABLE), "cannot create a string type");
+  check.succeeded(H5Tset_cset(type, H5Tget_cset(stored)), "cannot create a string type");
   return type;
 }
 

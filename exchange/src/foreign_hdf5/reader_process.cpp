@@ -1,3 +1,7 @@
+// Starts the helper so that it inherits two descriptors and nothing else. A hostile file may take it over, so it gets
+// no environment, no other open file and no signal handler. It is watched by a process descriptor and killed when it
+// stops making progress. Reasons: docs/decisions/exchange.md.
+
 #include "foreign_hdf5/reader_process.h"
 
 #include <fcntl.h>
@@ -23,7 +27,7 @@ namespace {
 
 constexpr const char* kProgramName = "holdfast-hdf5-reader";
 
-// The numbers under which the program finds its input and output.
+// The descriptor numbers at which the helper expects output and input.
 constexpr int kOutputNumber = 1;
 constexpr int kInputNumber = 3;
 
@@ -37,10 +41,10 @@ PathSetting& path_setting() {
   return instance;
 }
 
-// Above the numbers that the child's descriptors are moved to, so that none of them is overwritten by another.
+// Duplicates above the numbers that the child uses, so that moving one descriptor there cannot overwrite another.
 FileDescriptor duplicate_high(int descriptor) {
   FileDescriptor result(::fcntl(descriptor, F_DUPFD_CLOEXEC, 16));
-  if (!result.is_open()) throw system_error(errno, "cannot hand a descriptor to the reader of HDF5 files");
+  if (!result.is_open()) throw system_error(errno, "cannot pass a descriptor to the reader of HDF5 files");
   return result;
 }
 
@@ -74,7 +78,7 @@ class SpawnPlan {
  private:
   static constexpr const char* kProblem = "cannot prepare the start of the reader of HDF5 files";
 
-  // A terminal's Ctrl-C is the application's business: the child has a process group of its own.
+  // The child gets a process group of its own: the application decides what Ctrl-C at the terminal does.
   void set_signals() {
     sigset_t none;
     sigset_t all;
@@ -92,7 +96,7 @@ class SpawnPlan {
   posix_spawnattr_t attributes_;
 };
 
-// False when nothing happened for so long.
+// Returns false when the descriptor stayed silent for the whole time.
 bool wait_for_input(int descriptor, std::chrono::seconds patience) {
   const Deadline deadline = Deadline::after(patience);
   for (;;) {
@@ -111,10 +115,10 @@ ReaderProcess::ReaderProcess(const std::string& program, std::vector<std::string
                              std::chrono::seconds patience)
     : patience_(patience) {
   int ends[2] = {-1, -1};
-  if (::pipe2(ends, O_CLOEXEC) != 0) throw system_error(errno, "cannot create a pipe to the reader of HDF5 files");
+  if (::pipe2(ends, O_CLOEXEC) != 0) throw system_error(errno, "cannot create a pipe from the reader of HDF5 files");
   pipe_ = FileDescriptor(ends[0]);
   const FileDescriptor writing(ends[1]);
-  // A hint: a larger pipe saves changes between the two processes.
+  // Only a hint: a larger pipe saves switches between the two processes.
   static_cast<void>(::fcntl(ends[0], F_SETPIPE_SZ, 1 << 20));
   const FileDescriptor output = duplicate_high(writing.value());
   const FileDescriptor input = duplicate_high(file.read_only_descriptor().value());
@@ -126,7 +130,7 @@ void ReaderProcess::start(const std::string& program, std::vector<std::string> a
   std::vector<char*> pointers;
   for (std::string& argument : arguments) pointers.push_back(argument.data());
   pointers.push_back(nullptr);
-  // Nothing of the environment, which may hold secrets and settings of HDF5, is the helper's business.
+  // The environment may hold secrets and settings of HDF5, so the helper gets an empty one.
   char* environment[] = {nullptr};
 
   const SpawnPlan plan(file, pipe);
@@ -134,7 +138,7 @@ void ReaderProcess::start(const std::string& program, std::vector<std::string> a
       ::posix_spawn(&pid_, program.c_str(), plan.actions(), plan.attributes(), pointers.data(), environment);
   if (result != 0) {
     const Error error = system_error(result, "cannot start the reader of HDF5 files " + program);
-    throw Error(ErrorCode::unavailable, error.what() + std::string("; install Holdfast wholly"));
+    throw Error(ErrorCode::unavailable, error.what() + std::string("; install all of Holdfast"));
   }
   process_ = FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
   if (!process_.is_open()) {
@@ -151,7 +155,7 @@ ReaderProcess::~ReaderProcess() {
   try {
     wait();
   } catch (const Error&) {
-    // It has the signal; whoever reaps this process's children finds it.
+    // The helper has received the signal and ends. Only its status was not collected.
   }
 }
 
@@ -162,9 +166,9 @@ void ReaderProcess::kill() const {
 void ReaderProcess::read(std::span<std::byte> out) {
   while (!out.empty()) {
     if (!wait_for_input(pipe_.value(), patience_)) {
-      throw Error(ErrorCode::deadline_exceeded,
-                  fmt::format("the program that reads HDF5 files made no progress for {} s and was stopped",
-                              patience_.count()));
+      throw Error(ErrorCode::deadline_exceeded, fmt::format("the program that reads HDF5 files made no progress for {} "
+                                                            "s and was stopped; use another copy of the file",
+                                                            patience_.count()));
     }
     const ssize_t count = ::read(pipe_.value(), out.data(), out.size());
     if (count < 0 && errno == EINTR) continue;
@@ -206,8 +210,8 @@ std::string find_hdf5_reader() {
     if (::access(path.c_str(), X_OK) == 0) return path;
     names += (names.empty() ? "" : ", ") + place.string();
   }
-  throw Error(ErrorCode::unavailable, fmt::format("the program {} that reads HDF5 files is in none of {}; install "
-                                                  "Holdfast wholly, or name it with set_hdf5_reader_path",
+  throw Error(ErrorCode::unavailable, fmt::format("the program {}, which reads HDF5 files, was not found in {}; "
+                                                  "install all of Holdfast, or set its path with set_hdf5_reader_path",
                                                   kProgramName, names));
 }
 

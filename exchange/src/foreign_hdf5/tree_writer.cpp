@@ -1,3 +1,7 @@
+// Writes HDF5 files for other programs. The same tree must give the same bytes, so objects and attributes are sorted
+// and no times are stored. All arguments are checked before HDF5 sees them: any failure after that is a lack of
+// memory.
+
 #include <fmt/format.h>
 #include <algorithm>
 #include <map>
@@ -17,7 +21,7 @@ namespace {
 
 constexpr const char* kDTypeAttribute = "dtype";
 
-// What is to be written, in its order: groups (parents before their children), datasets, texts; attributes by name.
+// What to write, in order: groups (parents before their children), datasets, texts; attributes by name.
 struct Plan {
   std::map<std::string, std::vector<const Hdf5Attribute*>> groups;
   std::map<std::string, const Hdf5Dataset*> datasets;
@@ -31,7 +35,7 @@ std::vector<const Hdf5Attribute*> sorted(const std::vector<Hdf5Attribute>& attri
   return result;
 }
 
-// Of arguments, before HDF5 sees any.
+// Checks the arguments before HDF5 sees any.
 class Planner {
  public:
   explicit Planner(const std::string& label)
@@ -82,7 +86,7 @@ class Planner {
   }
 
   void check_is_no_group(const Plan& plan, const std::string& kind, const std::string& path) const {
-    check_.require(!plan.groups.contains(path), describe(kind, path) + " is a group, too");
+    check_.require(!plan.groups.contains(path), describe(kind, path) + " is also a group");
   }
 
   void check_path(const std::string& path) const {
@@ -98,7 +102,7 @@ class Planner {
     check_numbers(array, label);
     check_attributes(dataset.attributes, label);
     check_.require(array.dtype != DType::bf16 || find_attribute(dataset.attributes, kDTypeAttribute) == nullptr,
-                   label + " has an attribute dtype, which says that it is bf16");
+                   label + " has an attribute dtype, which is reserved for bf16");
   }
 
   void check_text(const Hdf5Text& text) const {
@@ -127,7 +131,7 @@ class Planner {
   }
   void check_value(const NamedArray& array, const std::string& label) const {
     check_numbers(array, label);
-    check_.require(array.dtype != DType::bf16, label + " is bf16, which an attribute cannot say");
+    check_.require(array.dtype != DType::bf16, label + " is bf16, which an attribute cannot hold");
   }
 
   void check_numbers(const NamedArray& array, const std::string& label) const {
@@ -135,7 +139,7 @@ class Planner {
     const bool is_countable = multiply_shape(array.shape, size_bytes(array.dtype), bytes);
     check_.require(array.shape.size() <= kMaxAxes, fmt::format("{} has more than {} axes", label, kMaxAxes));
     check_.require(is_countable && bytes == array.bytes.size(),
-                   fmt::format("{} comes with {} bytes, and its shape takes {}", label, array.bytes.size(), bytes));
+                   fmt::format("{} has {} bytes, but its shape needs {}", label, array.bytes.size(), bytes));
   }
 
   Checker check_;
@@ -143,7 +147,7 @@ class Planner {
 
 class TreeComposer {
  public:
-  // `image` must outlive it.
+  // `image` must outlive the object.
   TreeComposer(const std::string& label, GrowingImage& image)
       : check_(Checker::of_writing(label)), link_list_(utf8_link_list(check_)), file_(create_file(image)) {}
 
@@ -154,7 +158,7 @@ class TreeComposer {
     }
     for (const auto& [path, dataset] : plan.datasets) write_dataset(*dataset);
     for (const auto& [path, text] : plan.texts) write_text(*text);
-    check_.succeeded(file_.reset(), "cannot close it");
+    check_.succeeded(file_.reset(), "cannot close the file");
   }
 
  private:
@@ -206,7 +210,8 @@ class TreeComposer {
   }
 
   void write_value(hid_t owner, const std::string& name, const std::string& text) const {
-    const Handle space = check_.opened(H5Screate(H5S_SCALAR), H5Sclose, "no space for attribute " + name);
+    const Handle space =
+        check_.opened(H5Screate(H5S_SCALAR), H5Sclose, "cannot create a dataspace for attribute " + name);
     const char* pointer = text.c_str();
     write_value(owner, name, string_type(), space, &pointer);
   }
@@ -223,9 +228,10 @@ class TreeComposer {
     write_value(owner, name, stored_type(array.dtype), space, array.bytes.data());
   }
 
-  // `elements` may be null when there are none.
+  // `elements` may be null if the space has no elements.
   void write_value(hid_t owner, const std::string& name, hid_t type, hid_t space, const void* elements) const {
-    const Handle creation = check_.opened(H5Pcreate(H5P_ATTRIBUTE_CREATE), H5Pclose, "no attribute creation list");
+    const Handle creation =
+        check_.opened(H5Pcreate(H5P_ATTRIBUTE_CREATE), H5Pclose, "cannot create an attribute creation list");
     check_.succeeded(H5Pset_char_encoding(creation, H5T_CSET_UTF8), "cannot set UTF-8 names");
     const Handle attribute = check_.opened(H5Acreate2(owner, name.c_str(), type, space, creation, H5P_DEFAULT),
                                            H5Aclose, "cannot create attribute " + name);
@@ -237,26 +243,26 @@ class TreeComposer {
     const std::vector<hsize_t> extents(shape.begin(), shape.end());
     const hid_t id = shape.empty() ? H5Screate(H5S_SCALAR)
                                    : H5Screate_simple(static_cast<int>(shape.size()), extents.data(), nullptr);
-    return check_.opened(id, H5Sclose, "no space");
+    return check_.opened(id, H5Sclose, "cannot create a dataspace");
   }
 
   Handle string_type() const {
-    Handle type = check_.opened(H5Tcopy(H5T_C_S1), H5Tclose, "no string type");
-    check_.succeeded(H5Tset_size(type, H5T_VARIABLE), "no string type");
-    check_.succeeded(H5Tset_cset(type, H5T_CSET_UTF8), "no string type");
+    Handle type = check_.opened(H5Tcopy(H5T_C_S1), H5Tclose, "cannot create a string type");
+    check_.succeeded(H5Tset_size(type, H5T_VARIABLE), "cannot create a string type");
+    check_.succeeded(H5Tset_cset(type, H5T_CSET_UTF8), "cannot create a string type");
     return type;
   }
 
   Handle stored_type(DType dtype) const {
-    if (dtype == DType::bf16) return check_.opened(H5Tcreate(H5T_OPAQUE, 2), H5Tclose, "no opaque type");
+    if (dtype == DType::bf16) return check_.opened(H5Tcreate(H5T_OPAQUE, 2), H5Tclose, "cannot create an opaque type");
     if (dtype == DType::boolean) return boolean_type();
     return element_type(check_, dtype);
   }
 
   Handle boolean_type() const {
-    Handle type = check_.opened(H5Tenum_create(H5T_STD_I8LE), H5Tclose, "no enumeration");
+    Handle type = check_.opened(H5Tenum_create(H5T_STD_I8LE), H5Tclose, "cannot create an enumeration");
     for (const auto& [name, value] : {std::pair<const char*, std::int8_t>{"FALSE", 0}, {"TRUE", 1}}) {
-      check_.succeeded(H5Tenum_insert(type, name, &value), "no enumeration");
+      check_.succeeded(H5Tenum_insert(type, name, &value), "cannot create an enumeration");
     }
     return type;
   }
@@ -273,14 +279,14 @@ std::vector<std::byte> compose_hdf5_tree(const std::string& label, const Hdf5Tre
   try {
     std::size_t bytes = 0;
     for (const Hdf5Dataset& dataset : tree.datasets) bytes += dataset.array.bytes.size();
-    // Growing step by step would copy the image again and again.
+    // Growing in steps would copy the image again and again.
     GrowingImage image(bytes + bytes / 8);
     const Session session;
     TreeComposer(label, image).write(plan);
     return image.take_bytes();
   } catch (const std::bad_alloc&) {
     throw Error(ErrorCode::out_of_memory,
-                fmt::format("no memory to compose {}; free some memory and try again", label));
+                fmt::format("not enough memory to compose {}; free some memory and try again", label));
   }
 }
 

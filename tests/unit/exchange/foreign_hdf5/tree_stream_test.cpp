@@ -66,7 +66,7 @@ class Records {
 void expect_nonsense(const Records& records, const std::string& problem) {
   const testing::Thrown thrown = records.thrown();
   EXPECT_EQ(thrown.code, ErrorCode::invalid_file);
-  EXPECT_THAT(thrown.sentence, HasSubstr("was made to send nonsense (" + problem));
+  EXPECT_THAT(thrown.sentence, HasSubstr("sent invalid records (" + problem));
 }
 
 TEST(TreeStream, CarriesATree) {
@@ -154,19 +154,19 @@ TEST(TreeStream, RefusesPathsThatNoTreeHas) {
   Records orphan;
   orphan.add_root();
   orphan.add_numbers("a/b", {0});
-  expect_nonsense(orphan, "a path leads through no group");
+  expect_nonsense(orphan, "a path names a group that is missing");
 
   Records both;
   both.add_root();
   both.encoder().add_group({"a", {}});
   both.add_numbers("a", {0});
-  expect_nonsense(both, "a dataset is a group, too");
+  expect_nonsense(both, "a dataset is also a group");
 
   Records text;
   text.add_root();
   text.add_numbers("a", {0});
   text.encoder().add_text({"a", "", {}});
-  expect_nonsense(text, "a text is a group or an array, too");
+  expect_nonsense(text, "a text is also a group or an array");
 }
 
 TEST(TreeStream, RefusesElementsThatDoNotFit) {
@@ -191,7 +191,7 @@ TEST(TreeStream, RefusesElementsThatDoNotFit) {
   untrue.add_root();
   untrue.encoder().add_dataset({{"a", DType::boolean, {1}, {}}, {}});
   untrue.encoder().add_elements(std::vector<std::byte>(1, std::byte{2}));
-  expect_nonsense(untrue, "a truth value is neither true nor false");
+  expect_nonsense(untrue, "a boolean element is neither 0 nor 1");
 }
 
 TEST(TreeStream, RefusesSizesThatTheFileCannotHold) {
@@ -203,7 +203,7 @@ TEST(TreeStream, RefusesSizesThatTheFileCannotHold) {
   Records overflow;
   overflow.add_root();
   overflow.add_numbers("a", {std::uint64_t{1} << 40, std::uint64_t{1} << 40});
-  expect_nonsense(overflow, "a shape is larger than 64 bits count");
+  expect_nonsense(overflow, "a shape is too large for a 64-bit size");
 
   Records text;
   text.add_root();

@@ -1,3 +1,7 @@
+// One class for each kind of file, with one interface. HDF5 files and Keras archives share TreeContent. Their
+// elements arrive in the order of the file's datasets, while names depend on the whole file. So naming runs once with
+// a number in place of each array's elements, and the elements are matched by these numbers later.
+
 #include "holdfast/format/exchange/any_file.h"
 
 #include <fmt/format.h>
@@ -123,14 +127,14 @@ class NpzContent : public AnyFile::Content {
   std::vector<ArrayInfo> infos_;
 };
 
-// Where the arrays of an HDF5 file or a Keras archive come from: the datasets of a tree in their order, then the
+// The source of the arrays of an HDF5 file or a Keras archive: the datasets of a tree in their order, then the
 // members of the archive.
 class TreeSource {
  public:
   virtual ~TreeSource() = default;
   virtual const ForeignHdf5& file() const = 0;
   virtual FileKind kind(const Hdf5Tree& tree) const = 0;
-  // Names the arrays of the tree. `asset` gives the bytes of a member.
+  // Names the arrays of the tree. `asset` returns the bytes of a member.
   virtual ArraySet name_arrays(Hdf5Tree tree,
                                const std::function<std::vector<std::byte>(std::size_t)>& asset) const = 0;
   virtual std::size_t assets() const { return 0; }
@@ -183,8 +187,8 @@ class TreeContent : public AnyFile::Content {
       : path_(std::move(path)), source_(std::move(source)) {
     Hdf5Tree tree = source_->file().read_heads();
     kind = source_->kind(tree);
-    // Naming reorders arrays and may leave some out, but does not look at elements. So each array holds a number
-    // instead, by which it is found again.
+    // Naming may reorder or drop arrays, but does not look at elements. So each array holds a number instead, by
+    // which it is found again.
     const std::size_t datasets = tree.datasets.size();
     for (std::size_t i = 0; i < datasets; ++i) tree.datasets[i].array.bytes = number_as_bytes(i);
     const ArraySet set =
@@ -239,8 +243,8 @@ class TreeContent : public AnyFile::Content {
   std::unique_ptr<TreeSource> source_;
   std::string metadata_;
   std::vector<ArrayInfo> infos_;
-  std::vector<std::size_t> arrays_of_;     // the number of a dataset or asset -> that of its array
-  mutable std::optional<ArraySet> whole_;  // from the first read() on
+  std::vector<std::size_t> arrays_of_;     // number of a dataset or asset -> index of its array
+  mutable std::optional<ArraySet> whole_;  // since the first read()
 };
 
 std::unique_ptr<AnyFile::Content> open_content(FileSystem& files, const std::string& path, const TreeLimits& limits,
@@ -266,7 +270,7 @@ bool starts_with(std::span<const std::byte> bytes, std::string_view start) {
   return bytes.size() >= start.size() && std::memcmp(bytes.data(), start.data(), start.size()) == 0;
 }
 
-// HDF5's signature stands at 0, 512, 1024 and so on, each time twice as far. None when it stands nowhere.
+// HDF5's signature is at offset 0, 512, 1024 or a further power of two. Empty if it is at none of them.
 std::optional<std::uint64_t> find_hdf5(FileSource& source) {
   constexpr std::string_view kSignature = "\x89HDF\r\n\x1a\n";
   std::array<std::byte, kSignature.size()> bytes{};
@@ -279,11 +283,11 @@ std::optional<std::uint64_t> find_hdf5(FileSource& source) {
 }
 
 FileKind kind_of_hdf5(const std::string& path, std::uint64_t offset) {
-  // As Holdfast's files have it: what its index says would be missed.
+  // Holdfast's files have HDF5 at this offset. Reading one as plain HDF5 would skip the checks of its index.
   if (offset == kUserBlockBytes) {
     refuse_file(path,
-                "is HDF5 behind a header that is not Holdfast's: a Holdfast file whose first bytes are damaged, or "
-                "another program's; use another copy of it");
+                "is HDF5 after 512 bytes that are not Holdfast's header: a Holdfast file whose first bytes are "
+                "damaged, or a file of another program; use another copy of it");
   }
   return FileKind::hdf5;
 }
@@ -297,8 +301,8 @@ bool is_safetensors(FileSource& source, std::span<const std::byte> start) {
 [[noreturn]] void refuse_pickle(const std::string& path) {
   throw Error(ErrorCode::unsupported,
               path +
-                  " holds pickled Python objects (as torch.save writes them), which are code and are never run; save "
-                  "it with safetensors.torch.save_file(model.state_dict(), \"model.safetensors\")");
+                  " holds pickled Python objects (as torch.save writes them), which can run code and are never loaded; "
+                  "save the weights with safetensors.torch.save_file(model.state_dict(), \"model.safetensors\")");
 }
 
 FileKind kind_of_archive(FileSource& source) {
@@ -330,8 +334,8 @@ FileKind recognise(FileSystem& files, const std::string& path) {
   if (const auto offset = find_hdf5(source)) return kind_of_hdf5(path, *offset);
   if (starts_with(start, "\x80")) refuse_pickle(path);
   refuse_file(path,
-              fmt::format("is no file that Holdfast reads (its own, safetensors, NumPy's .npz, Keras's .keras, HDF5): "
-                          "its {} bytes begin like none of them; check the path, or use another copy of it",
+              fmt::format("is not a file that Holdfast reads (its own, safetensors, NumPy's .npz, Keras's .keras, "
+                          "HDF5): its {} bytes begin like none of these; check the path, or use another copy of it",
                           source.size_bytes()));
 }
 

@@ -1,3 +1,7 @@
+// Moves values between Keras's arrays and a savepoint's. Layers are matched by order and variables by name, because
+// users name layers differently on the two sides. An optimizer's state is taken over only if all of it fits. Reasons:
+// docs/decisions/exchange.md.
+
 #include "keras/keras_savepoint.h"
 
 #include <fmt/format.h>
@@ -24,7 +28,7 @@ NamedArray scalar(const std::string& name, DType dtype, Number value) {
   return array;
 }
 
-// Keras counts in 32 bits with JAX and PyTorch, in 64 with TensorFlow, and takes both.
+// Keras counts in 32 bits with JAX and PyTorch, in 64 with TensorFlow, and accepts both.
 NamedArray iteration(std::int64_t step) {
   const std::string name = std::string(kOptimizerPrefix) + "iteration";
   const bool is_short = step <= std::numeric_limits<std::int32_t>::max();
@@ -44,7 +48,7 @@ const NamedArray& get(const ArraysByName& arrays, const std::string& name) {
   if (found != arrays.end()) return *found->second;
   throw Error(
       ErrorCode::invalid_argument,
-      fmt::format("array {} is missing, which the model's layers have; give the whole savepoint", quoted_text(name)));
+      fmt::format("the array {} of the model's layers is missing; give the complete savepoint", quoted_text(name)));
 }
 
 // Adds the optimizer's arrays in Keras's order.
@@ -57,7 +61,7 @@ void add_optimizer(const ArraysByName& savepoint, const Json& metadata, const Ke
   const Json& optimizer = member(member(metadata, "configuration"), "optimizer");
   const Json& step = member(metadata, "step");
   add(iteration(step.is_number_integer() ? step.get<std::int64_t>() : 0));
-  // Of a schedule, Keras has no variable.
+  // Keras has no variable for a schedule.
   if (!member(optimizer, "learning_rate").is_object()) {
     const auto rate = static_cast<float>(number_member(optimizer, "learning_rate"));
     add(scalar(std::string(kOptimizerPrefix) + "learning_rate", DType::f32, rate));
@@ -90,8 +94,8 @@ struct Match {
   std::string array;
 };
 
-// Finds the Keras model's array for each variable of the savepoint's model: the layers are the same in the same order,
-// whatever they are called.
+// Finds the Keras model's array for each variable of the savepoint's model. Both must have the same layers in the
+// same order; their names may differ.
 class Matcher {
  public:
   Matcher(const KerasDescription& description, const KerasModel& target) : description_(description), target_(target) {}
@@ -104,20 +108,25 @@ class Matcher {
 
  private:
   std::vector<Match> match_models(const KerasModel& source) const {
-    if (!source.is_complete()) differ("some of the Keras model's layers are of classes that Holdfast does not know");
+    if (!source.is_complete())
+      differ(
+          "some of the Keras model's layers are of classes that Holdfast does not know; convert a model of known "
+          "layers");
     std::vector<KerasSlot> found = source.slots();
     for (KerasSlot& slot : found) slot.array = kModelPrefix + slot.array;
     return match_lists(target_.slots(), found);
   }
 
-  // A legacy file lists the layers in order, and the variables of each.
+  // A legacy file lists the layers in order, and each layer's variables.
   std::vector<Match> match_legacy() const {
     const std::map<std::string, std::string> arrays = arrays_by_path();
     std::vector<KerasSlot> found;
     for (const std::string& layer : list_of("", "layer_names")) {
       for (const std::string& weight : list_of(layer, "weight_names")) {
         const auto array = arrays.find(layer + "/" + weight);
-        if (array == arrays.end()) differ(fmt::format("it lists {}, which it does not have", quoted_text(weight)));
+        if (array == arrays.end())
+          differ(fmt::format("their file lists {}, which it does not have; save the model again with Keras",
+                             quoted_text(weight)));
         found.push_back({.array = array->second,
                          .variable = legacy_variable_name(weight),
                          .weights_path = "",
@@ -132,7 +141,7 @@ class Matcher {
     return in_target_order(match_lists(expected, found), expected);
   }
 
-  // `matches` point into `expected`; the result into the target.
+  // `matches` point into `expected`, the result into the target.
   std::vector<Match> in_target_order(const std::vector<Match>& matches, const std::vector<KerasSlot>& expected) const {
     std::map<std::string, std::string> arrays;
     for (std::size_t i = 0; i < matches.size(); ++i) arrays[expected[i].array] = matches[i].array;
@@ -154,7 +163,7 @@ class Matcher {
     for (const KerasSlot& slot : target_.slots()) {
       const auto array = arrays.find(slot.weights_path);
       if (array == arrays.end()) {
-        differ(fmt::format("layer \"{}\" has a {}, which the Keras file would have as \"{}\" and has not",
+        differ(fmt::format("layer \"{}\" has a {}, which the Keras file should have at \"{}\" but lacks",
                            layer_of(slot), slot.variable, slot.weights_path));
       }
       result.push_back({&slot, array->second});
@@ -172,7 +181,7 @@ class Matcher {
   }
 
   [[noreturn]] static void differ_in_count(std::size_t expected, std::size_t found) {
-    differ(fmt::format("its layers have {} variables, and the Keras model has {}", expected, found));
+    differ(fmt::format("its layers have {} variables, but the Keras model has {}", expected, found));
   }
 
   static std::vector<Match> match_lists(const std::vector<KerasSlot>& expected, const std::vector<KerasSlot>& found) {
@@ -192,7 +201,7 @@ class Matcher {
   const KerasModel& target_;
 };
 
-// The Keras optimizer's class, as far as the file says it: "Adam", or the optimizer's own name "adam".
+// The Keras optimizer's class, as far as the file names it: "Adam", or the optimizer's own name "adam".
 std::string optimizer_class(const KerasDescription& description, const Json& config) {
   const std::string compiled = text_member(member(member(config, "compile_config"), "optimizer"), "class_name");
   if (!compiled.empty()) return compiled;
@@ -206,7 +215,7 @@ std::string optimizer_class(const KerasDescription& description, const Json& con
   return "";
 }
 
-// "AdamW" and "adam_w_1" are both "adamw".
+// "AdamW" and "adam_w_1" both become "adamw".
 std::string plain_name(std::string_view class_name) {
   std::string plain;
   for (const char c : without_number(class_name)) {
@@ -244,13 +253,13 @@ class Merger {
     const NamedArray& source = get(arrays_, keras_name);
     const std::string place = fmt::format("layer \"{}\": {}", layer_of(*match.slot), match.slot->variable);
     if (source.shape != target->second->shape) {
-      differ(fmt::format("{} has shape {}, and the Keras model's \"{}\" has {}", place,
+      differ(fmt::format("{} has shape {}, but the Keras model's \"{}\" has {}", place,
                          shape_text(target->second->shape), keras_name, shape_text(source.shape)));
     }
     NamedArray array = source;
     array.name = name;
     if (!widen_to_f32(array)) {
-      differ(fmt::format("{} is f32, and the Keras model's \"{}\" is {}; save it with float32 weights", place,
+      differ(fmt::format("{} is f32, but the Keras model's \"{}\" is {}; save it with float32 weights", place,
                          keras_name, holdfast::name(source.dtype)));
     }
     reorder(array, match, place);
@@ -265,7 +274,8 @@ class Merger {
       if (layer.class_name != "Flatten" || number++ != found->second) continue;
       if (reorder_rows(array, image_before(metadata_, layer.array_path))) return;
     }
-    differ(place + " sees a flattened image with its channels first, and the savepoint's model has none of that size");
+    differ(place +
+           " follows a Flatten of channels-first images, but the savepoint's model has no Flatten of that size");
   }
 
   void merge_optimizer() {
@@ -286,23 +296,23 @@ class Merger {
     if (state) take_step();
   }
 
-  // The array that is called so where the file's optimizer was understood; else the next in its list.
+  // Returns the array with the slot's name if the file's optimizer was understood; otherwise the next in its list.
   std::string state_of(const SlotName& slot, const Match& match, const std::string& next) const {
     const std::string name = kOptimizerPrefix + slot.keras + match.array.substr(std::string_view("model").size());
     return arrays_.contains(name) ? name : next;
   }
 
-  // Momentum and the like of other weights would push these into nowhere.
+  // State of other weights (such as momentum) would push these weights in a wrong direction.
   void clear(const std::string& name) {
     const auto target = targets_.find(name);
     if (target != targets_.end()) std::fill(target->second->bytes.begin(), target->second->bytes.end(), std::byte{0});
   }
 
-  // What the Keras optimizer has for each trainable variable; nothing where it is another optimizer.
+  // Returns the optimizer's arrays for all trainable variables; empty if it is another optimizer.
   std::optional<std::vector<std::string>> optimizer_state(std::size_t slots) const {
     const std::string wanted = text_member(member(member(metadata_, "configuration"), "optimizer"), "kind");
     std::string found = plain_name(optimizer_class(description_, config_));
-    // Their state is the same.
+    // Adam and AdamW have the same state.
     if (found == "adam" || found == "adamw") found = wanted.starts_with("adam") ? wanted : found;
     std::vector<std::string> state;
     for (const std::string& array : description_.optimizer) {
@@ -324,7 +334,7 @@ class Merger {
     const bool is_count = (count.dtype == DType::i32 || count.dtype == DType::i64) && count.shape.empty() &&
                           count.bytes.size() == size_bytes(count.dtype);
     if (!is_count) return;
-    // Little-endian, so that the short one fills the lower half.
+    // Both are little-endian, so a short count fills the lower half.
     std::memcpy(&step, count.bytes.data(), count.bytes.size());
     if (step < 0) differ("the Keras optimizer's count of iterations is negative");
     Json metadata = metadata_;

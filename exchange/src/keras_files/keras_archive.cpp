@@ -1,3 +1,7 @@
+// A .keras archive comes from anybody, and its HDF5 weights must be in memory to be parsed. Keras stores members
+// uncompressed, so a member that expands a lot is refused before memory is allocated for it. The weights are parsed
+// like every HDF5 file of another program (foreign_file.h).
+
 #include "keras_files/keras_archive.h"
 
 #include <fmt/format.h>
@@ -16,8 +20,8 @@ constexpr const char* kMetadataMember = "metadata.json";
 constexpr const char* kWeightsMember = "model.weights.h5";
 constexpr const char* kAssetPrefix = "assets/";
 
-// Keras stores its members uncompressed. A member that another program compressed beyond these ratios may have only so
-// many bytes: neither weights nor a configuration compress so well.
+// Keras stores its members uncompressed. A member that another program compressed beyond these ratios may have only
+// so many bytes, because neither weights nor a configuration compress that well.
 constexpr std::uint64_t kMaxFreeWeightsBytes = std::uint64_t{64} << 20;
 constexpr std::uint64_t kMaxWeightsRatio = 100;
 constexpr std::uint64_t kMaxFreeTextBytes = std::uint64_t{4} << 20;
@@ -54,15 +58,15 @@ KerasArchive::KerasArchive(FileSystem& files, const std::string& path, const Tre
     } else if (entry.name.starts_with(kAssetPrefix)) {
       assets_.push_back(entry);
     } else {
-      throw Error(ErrorCode::unsupported, fmt::format("{} has the member {}, which no .keras file of weights in HDF5 "
-                                                      "has; save the model with Keras's own weights_format, h5",
+      throw Error(ErrorCode::unsupported, fmt::format("{} has the member {}, which a .keras file with HDF5 weights "
+                                                      "does not have; save the model with Keras's weights_format h5",
                                                       path, quoted_text(entry.name)));
     }
   }
   if (config_.empty() || weights == nullptr || weights->size_bytes == 0) {
-    throw Error(ErrorCode::invalid_file, path +
-                                             " is no .keras file: it lacks config.json or model.weights.h5; save "
-                                             "the model again with Keras");
+    throw Error(
+        ErrorCode::invalid_file,
+        path + " is not a .keras file: it lacks config.json or model.weights.h5; save the model again with Keras");
   }
   weights_ = std::make_unique<const ForeignHdf5>(read_weights(*weights, limits));
 }
@@ -70,7 +74,7 @@ KerasArchive::KerasArchive(FileSystem& files, const std::string& path, const Tre
 std::string KerasArchive::read_text(const ZipEntry& entry) const {
   if (entry.size_bytes > kMaxKerasJsonBytes) {
     refuse_keras_model(fmt::format("{} in {}", entry.name, source_.path()),
-                       fmt::format("has {} bytes where at most {} are read", entry.size_bytes, kMaxKerasJsonBytes));
+                       fmt::format("has {} bytes, and at most {} are read", entry.size_bytes, kMaxKerasJsonBytes));
   }
   if (is_compressed_beyond(entry, kMaxFreeTextBytes, kMaxTextRatio)) refuse_growth(entry);
   const std::vector<std::byte> bytes = reader_.read(entry);

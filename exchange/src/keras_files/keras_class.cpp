@@ -1,3 +1,6 @@
+// Keras's weights files number the variables of a layer instead of naming them. These tables hold the names in
+// Keras's order, by class. A class or an option that the tables lack gives no names at all, never wrong ones.
+
 #include "keras_files/keras_class.h"
 
 #include <algorithm>
@@ -23,7 +26,7 @@ bool is_word(char c) {
 
 struct Variable {
   std::string_view name;
-  std::string_view flag = "";  // the option that switches it off when false
+  std::string_view flag = "";  // the option that removes the variable when false
   bool flag_default = true;
   bool is_trainable = true;
 };
@@ -72,7 +75,7 @@ const std::array kClasses = {
     Class{"LayerNormalization", &kScaleAndShift},
     Class{"GroupNormalization", &kScaleAndShift},
     Class{"Embedding", &kEmbedding},
-    // Layers whose variables are their children's.
+    // Layers whose variables belong to their children.
     Class{"SimpleRNN", &kNothing},
     Class{"GRU", &kNothing},
     Class{"LSTM", &kNothing},
@@ -91,7 +94,7 @@ const Variables kAttention = {{"scale", "use_scale", false}};
 const std::array kSmallClasses = {Class{"RMSNormalization", &kRms}, Class{"PReLU", &kAlpha},
                                   Class{"AdditiveAttention", &kAttention}, Class{"Attention", &kAttention}};
 
-// Layers that hold nothing.
+// Layers without variables.
 constexpr std::array<std::string_view, 62> kBareClasses = {"Activation",
                                                            "ActivityRegularization",
                                                            "Add",
@@ -155,7 +158,7 @@ constexpr std::array<std::string_view, 62> kBareClasses = {"Activation",
                                                            "UpSampling3D",
                                                            "ZeroPadding2D"};
 
-// Groups that are named after an attribute of their parent.
+// Groups that are named after an attribute of their parent instead of a class.
 struct Attribute {
   std::string_view name;
   std::string_view class_name;
@@ -185,7 +188,7 @@ const Variables* variables_of(std::string_view class_name) {
   return is_bare ? &kNothing : nullptr;
 }
 
-// Options that add variables which the tables do not have.
+// True for options that add variables which the tables lack.
 bool has_unusual_variables(const Json& config) {
   return flag_member(config, "renorm", false) || flag_member(config, "use_gate", false) ||
          !member(config, "lora_rank").is_null() || !member(config, "quantization_config").is_null() ||
@@ -218,8 +221,8 @@ std::string keras_snake_case(std::string_view class_name) {
   for (const char c : class_name) {
     if (is_word(c)) word.push_back(c);
   }
-  // First a break before each capital that small letters follow, unless the letter before it ended such a word itself;
-  // then between a small letter and a capital.
+  // First a break is added before each capital that small letters follow, unless the letter in front of it ended such
+  // a word itself. Then one is added between each small letter and a capital.
   std::string parted;
   for (std::size_t i = 0; i < word.size();) {
     parted.push_back(word[i++]);

@@ -1,3 +1,7 @@
+// Every array of a Keras file becomes an array here, under the best name that is known, and the description keeps its
+// path. So nothing is lost, and the same file can be written again. Arrays that no rule names get the prefix
+// "extra/".
+
 #include "keras_files/keras_content.h"
 
 #include <fmt/format.h>
@@ -54,7 +58,7 @@ void KerasCollector::take_groups() {
   }
 }
 
-// In the model's order; empty where it is not known.
+// Returns them in the model's order; empty where that order is not known.
 std::vector<KerasShape> KerasCollector::trainables(const KerasModel* model) const {
   std::map<std::string_view, const NamedArray*> by_name;
   for (const NamedArray& array : content_.arrays) by_name.emplace(array.name, &array);
@@ -84,11 +88,9 @@ void KerasCollector::take_optimizer(const std::vector<std::string>& paths, const
 
 void require_no_texts(const Hdf5Tree& tree, const std::string& label) {
   if (tree.texts.empty()) return;
-  throw Error(
-      ErrorCode::invalid_file,
-      fmt::format(
-          "{} holds the text {} among its arrays, and Keras's files of weights hold none; let Keras save the model",
-          label, quoted_text(tree.texts.front().path)));
+  throw Error(ErrorCode::invalid_file, fmt::format("{} holds the text {} among its arrays, but Keras's weight files "
+                                                   "hold no texts; save the model again with Keras",
+                                                   label, quoted_text(tree.texts.front().path)));
 }
 
 Hdf5Tree keras_tree(const std::vector<NamedArray>& arrays, const KerasDescription& description) {
@@ -109,7 +111,7 @@ Hdf5Tree keras_tree(const std::vector<NamedArray>& arrays, const KerasDescriptio
   for (const auto& [name, path] : description.paths) {
     if (!names.contains(name)) {
       throw Error(ErrorCode::invalid_argument,
-                  fmt::format("array {} is missing, which the Keras file has as {}; read the Keras file again",
+                  fmt::format("the array {}, which the Keras file stores as {}, is missing; read the Keras file again",
                               quoted_text(name), quoted_text(path)));
     }
   }

@@ -1,3 +1,6 @@
+// The description travels as JSON in the metadata of an ArraySet, which users may change before they write a file
+// again. So it is parsed as untrusted input, and errors never quote the JSON library.
+
 #include "keras_files/keras_description.h"
 
 #include <fmt/format.h>
@@ -8,7 +11,7 @@
 namespace holdfast::format {
 namespace {
 
-// Of a list that is too long for one attribute: each holds up to 64 KiB.
+// The most attributes over which a long list is split. Each holds up to 64 KiB.
 constexpr std::size_t kMaxParts = 1000;
 
 std::string to_hex(const std::vector<std::byte>& bytes) {
@@ -96,13 +99,13 @@ KerasDescription keras_description(const Json& metadata) {
     return description;
   } catch (const Error& error) {
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("the metadata's \"keras\" is not what read_keras makes: {}; read the Keras file again",
+                fmt::format("the metadata's \"keras\" does not come from read_keras: {}; read the Keras file again",
                             error.what()));
   } catch (const std::exception&) {
-    // The exceptions come from the JSON library or from a malformed number, and their texts speak of code.
+    // These exceptions come from the JSON library or from a malformed number. Their texts speak of code.
     throw Error(ErrorCode::invalid_argument,
-                "the metadata's \"keras\" is not what read_keras makes: it lacks form, paths, optimizer or groups, or "
-                "one of them is of another kind; read the Keras file again");
+                "the metadata's \"keras\" does not come from read_keras: it lacks form, paths, optimizer or groups, or "
+                "one of them has a wrong type; read the Keras file again");
   }
 }
 

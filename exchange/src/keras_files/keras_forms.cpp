@@ -1,3 +1,7 @@
+// Lays the same arrays out as another form of Keras file. Forms differ in paths, in the order of variables and in
+// where the optimizer and its configuration are kept. All of that follows from the model's configuration, so an
+// unknown layer makes another form impossible.
+
 #include "keras_files/keras_forms.h"
 
 #include <fmt/format.h>
@@ -10,8 +14,8 @@
 namespace holdfast::format {
 namespace {
 
-// What the files say of the Keras that could have written them. Its backend is never looked at by Keras 3; Keras 2
-// turned kernels round for another than its own.
+// What the files say about the Keras version that wrote them. Keras 3 ignores the backend. Keras 2 reordered kernels
+// for any backend but its own.
 constexpr const char* kKerasVersion = "3.0.0";
 constexpr const char* kBackend = "tensorflow";
 constexpr const char* kModelWeightsPrefix = "model_weights/";
@@ -42,11 +46,11 @@ class Composer {
       : content_(content), form_(form), config_(config), model_(config, "the model's configuration") {
     if (!model_.is_complete()) {
       const KerasLayer* unknown = first_unknown(model_.layers());
-      if (unknown == nullptr) refuse_form(form, "its class is not known; write the form that was read");
-      refuse_form(form,
-                  fmt::format("its layer \"{}\" is of class {}, whose variables are not known; write the form that was "
-                              "read",
-                              unknown->array_path, unknown->class_name));
+      if (unknown == nullptr) refuse_form(form, "its class is unknown; write the form that was read");
+      refuse_form(
+          form,
+          fmt::format("its layer \"{}\" is of class {}, whose variables are unknown; write the form that was read",
+                      unknown->array_path, unknown->class_name));
     }
     for (const NamedArray& array : content.arrays) unplaced_.insert(array.name);
   }
@@ -67,7 +71,7 @@ class Composer {
  private:
   void place(const std::string& array, const std::string& path) {
     if (unplaced_.erase(array) == 0)
-      refuse_form(form_, fmt::format("it lacks the array \"{}\"; give all of its weights", array));
+      refuse_form(form_, fmt::format("it lacks the array \"{}\"; pass all of its weights", array));
     result_.paths.emplace(array, path);
   }
 
@@ -77,7 +81,7 @@ class Composer {
     for (std::size_t i = 0; i < result_.optimizer.size(); ++i) {
       place(result_.optimizer[i], "optimizer/vars/" + std::to_string(i));
     }
-    // Which optimizer it is stands nowhere else in such a file.
+    // Nothing else in such a file says which optimizer it is.
     const std::string optimizer = optimizer_name();
     if (!result_.optimizer.empty() && !optimizer.empty()) {
       result_.groups.push_back(group("optimizer/vars", {{"name", optimizer}}));
@@ -100,7 +104,7 @@ class Composer {
     if (form_ == KerasForm::legacy_model) {
       compose_legacy_model();
     } else {
-      // Weights alone have no place for an optimizer's state.
+      // A file of weights alone has no place for the optimizer's state.
       for (const std::string& array : content_.description.optimizer) unplaced_.erase(array);
     }
   }
@@ -131,7 +135,7 @@ class Composer {
     result_.groups.push_back(group(kOptimizerWeights, {{"weight_names", weights}}));
   }
 
-  // Its own name, or Keras's name for its class.
+  // The optimizer's own name, or Keras's name for its class.
   std::string optimizer_name() const {
     const Json training = training_config();
     const Json& optimizer = member(training, "optimizer_config");
@@ -139,7 +143,7 @@ class Composer {
     return name.empty() ? keras_snake_case(text_member(optimizer, "class_name")) : name;
   }
 
-  // A legacy file keeps what compile() was given in an attribute of its own; an archive in the configuration.
+  // A legacy file keeps the arguments of compile() in an attribute of its own, an archive in the configuration.
   Json training_config() const {
     Json training = member(config_, "compile_config");
     if (!training.is_object()) return text_of_group("training_config");
@@ -181,7 +185,7 @@ class Composer {
   std::set<std::string> unplaced_;
 };
 
-// The paths of a whole-model file without the model.
+// Turns the paths of a whole-model file into those of a file of weights alone.
 void drop_model(KerasContent& content) {
   KerasDescription& description = content.description;
   const std::string prefix = kModelWeightsPrefix;
@@ -201,7 +205,7 @@ void drop_model(KerasContent& content) {
 KerasContent lay_out(KerasContent content, KerasForm form) {
   if (content.description.config.empty()) {
     refuse_form(form,
-                "it was read from a file without the model's configuration, which says in what order its layers stand; "
+                "it was read from a file without the model's configuration, which defines the order of its layers; "
                 "convert the .keras file instead");
   }
   const Json config = parse_keras_json(content.description.config, "the model's configuration");

@@ -1,3 +1,7 @@
+// JSON from a Keras file is scanned before it is parsed. The JSON library copies and prints by recursion, so deep
+// nesting would overflow the stack. Python's json module also writes NaN and Infinity, which are not JSON: they
+// become null.
+
 #include "keras_files/keras_json.h"
 
 #include <fmt/format.h>
@@ -9,12 +13,12 @@
 namespace holdfast::format {
 namespace {
 
-// The JSON library copies and prints by recursion. A model wrapped in another takes four levels.
+// The JSON library copies and prints by recursion. One model inside another takes four levels.
 constexpr std::size_t kMaxDepth = 1000;
 
 struct Scan {
   std::size_t depth = 0;
-  std::vector<std::size_t> numbers;  // where Python wrote NaN or Infinity, which are no JSON
+  std::vector<std::size_t> numbers;  // positions of NaN and Infinity, which are not JSON
 };
 
 Scan scan(std::string_view text) {
@@ -39,7 +43,7 @@ Scan scan(std::string_view text) {
   return result;
 }
 
-// With null for each of them.
+// Returns the text with null in place of each number.
 std::string without_special_numbers(std::string_view text, const std::vector<std::size_t>& places) {
   std::string result;
   std::size_t begin = 0;
@@ -63,13 +67,13 @@ std::string without_special_numbers(std::string_view text, const std::vector<std
 
 Json parse_keras_json(std::string_view text, const std::string& label) {
   if (text.size() > kMaxKerasJsonBytes) {
-    refuse_keras_model(label, fmt::format("has {} bytes where at most {} are read", text.size(), kMaxKerasJsonBytes));
+    refuse_keras_model(label, fmt::format("has {} bytes, and at most {} are read", text.size(), kMaxKerasJsonBytes));
   }
   const Scan found = scan(text);
   if (found.depth > kMaxDepth) refuse_keras_model(label, fmt::format("is nested deeper than {} levels", kMaxDepth));
   Json json = found.numbers.empty() ? Json::parse(text, nullptr, false)
                                     : Json::parse(without_special_numbers(text, found.numbers), nullptr, false);
-  if (json.is_discarded()) refuse_keras_model(label, "is no JSON");
+  if (json.is_discarded()) refuse_keras_model(label, "is not JSON");
   return json;
 }
 

@@ -1,3 +1,7 @@
+// Legacy files list layers and weights in attributes. Keras itself loads them by position and ignores the weights'
+// names. Where the configuration is known and the names agree with it, positions decide here, too; otherwise the
+// names in the file do.
+
 #include "keras_files/keras_legacy.h"
 
 #include <fmt/format.h>
@@ -78,8 +82,8 @@ class LegacyReader {
     }
   }
 
-  // By position, as Keras itself loads them, where the configuration says what is to be expected and the variables'
-  // names agree; else from the names in the file.
+  // By position, as Keras itself loads them, if the configuration says which variables to expect and their names
+  // agree. Otherwise by the names in the file.
   std::vector<std::string> array_names(const LegacyLayer& layer) const {
     std::vector<std::string> names;
     const std::vector<KerasSlot> slots = slots_of(layer.name);
@@ -106,7 +110,7 @@ class LegacyReader {
   Hdf5Tree& tree_;
   const std::string root_;
   const KerasModel* model_;
-  std::map<std::string, const KerasLayer*> layers_;  // the model's direct ones, by name
+  std::map<std::string, const KerasLayer*> layers_;  // the model's direct layers, by name
   const std::string& label_;
   KerasCollector collector_;
 };
@@ -120,7 +124,7 @@ std::string_view without_number(std::string_view name) {
 }
 
 bool is_same_variable(std::string_view found, std::string_view expected) {
-  // Keras 2 called a depthwise kernel so where Keras 3 says kernel.
+  // Keras 2 named a kernel depthwise_kernel where Keras 3 says kernel.
   return found == expected || (found == "depthwise_kernel" && expected == "kernel");
 }
 

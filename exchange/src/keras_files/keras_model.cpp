@@ -1,3 +1,7 @@
+// Keras's files do not say which variable is which: position and group follow from the model's configuration. This is
+// Keras's own walk over layers, containers and wrappers. The configuration comes from anybody, so nesting, layers and
+// names are bounded.
+
 #include "keras_files/keras_model.h"
 
 #include <fmt/format.h>
@@ -9,21 +13,21 @@
 namespace holdfast::format {
 namespace {
 
-// Of models in models and wrappers in wrappers.
+// Limits of models in models and of wrappers in wrappers.
 constexpr std::size_t kMaxNesting = 64;
 constexpr std::size_t kMaxLayers = 100'000;
 constexpr std::size_t kMaxPathBytes = std::size_t{32} << 20;
 
-// A model's list of layers; null for a class that is no Sequential or functional model.
+// Returns a model's list of layers; null for a class that is not a Sequential or functional model.
 const Json& layers_of_class(std::string_view class_name, const Json& options) {
   static const Json nothing;
   if (class_name != "Sequential" && class_name != "Functional" && class_name != "Model") return nothing;
-  // Keras 1 and early Keras 2 wrote a Sequential's layers themselves.
+  // Keras 1 and early Keras 2 wrote a Sequential's layers as a bare list.
   const Json& layers = options.is_array() ? options : member(options, "layers");
   return layers.is_array() ? layers : nothing;
 }
 
-// A functional model lists operations that are no layers, such as a plain "+", beside its layers.
+// Besides layers, a functional model lists operations such as a plain "+".
 bool is_operation(const Json& layer) {
   const std::string module = text_member(layer, "module");
   return module.starts_with("keras.src.ops") || module.starts_with("keras.ops");
@@ -62,8 +66,8 @@ class Builder {
 
   [[noreturn]] void refuse(const std::string& problem) const { refuse_keras_model(label_, problem); }
 
-  // Every layer repeats the names of those that it lies in, and a wrapper can stand for two of its layer: a small text
-  // could ask for any amount of memory.
+  // Every layer repeats the names of the layers around it, and a wrapper can contain its layer twice. So a small text
+  // could demand any amount of memory.
   void count(const KerasLayer& layer) {
     path_bytes_ += layer.array_path.size() + layer.weights_path.size();
     if (++layers_ > kMaxLayers || path_bytes_ > kMaxPathBytes) {
@@ -71,7 +75,7 @@ class Builder {
     }
   }
 
-  // Keras names the groups of a list after the classes, and counts each.
+  // Keras names the groups of a list after the classes of its layers, and numbers equal ones.
   void add_container(KerasLayer& owner, const Json& list, const std::string& key, bool skips_inputs) {
     std::map<std::string, std::size_t> used;
     std::set<std::string> names;
@@ -88,7 +92,7 @@ class Builder {
     }
   }
 
-  // True when all parts are known.
+  // Returns true if all parts are known.
   bool add_parts(KerasLayer& layer, const Json& options) {
     const std::string& kind = layer.class_name;
     if (kind == "LSTM" || kind == "GRU" || kind == "SimpleRNN") return add_part(layer, kind + "Cell", "cell", options);
@@ -160,7 +164,7 @@ bool is_sequential(const Json& config) {
 
 KerasModel::KerasModel(const Json& config, const std::string& label) {
   if (!config.is_object() || !member(config, "class_name").is_string()) {
-    refuse_keras_model(label, "is no Keras model");
+    refuse_keras_model(label, "is not a Keras model");
   }
   root_ = Builder(label).build(config, {}, "", "");
   index(root_);

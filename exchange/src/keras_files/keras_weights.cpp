@@ -1,3 +1,7 @@
+// A weights file names groups after classes and attributes and numbers the variables. If the configuration is known,
+// layers get their own names. Otherwise names are guessed from the classes, but only where the number of variables
+// leaves no doubt.
+
 #include "keras_files/keras_weights.h"
 
 #include <algorithm>
@@ -35,7 +39,7 @@ std::optional<VariablePath> parse_path(std::string_view path) {
   return result;
 }
 
-// Without the groups that stand for lists of layers.
+// Removes the groups that stand for lists of layers.
 std::string without_lists(std::string_view path) {
   std::string result;
   while (!path.empty()) {
@@ -56,7 +60,7 @@ class WeightsReader {
       : tree_(tree), model_(model), collector_(tree, content) {}
 
   void read(const KerasOptimizer& optimizer) {
-    std::map<std::string, std::map<std::size_t, std::string>> owners;  // to the paths of their variables
+    std::map<std::string, std::map<std::size_t, std::string>> owners;  // owner -> index -> path
     for (const Hdf5Dataset& dataset : tree_.datasets) {
       if (const auto path = parse_path(dataset.array.name)) owners[path->owner][path->index] = dataset.array.name;
     }
@@ -76,7 +80,7 @@ class WeightsReader {
   void take_variables(const std::string& owner, const std::map<std::size_t, std::string>& paths) {
     const std::string prefix = array_prefix(owner);
     std::vector<std::string> names;
-    // A gap says that this is not the list that the tables know.
+    // A gap means that this is not the list that the tables know.
     if (paths.rbegin()->first + 1 == paths.size()) names = variable_names(owner, paths.size());
     for (const auto& [index, path] : paths) {
       collector_.take(path, prefix + (names.empty() ? std::to_string(index) : names[index]));
@@ -86,7 +90,7 @@ class WeightsReader {
   std::string array_prefix(const std::string& owner) const {
     if (owner.starts_with("optimizer/")) return owner + "/";
     if (owner.empty()) return kModelPrefix;
-    // The nearest object that the configuration knows.
+    // Finds the nearest object that the configuration knows.
     for (std::size_t end = owner.size(); model_ != nullptr && end != std::string::npos && end > 0;
          end = owner.rfind('/', end - 1)) {
       if (const KerasLayer* layer = model_->find(std::string_view(owner).substr(0, end))) {
@@ -109,7 +113,7 @@ class WeightsReader {
     return names;
   }
 
-  // A wrapper's only layer says what it is in its name alone, if at all.
+  // Only its name says what a wrapper's layer is, if anything does.
   std::string guessed_class(const std::string& owner) const {
     const std::string_view part = last_part(owner);
     const Hdf5Group* group = part == "layer" ? tree_.find_group(owner + "/vars") : nullptr;

@@ -1,3 +1,7 @@
+// One walk over the savepoint's graph serves both directions: it says for each layer which arrays correspond and how
+// their axes are ordered, and an Exchange moves the values. So the two directions cannot disagree. pytorch.h has the
+// table of layers.
+
 #include "holdfast/format/exchange/pytorch.h"
 
 #include <fmt/format.h>
@@ -25,12 +29,13 @@ std::string text_of(const Shape& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
-// How the elements of one of our arrays lie in PyTorch's: seen in shape `seen`, transposed, seen in shape `theirs`.
+// The order of one of our arrays' elements in PyTorch: viewed in shape `seen`, transposed, then viewed in shape
+// `theirs`.
 struct Order {
   Shape seen;
   std::vector<std::size_t> axes;
   Shape theirs;
-  bool swaps_gates = false;  // of three blocks of rows, the first two change places
+  bool swaps_gates = false;  // swaps the first two of three blocks of rows
 };
 
 Order unchanged(const Shape& shape) {
@@ -67,7 +72,7 @@ std::vector<std::byte> to_ours(std::vector<std::byte> bytes, std::size_t element
   return transpose(bytes, element_bytes, shape, axes);
 }
 
-// The arrays of one savepoint by their layers and entries.
+// The arrays of one savepoint, by layer and entry.
 class Model {
  public:
   explicit Model(const ArraySet& savepoint) {
@@ -76,7 +81,7 @@ class Model {
     }
   }
 
-  // Null when the layer has no such entry.
+  // Returns null if the layer has no such entry.
   const NamedArray* find(const GraphLayer& layer, const std::string& entry) {
     const auto found = arrays_.find(std::string(kModelPrefix) + layer.name + "/" + entry);
     if (found == arrays_.end()) return nullptr;
@@ -89,7 +94,7 @@ class Model {
       if (!claimed_.contains(name)) {
         throw Error(
             ErrorCode::unsupported,
-            fmt::format("array {} is no weight that PyTorch has for a layer of the graph; remove it or the layer",
+            fmt::format("array {} has no counterpart in PyTorch for a layer of the graph; remove it or the layer",
                         quoted_text(name)));
       }
     }
@@ -100,18 +105,18 @@ class Model {
   std::set<std::string> claimed_;
 };
 
-// One of the two directions. `ours` is an array of the savepoint, or of the one that the result shall be like.
+// One of the two directions. `ours` is an array of the savepoint, or of the savepoint that the result must be like.
 class Exchange {
  public:
   virtual ~Exchange() = default;
 
   virtual void move(const NamedArray& ours, const std::string& theirs, const Order& order) = 0;
-  // Our one bias is the sum of PyTorch's two.
+  // Our single bias is the sum of PyTorch's two.
   virtual void move_sum(const NamedArray& ours, const std::string& first, const std::string& second) = 0;
-  // The two rows of ours are two arrays there.
+  // The two rows of our array are two arrays in PyTorch.
   virtual void move_rows(const NamedArray& ours, const std::string& first, const std::string& second,
                          const Order& row) = 0;
-  // How many batches the running averages saw, which PyTorch needs only to average without a momentum.
+  // The number of batches that the running averages saw. PyTorch needs it only for averages without momentum.
   virtual void count_batches(const std::string& theirs) = 0;
 };
 
@@ -124,7 +129,7 @@ class ToPyTorch : public Exchange {
                                           [](const NamedArray& a, const NamedArray& b) { return a.name == b.name; });
     if (twice != set_.arrays.end()) {
       throw Error(ErrorCode::invalid_argument,
-                  fmt::format("two layers of the graph would both be {} in PyTorch; rename one of them",
+                  fmt::format("two arrays would both be named {} in PyTorch; rename one of their layers",
                               quoted_text(twice->name)));
     }
     return std::move(set_);
@@ -154,7 +159,7 @@ class ToPyTorch : public Exchange {
   ArraySet set_{.arrays = {}, .metadata = R"({"format":"pt"})"};
 };
 
-// Where the second is zero the first keeps its bits, the sign of its own zero too.
+// If the second is zero, the first keeps its bits, even the sign of a zero.
 template <typename Float>
 void add(std::vector<std::byte>& first, const std::vector<std::byte>& second) {
   for (std::size_t i = 0; i < first.size(); i += sizeof(Float)) {
@@ -182,7 +187,7 @@ class FromPyTorch : public Exchange {
     if (theirs_.empty()) return;
     throw Error(
         ErrorCode::incompatible,
-        fmt::format("the state dict has {}, for which the savepoint has no array; take the savepoint of the same model",
+        fmt::format("the state dict has {}, for which the savepoint has no array; use a savepoint of the same model",
                     quoted_text(theirs_.begin()->first)));
   }
 
@@ -204,7 +209,7 @@ class FromPyTorch : public Exchange {
       add<double>(sum, addend);
     } else if (std::any_of(addend.begin(), addend.end(), [](std::byte byte) { return byte != std::byte{0}; })) {
       throw Error(ErrorCode::unsupported,
-                  fmt::format("the sum of {} and {} is taken of f32 and f64 alone; convert the state dict to f32",
+                  fmt::format("{} and {} can be added only as f32 or f64; convert the state dict to f32",
                               quoted_text(first), quoted_text(second)));
     }
     add_array(ours, std::move(sum));
@@ -236,8 +241,8 @@ class FromPyTorch : public Exchange {
     }
     const NamedArray& array = *found->second;
     if (array.shape != shape || array.dtype != ours.dtype) {
-      throw Error(ErrorCode::incompatible, fmt::format("{} of the state dict is {}{} where array {} of the savepoint "
-                                                       "needs {}{}; take the savepoint of the same model",
+      throw Error(ErrorCode::incompatible, fmt::format("{} of the state dict is {}{}, but array {} of the savepoint "
+                                                       "needs {}{}; use a savepoint of the same model",
                                                        quoted_text(theirs), name(array.dtype), text_of(array.shape),
                                                        quoted_text(ours.name), name(ours.dtype), text_of(shape)));
     }
@@ -245,11 +250,11 @@ class FromPyTorch : public Exchange {
     return array.bytes;
   }
 
-  std::map<std::string, const NamedArray*> theirs_;  // those that no layer took
+  std::map<std::string, const NamedArray*> theirs_;  // arrays that no layer has taken
   std::vector<NamedArray> arrays_;
 };
 
-// Goes through the layers in order, and knows how what flows between them lies in PyTorch.
+// Visits the layers in order, and tracks how the data between them is ordered in PyTorch.
 class LayerWalk {
  public:
   LayerWalk(const ArraySet& savepoint, Exchange& exchange)
@@ -277,13 +282,12 @@ class LayerWalk {
     if (layer.kind == "Flatten") return flatten();
     static const std::set<std::string> kWithoutWeights = {"Activation", "AveragePooling2D", "Dropout", "MaxPooling2D"};
     if (kWithoutWeights.contains(layer.kind)) return;
-    throw Error(
-        ErrorCode::unsupported,
-        fmt::format("layer {} is of kind {}, which has no counterpart in PyTorch here; leave it out of the model",
-                    quoted_text(layer.name), quoted_text(layer.kind)));
+    throw Error(ErrorCode::unsupported,
+                fmt::format("layer {} is of kind {}, which cannot be converted to PyTorch; leave it out of the model",
+                            quoted_text(layer.name), quoted_text(layer.kind)));
   }
 
-  // Where an image was flattened, its elements lie by channels in PyTorch.
+  // PyTorch flattens an image with its channels first.
   void flatten() {
     if (rank_ == kImageRank && channels_ > 1) flattened_channels_ = channels_;
     rank_ = 1;
@@ -305,11 +309,11 @@ class LayerWalk {
     return order;
   }
 
-  // How many places of the flattened image there are.
+  // The number of positions in the flattened image.
   std::uint64_t positions(const NamedArray& array, std::uint64_t inputs) const {
     if (inputs % flattened_channels_ != 0) {
-      refuse(array, fmt::format("has {} inputs, and the flattened image {} channels, which do not divide them", inputs,
-                                flattened_channels_));
+      refuse(array, fmt::format("has {} inputs, which are not a multiple of the {} channels of the flattened image",
+                                inputs, flattened_channels_));
     }
     return inputs / flattened_channels_;
   }
@@ -345,7 +349,7 @@ class LayerWalk {
     move_feature(layer, "beta", "bias");
   }
 
-  // One number for each input.
+  // An array with one number for each input.
   void move_feature(const GraphLayer& layer, const std::string& ours, const std::string& their_entry) {
     if (model_.find(layer, ours) == nullptr) return;
     const NamedArray& array = get(layer, ours, 1);
@@ -376,7 +380,7 @@ class LayerWalk {
     if (bias == nullptr) return;
     if (bias->shape.size() != 2 || bias->shape[0] != 2 || bias->shape[1] % 3 != 0) {
       refuse(*bias,
-             fmt::format("has shape {} where a GRU with reset_after has [2, 3 u]; PyTorch has no other kind of GRU",
+             fmt::format("has shape {}, but a GRU with reset_after has [2, 3 u], and PyTorch has no other kind of GRU",
                          text_of(bias->shape)));
     }
     Order row = unchanged({bias->shape[1]});
@@ -389,7 +393,7 @@ class LayerWalk {
          {std::pair{"kernel", "weight_ih_l0"}, {"recurrent_kernel", "weight_hh_l0"}}) {
       const NamedArray& kernel = get(layer, entry, 2);
       if (kernel.shape[1] % gates != 0) {
-        refuse(kernel, fmt::format("has shape {}, which is not made of {} gates", text_of(kernel.shape), gates));
+        refuse(kernel, fmt::format("has shape {}, which cannot be split into {} gates", text_of(kernel.shape), gates));
       }
       Order order = transposed(kernel.shape, {1, 0});
       order.swaps_gates = gates == 3;
@@ -408,11 +412,11 @@ class LayerWalk {
     const NamedArray* array = model_.find(layer, entry);
     if (array == nullptr) {
       throw Error(ErrorCode::invalid_argument,
-                  fmt::format("the savepoint has no array {} for its {} layer {}; give a whole savepoint",
+                  fmt::format("the savepoint has no array {} for its {} layer {}; give a complete savepoint",
                               quoted_text(entry), quoted_text(layer.kind), quoted_text(layer.name)));
     }
     if (array->shape.size() != axes) {
-      refuse(*array, fmt::format("has shape {} where a {} has {} axes", text_of(array->shape), layer.kind, axes));
+      refuse(*array, fmt::format("has shape {}, but a {} needs {} axes", text_of(array->shape), layer.kind, axes));
     }
     return *array;
   }
@@ -423,7 +427,7 @@ class LayerWalk {
                             quoted_text(array.name), problem));
   }
 
-  // PyTorch's names have dots.
+  // PyTorch separates names by dots.
   static std::string theirs(const GraphLayer& layer, const std::string& entry) {
     std::string module = layer.name;
     std::replace(module.begin(), module.end(), '/', '.');
@@ -433,9 +437,9 @@ class LayerWalk {
   const Graph graph_;
   Model model_;
   Exchange& exchange_;
-  std::size_t rank_ = 0;                  // of one sample between the layers
+  std::size_t rank_ = 0;                  // axes of one sample between the layers
   std::uint64_t channels_ = 0;            // extent of its last axis
-  std::uint64_t flattened_channels_ = 0;  // of the image whose elements are the inputs; 0 when they are no image's
+  std::uint64_t flattened_channels_ = 0;  // of the flattened image that is the input; 0 for other inputs
 };
 
 }  // namespace

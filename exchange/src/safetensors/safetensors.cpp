@@ -1,3 +1,6 @@
+// Writes the bytes that the safetensors library would write for the same arrays and metadata, so that files can be
+// compared. The library's metadata maps strings to strings, and any other JSON travels as one string in it.
+
 #include "holdfast/format/exchange/safetensors.h"
 
 #include <fmt/format.h>

@@ -150,7 +150,7 @@ TEST_F(ConvertFile, GoesToKerasAndBackWithTheOptimizersState) {
     const Conversion there = convert("/d/a.h5", output, {.to = target});
     const Conversion back = convert(output, output + "-back.h5", {.like = "/d/like.h5"});
 
-    EXPECT_THAT(there.notes, ElementsAre(HasSubstr("of the metadata")));
+    EXPECT_THAT(there.notes, ElementsAre(HasSubstr("the metadata that")));
     EXPECT_EQ(back.from, FileKind::keras);
     EXPECT_THAT(back.notes, IsEmpty());
     expect_equal(read_any(files_, output + "-back.h5"), dense_savepoint());
@@ -306,7 +306,7 @@ TEST_F(ConvertFile, RefusesToBeLikeWhatIsNoSavepoint) {
   const Thrown thrown = refusal("/d/a.h5", "/d/b.h5", {.like = "/d/like.h5"});
 
   EXPECT_EQ(thrown.code, ErrorCode::invalid_argument);
-  EXPECT_THAT(thrown.sentence, HasSubstr("/d/like.h5 is no savepoint"));
+  EXPECT_THAT(thrown.sentence, HasSubstr("/d/like.h5 is not a savepoint"));
 }
 
 TEST_F(ConvertFile, ReplacesAFileOnlyWhenAsked) {

@@ -120,7 +120,7 @@ TEST(KerasGraph, RefusesWhatCannotBecomeAKerasModel) {
   EXPECT_THAT(error_of([&] { keras_config_of_savepoint(savepoint_metadata({entry("Mine", "m")})); }),
               HasSubstr("layer \"m\" is of kind \"Mine\""));
   EXPECT_THAT(error_of([&] { keras_config_of_savepoint(savepoint_metadata({entry("Dense", "a/b")})); }),
-              HasSubstr("no layer called \"a/b\""));
+              HasSubstr("the layer name \"a/b\""));
   EXPECT_THAT(error_of([&] { keras_config_of_savepoint(savepoint_metadata({Json(3)})); }), HasSubstr("unsupported: "));
   EXPECT_THAT(error_of([&] { keras_config_of_savepoint(savepoint_metadata({}, "wide")); }),
               HasSubstr("no input shape"));

@@ -80,8 +80,8 @@ TEST(KerasSavepoint, RefusesOtherShapesAndTypes) {
   for (NamedArray& array : whole.arrays) array.dtype = DType::i32;
 
   EXPECT_THAT(error_of([&] { back(wide); }),
-              HasSubstr("layer \"d\": kernel has shape (2, 3), and the Keras model's \"model/d/kernel\" has (2, 4)"));
-  EXPECT_THAT(error_of([&] { back(whole); }), HasSubstr("is f32, and the Keras model's \"model/d/kernel\" is i32"));
+              HasSubstr("layer \"d\": kernel has shape (2, 3), but the Keras model's \"model/d/kernel\" has (2, 4)"));
+  EXPECT_THAT(error_of([&] { back(whole); }), HasSubstr("is f32, but the Keras model's \"model/d/kernel\" is i32"));
 }
 
 TEST(KerasSavepoint, RefusesSavepointsThatLackTheirArrays) {

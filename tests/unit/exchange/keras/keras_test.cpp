@@ -98,7 +98,7 @@ TEST_F(KerasFile, IsRefusedWithMembersThatHaveNoPlace) {
 TEST_F(KerasFile, IsRefusedWhereNothingSaysKeras) {
   write_hdf5_tree(files(), path("other.h5"), testing::tree({}, {floats("weights/a", {2})}));
 
-  EXPECT_THAT(error_of([&] { read_keras(files(), path("other.h5")); }), HasSubstr("is no Keras file"));
+  EXPECT_THAT(error_of([&] { read_keras(files(), path("other.h5")); }), HasSubstr("is not a Keras file"));
 }
 
 TEST_F(KerasFile, SaysHowOftenItWasReplicated) {

@@ -25,7 +25,7 @@ TEST(KerasJson, CountsNoBracketsInsideTexts) {
 
 TEST(KerasJson, RefusesWhatIsNoJson) {
   for (const char* text : {"", "{", "{\"a\": }", "nothing", "{\"a\": \"\xFF\"}", "{\"a\": 1} x"}) {
-    EXPECT_EQ(error_of([&] { parse_keras_json(text, "the text"); }).find("invalid_file: the text is no JSON"), 0U)
+    EXPECT_EQ(error_of([&] { parse_keras_json(text, "the text"); }).find("invalid_file: the text is not JSON"), 0U)
         << text;
   }
 }

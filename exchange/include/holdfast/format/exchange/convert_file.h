@@ -34,6 +34,7 @@ enum class ConvertTarget {
   keras_legacy,          // KerasForm::legacy_model
 };
 
+// The names that `holdfast convert --to` takes:
 // "holdfast", "safetensors", "npz", "pytorch", "keras-weights", "keras", "keras-legacy-weights", "keras-legacy".
 std::string_view name(ConvertTarget target);
 // Throws Error{invalid_argument} for any other name.
@@ -42,6 +43,7 @@ ConvertTarget convert_target_from_name(std::string_view name);
 // Error{invalid_argument} for any other ending.
 ConvertTarget convert_target_for(const std::string& path);
 
+// All options have defaults; `to` and `like` are the ones that conversions usually need.
 struct ConvertOptions {
   std::optional<ConvertTarget> to{};            // without a value: convert_target_for(output)
   std::string like{};                           // a savepoint of the same model; the arrays become one like it first

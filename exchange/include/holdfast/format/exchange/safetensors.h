@@ -18,7 +18,7 @@ namespace holdfast::format {
 
 // Reads the whole file and checks it strictly: a header of at most 100 MB in UTF-8, no name twice, each byte after the
 // header in exactly one array. The metadata is the JSON that write_safetensors received; in other files it is the
-// header's "__metadata__" as a JSON object, "{}" where there is none. Throws Error{invalid_file} for damaged content,
+// header's "__metadata__" as a JSON object, "{}" if it is missing. Throws Error{invalid_file} for damaged content,
 // Error{unsupported} for an array that Holdfast cannot hold, and what the file system threw.
 ArraySet read_safetensors(FileSystem& files, const std::string& path);
 

@@ -1,3 +1,5 @@
+// The records between helper and library: valid ones give a tree, and all others an error without large allocations.
+
 #include "foreign_hdf5/tree_stream.h"
 
 #include <gmock/gmock.h>
@@ -14,7 +16,7 @@ using ::testing::HasSubstr;
 
 constexpr std::uint64_t kFileBytes = 10'000;
 
-// A pipe that ends.
+// A source that ends, like a pipe.
 struct Ended {};
 
 class MemoryRecords : public RecordSource {
@@ -30,7 +32,7 @@ class MemoryRecords : public RecordSource {
   std::span<const std::byte> rest_;
 };
 
-// Makes records.
+// Collects records in memory.
 class Records {
  public:
   TreeEncoder& encoder() { return encoder_; }
@@ -90,7 +92,7 @@ TEST(TreeStream, CarriesElementsInPieces) {
   EXPECT_EQ(records.decode().datasets.at(0).array.bytes, std::vector<std::byte>(60, std::byte{7}));
 }
 
-TEST(TreeStream, HandsARefusalOn) {
+TEST(TreeStream, PassesARefusalOn) {
   Records records;
   records.add_root();
   records.encoder().refuse(ErrorCode::unsupported, "no such system");
@@ -101,14 +103,14 @@ TEST(TreeStream, HandsARefusalOn) {
   EXPECT_EQ(thrown.sentence, "no such system");
 }
 
-TEST(TreeStream, KeepsATerminalFromObeyingARefusal) {
+TEST(TreeStream, ShowsNothingThatATerminalObeys) {
   Records records;
   records.encoder().refuse(ErrorCode::invalid_file, "\x1B[2Jname\x07 \xC2\x9B \xFF");
 
   EXPECT_EQ(records.thrown().sentence, "?[2Jname? ?? ?");
 }
 
-TEST(TreeStream, RefusesWhatIsOutOfOrder) {
+TEST(TreeStream, RefusesRecordsOutOfOrder) {
   Records no_root;
   no_root.encoder().add_group({"a", {}});
   expect_nonsense(no_root, "the root does not come first");
@@ -215,8 +217,8 @@ TEST(TreeStream, RefusesSizesThatTheFileCannotHold) {
   expect_nonsense(attribute, "names, attributes and texts are larger than the file can hold");
 }
 
-// 2^63 bytes of anything are claimed; none of it comes.
-TEST(TreeStream, TakesNoMemoryForWhatIsOnlyClaimed) {
+// The records claim 2^63 bytes, and none of them arrives.
+TEST(TreeStream, AllocatesNothingForFalseClaims) {
   for (std::uint8_t kind = 0; kind <= 6; ++kind) {
     Records records;
     records.add_root();

@@ -1,3 +1,5 @@
+// Arguments that an HDF5 file cannot hold are refused before anything is written.
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -88,7 +90,7 @@ TEST(WriteHdf5Tree, RefusesAttributesThatAFileCannotHave) {
                  "has an attribute dtype");
 }
 
-TEST(WriteHdf5Tree, LeavesTheOldFileWhenTheDiskFails) {
+TEST(WriteHdf5Tree, KeepsTheOldFileWhenTheDiskFails) {
   for (const std::string failing : {"create", "write", "sync", "rename"}) {
     const TemporaryFolder folder;
     write_hdf5_tree(posix_file_system(), folder / "a.h5", testing::every_kind_of_content());

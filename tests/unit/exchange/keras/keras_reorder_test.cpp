@@ -1,3 +1,5 @@
+// Rows after a flattened image, in both orders of channels, and the widening of 16-bit floats.
+
 #include "keras/keras_reorder.h"
 
 #include <gmock/gmock.h>
@@ -32,7 +34,7 @@ NamedArray array(DType dtype, std::vector<std::uint64_t> shape, const std::vecto
 }
 
 TEST(KerasReorder, PutsChannelsLast) {
-  // Two channels of two rows and three columns; each value says where it belongs: 100 channel + 10 row + column.
+  // Two channels of two rows and three columns. Each value says where it belongs: 100 channel + 10 row + column.
   NamedArray kernel = array<float>(DType::f32, {12, 1}, {0, 1, 2, 10, 11, 12, 100, 101, 102, 110, 111, 112});
 
   ASSERT_TRUE(reorder_rows(kernel, {2, 3, 2}));
@@ -55,7 +57,7 @@ TEST(KerasReorder, RefusesImagesOfAnotherSize) {
   EXPECT_EQ(kernel.bytes, before);
 }
 
-TEST(KerasReorder, FindsWhatSeesAFlattenedImage) {
+TEST(KerasReorder, FindsTheVariablesThatSeeAFlattenedImage) {
   const Json first = {{"data_format", "channels_first"}};
   const KerasModel model(
       sequential({layer("Conv2D", "c", first), layer("Flatten", "f"),
@@ -66,7 +68,7 @@ TEST(KerasReorder, FindsWhatSeesAFlattenedImage) {
                                                                     Pair("n/moving_variance", 0), Pair("d/kernel", 0)));
 }
 
-TEST(KerasReorder, LeavesModelsThatTurnTheirImagesThemselves) {
+TEST(KerasReorder, LeavesModelsAloneThatReorderTheirImages) {
   const Json first = {{"data_format", "channels_first"}};
   const KerasModel turned(sequential({layer("Conv2D", "c", first), layer("Flatten", "f", first), layer("Dense", "d")}),
                           "the model");

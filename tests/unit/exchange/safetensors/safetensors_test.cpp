@@ -1,3 +1,5 @@
+// Headers and files built by hand: what is read, what is refused, and that both directions keep every bit.
+
 #include "holdfast/format/exchange/safetensors.h"
 
 #include <gmock/gmock.h>
@@ -19,7 +21,7 @@ using testing::text_of;
 using testing::Thrown;
 using testing::thrown_by;
 
-// A file of one header, padded by nothing, and the bytes behind it.
+// A file with one unpadded header, and the bytes after it.
 std::vector<std::byte> file_of(const std::string& header, const std::string& data = "") {
   std::string length;
   for (unsigned i = 0; i < 8; ++i) length += static_cast<char>(header.size() >> (8 * i));
@@ -92,7 +94,7 @@ TEST(Safetensors, GivesForeignMetadataAsAnObject) {
   EXPECT_EQ(parse_file("{}").metadata, "{}");
 }
 
-TEST(Safetensors, TakesPaddingAndArraysInAnyOrderOfTheHeader) {
+TEST(Safetensors, AcceptsPaddingAndArraysInAnyOrder) {
   const ArraySet set = parse_file(R"({"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]},)"
                                   R"("e":{"data_offsets":[1,1],"shape":[0],"dtype":"F64"},)"
                                   R"("a":{"dtype":"U8","shape":[],"data_offsets":[0,1]}}   )",
@@ -104,7 +106,7 @@ TEST(Safetensors, TakesPaddingAndArraysInAnyOrderOfTheHeader) {
   EXPECT_EQ(set.arrays[2].shape, std::vector<std::uint64_t>{0});
 }
 
-TEST(Safetensors, RefusesTypesThatHoldfastLacksByName) {
+TEST(Safetensors, NamesTheTypesThatHoldfastLacks) {
   for (const char* type : {"F8_E4M3", "F8_E5M2", "C64", "F4", "f32", ""}) {
     const Thrown thrown =
         refused_file(R"({"layer/w":{"dtype":")" + std::string(type) + R"(","shape":[1],"data_offsets":[0,1]}})", "x");
@@ -232,14 +234,14 @@ TEST(Safetensors, RefusesEveryFileThatIsCutOff) {
   }
 }
 
-TEST(Safetensors, ShowsNoControlCharactersAndNoEndlessNames) {
+TEST(Safetensors, ShowsNeitherControlCharactersNorEndlessNames) {
   const Thrown thrown = refused_file(R"({"\u001b[2J)" + std::string(100'000, 'x') + R"(":1})");
 
   EXPECT_EQ(thrown.sentence.find('\x1b'), std::string::npos);
   EXPECT_LT(thrown.sentence.size(), 500U);
 }
 
-TEST(Safetensors, WritesNothingThatItWouldNotRead) {
+TEST(Safetensors, RefusesToWriteWhatItWouldNotRead) {
   TemporaryFolder folder;
   const auto refused_to_write = [&](const std::vector<ArrayView>& arrays, const std::string& metadata = "{}") {
     const Thrown thrown = thrown_by([&] { write_safetensors(posix_file_system(), folder / "a", metadata, arrays); });
@@ -259,7 +261,7 @@ TEST(Safetensors, WritesNothingThatItWouldNotRead) {
   EXPECT_TRUE(folder.names().empty());
 }
 
-TEST(Safetensors, StandsWholeOrNotAtAll) {
+TEST(Safetensors, WritesAWholeFileOrNone) {
   TemporaryFolder folder;
   write_safetensors(posix_file_system(), folder / "a", R"({"old":"file"})", {});
   const auto files = watched_file_system(posix_file_system(), [](const FileOperation& operation) {

@@ -56,7 +56,7 @@ float from_bfloat(std::uint16_t bits) {
 
 }  // namespace
 
-std::map<std::string, std::size_t> variables_behind_flatten(const KerasModel& model) {
+std::map<std::string, std::size_t> variables_after_flatten(const KerasModel& model) {
   ReorderWalk walk;
   for (const KerasLayer& layer : model.layers()) visit(layer, walk);
   return std::move(walk.found);

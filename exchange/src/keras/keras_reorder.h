@@ -16,7 +16,7 @@ namespace holdfast::format {
 // channels-first image. Each is mapped to the index, among the model's Flatten layers, of the Flatten in front of it.
 // Keras's own Flatten reorders images only if it knows that their channels are first. Otherwise the layers after it
 // see channels, rows, columns.
-std::map<std::string, std::size_t> variables_behind_flatten(const KerasModel& model);
+std::map<std::string, std::size_t> variables_after_flatten(const KerasModel& model);
 
 // Reorders axis 0 from (channels, height, width) to (height, width, channels). `image` is height, width and channels.
 // Returns false if the axis has another extent.

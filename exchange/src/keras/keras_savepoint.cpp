@@ -235,7 +235,7 @@ class Merger {
     if (description.config.empty()) return;
     config_ = parse_keras_json(description.config, "the Keras model's configuration");
     source_.emplace(config_, "the Keras model's configuration");
-    behind_flatten_ = variables_behind_flatten(*source_);
+    after_flatten_ = variables_after_flatten(*source_);
   }
 
   ArraySet merge() {
@@ -267,8 +267,8 @@ class Merger {
   }
 
   void reorder(NamedArray& array, const Match& match, const std::string& place) const {
-    const auto found = behind_flatten_.find(match.array.substr(std::string_view(kModelPrefix).size()));
-    if (found == behind_flatten_.end()) return;
+    const auto found = after_flatten_.find(match.array.substr(std::string_view(kModelPrefix).size()));
+    if (found == after_flatten_.end()) return;
     std::size_t number = 0;
     for (const KerasLayer& layer : target_.layers()) {
       if (layer.class_name != "Flatten" || number++ != found->second) continue;
@@ -348,7 +348,7 @@ class Merger {
   const KerasModel target_;
   Json config_;
   std::optional<KerasModel> source_;
-  std::map<std::string, std::size_t> behind_flatten_;
+  std::map<std::string, std::size_t> after_flatten_;
   ArraySet result_;
   std::map<std::string, NamedArray*, std::less<>> targets_;
   std::vector<Match> matches_;

@@ -64,8 +64,8 @@ TEST(KerasReorder, FindsTheVariablesThatSeeAFlattenedImage) {
                   layer("BatchNormalization", "n", {{"scale", false}}), layer("Dense", "d"), layer("Dense", "e")}),
       "the model");
 
-  EXPECT_THAT(variables_behind_flatten(model), UnorderedElementsAre(Pair("n/beta", 0), Pair("n/moving_mean", 0),
-                                                                    Pair("n/moving_variance", 0), Pair("d/kernel", 0)));
+  EXPECT_THAT(variables_after_flatten(model), UnorderedElementsAre(Pair("n/beta", 0), Pair("n/moving_mean", 0),
+                                                                   Pair("n/moving_variance", 0), Pair("d/kernel", 0)));
 }
 
 TEST(KerasReorder, LeavesModelsAloneThatReorderTheirImages) {
@@ -76,8 +76,8 @@ TEST(KerasReorder, LeavesModelsAloneThatReorderTheirImages) {
                                     layer("Dense", "d")}),
                         "the model");
 
-  EXPECT_TRUE(variables_behind_flatten(turned).empty());
-  EXPECT_TRUE(variables_behind_flatten(last).empty());
+  EXPECT_TRUE(variables_after_flatten(turned).empty());
+  EXPECT_TRUE(variables_after_flatten(last).empty());
 }
 
 TEST(KerasReorder, WidensEveryHalf) {

@@ -36,6 +36,7 @@ int take_memory() {
   return kNotStopped;
 }
 
+// What honest parsing needs must still work: allocating, growing, freeing, writing.
 int compute() {
   void* volatile memory = std::malloc(std::size_t{64} << 20);
   if (memory == nullptr) return kNotStopped;
@@ -45,6 +46,7 @@ int compute() {
   return ::write(STDOUT_FILENO, "done", 4) == 4 ? 0 : kNotStopped;
 }
 
+// An empty asm statement keeps the compiler from removing the endless loop.
 void take_processor() {
   for (;;) __asm__ volatile("");
 }

@@ -26,6 +26,7 @@ struct NameList {
 herr_t append_name(hid_t, const char* name, const H5A_info_t*, void* data) {
   try {
     auto& list = *static_cast<NameList*>(data);
+    // A negative result ends HDF5's iteration with an error.
     if (list.room-- == 0) return -1;
     list.names.emplace_back(name);
     return 0;
@@ -82,6 +83,7 @@ AttributeReader::Value AttributeReader::read_numbers(hid_t attribute, hid_t type
   const std::optional<ElementType> element = types_.find(type);
   check_.require(element.has_value(), fmt::format("{} has an unsupported type ({})", label, class_name(type)));
   NamedArray array{"", element->dtype, {0}, {}};
+  // A null space has no value: h5py writes it for Empty.
   if (H5Sget_simple_extent_type(space) == H5S_NULL) return array;
   array.shape = read_shape(space, label);
   array.bytes = read_elements(attribute, type, array.shape, label);

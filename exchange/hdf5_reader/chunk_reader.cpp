@@ -23,12 +23,14 @@ bool advance(std::vector<std::uint64_t>& position, std::span<const std::uint64_t
   return false;
 }
 
+// Reads a box of whole chunk rows. The buffer for a chunk is kept between chunks.
 class RowReader {
  public:
   RowReader(hid_t dataset, const ChunkedStorage& storage, const format::Checker& check, const std::string& label)
       : dataset_(dataset), storage_(storage), check_(check), label_(label) {}
 
   std::uint64_t read(std::uint64_t first_row, std::uint64_t rows, std::span<std::byte> out) {
+    // Chunks that were never written are missing from the file: their elements are the fill value.
     fill(out);
     if (storage_.stored_bytes == 0) return 0;
     std::vector<std::uint64_t> begin(storage_.shape.size());
@@ -57,6 +59,7 @@ class RowReader {
     const std::vector<hsize_t> offset(position.begin(), position.end());
     hsize_t bytes = 0;
     if (H5Dget_chunk_storage_size(dataset_, offset.data(), &bytes) < 0 || bytes == 0) return false;
+    // The size of a chunk comes from the file, so it is checked before it is allocated.
     check_.require(bytes <= storage_.stored_bytes,
                    fmt::format("a chunk of {} is larger than all stored bytes of the dataset", label_));
     chunk_.resize(bytes);
@@ -76,6 +79,7 @@ class RowReader {
     std::vector<std::uint64_t> last(axes);
     std::vector<std::uint64_t> step(axes, 1);
     for (std::size_t axis = 0; axis < axes; ++axis) {
+      // Chunks at the end of an axis reach beyond the dataset; only their part inside it is copied.
       last[axis] = offset[axis] + std::min(storage_.chunk_shape[axis], end[axis] - offset[axis]);
     }
     step[axes - 1] = last[axes - 1] - offset[axes - 1];

@@ -106,6 +106,7 @@ ChunkedStorage DatasetReader::describe_chunks(hid_t creation, hid_t dataset, con
   storage.element_bytes = info.element_bytes;
   storage.stored_bytes = info.stored_bytes;
   std::vector<hsize_t> chunk(info.shape.size());
+  // The chunk must have as many axes as the dataset, none of them empty.
   const int axes = H5Pget_chunk(creation, static_cast<int>(chunk.size()), chunk.data());
   const bool is_possible = !chunk.empty() && axes == static_cast<int>(chunk.size()) &&
                            std::find(chunk.begin(), chunk.end(), 0U) == chunk.end();
@@ -116,6 +117,7 @@ ChunkedStorage DatasetReader::describe_chunks(hid_t creation, hid_t dataset, con
   storage.filters = read_filters(creation, storage.element_bytes, label);
 
   const Handle type = check_.opened(H5Dget_type(dataset), H5Tclose, "cannot read the type of " + label);
+  // Where the file defines no fill value, zeros stand for it.
   storage.fill_value.resize(storage.element_bytes);
   H5D_fill_value_t kind = H5D_FILL_VALUE_UNDEFINED;
   check_.succeeded(H5Pfill_value_defined(creation, &kind), "cannot read the fill value of " + label);
@@ -141,6 +143,7 @@ std::vector<FilterStep> DatasetReader::read_filters(hid_t creation, std::size_t 
   const auto compressing = std::count_if(steps.begin(), steps.end(), [](const FilterStep& step) {
     return step.filter == Filter::deflate || step.filter == Filter::zstd;
   });
+  // With two compressing filters, the size between them would be unknown (see size_before in filters.cpp).
   check_.require(compressing <= 1, label + " is compressed twice");
   return steps;
 }
@@ -163,6 +166,7 @@ void DatasetReader::check_sizes(const DatasetInfo& info, const std::string& labe
                                                           label, chunks, info.stored_bytes));
 }
 
+// The caller limits what one piece may take. A chunk is decoded next to the piece, so both count.
 void DatasetReader::check_memory(const DatasetInfo& info, std::uint64_t rows, std::uint64_t row_bytes,
                                  const std::string& label) const {
   const std::uint64_t piece_bytes = rows * row_bytes;
@@ -186,6 +190,7 @@ void DatasetReader::read(hid_t dataset, const DatasetInfo& info, const std::stri
     const std::uint64_t count = std::min(step, rows - row);
     elements.resize(count * row_bytes);
     if (info.chunked) {
+      // The chunks are counted, to find out below whether some could not be found.
       chunks += read_chunk_rows(dataset, *info.chunked, row, count, check_, label, elements);
     } else {
       read_plain_rows(dataset, info, row, count, elements, label);

@@ -40,6 +40,7 @@ bool is_boolean(hid_t type) {
 ElementTypes::ElementTypes(const Checker& check) {
   constexpr std::array kAll = {DType::f64, DType::f32, DType::f16, DType::bf16, DType::i8,  DType::i16,
                                DType::i32, DType::i64, DType::u8,  DType::u16,  DType::u32, DType::u64};
+  // HDF5 compares types by all their fields, so each type is made once in each byte order.
   for (const DType dtype : kAll) {
     const Handle little = dtype == DType::bf16 ? bfloat16_type(check) : format::element_type(check, dtype);
     for (const bool is_big_endian : {false, true}) {

@@ -54,6 +54,7 @@ void unshuffle(std::size_t element_bytes, std::vector<std::byte>& bytes) {
   bytes = std::move(plain);
 }
 
+// `expected` is the exact size: a result that is shorter or longer is damage.
 bool inflate(std::size_t expected, std::vector<std::byte>& bytes) {
   std::vector<std::byte> plain(expected);
   uLongf size = expected;
@@ -97,6 +98,7 @@ bool undo(const FilterStep& step, std::size_t expected, std::vector<std::byte>& 
 
 bool decode_chunk(std::span<const FilterStep> steps, std::uint32_t skipped, std::size_t chunk_bytes,
                   std::vector<std::byte>& bytes) {
+  // Filters are undone in reverse order.
   for (std::size_t i = steps.size(); i-- > 0;) {
     if ((skipped >> i & 1U) != 0) continue;
     if (!undo(steps[i], size_before(steps.first(i), skipped, chunk_bytes), bytes)) return false;

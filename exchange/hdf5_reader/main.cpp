@@ -53,6 +53,7 @@ bool parse_number(std::string_view text, std::uint64_t& value) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
+// The arguments come from the library itself, so a mistake needs no message, only an exit code.
 bool parse_arguments(const std::vector<std::string_view>& arguments, Request& request) {
   if (arguments.size() != 6 || (arguments[5] != "all" && arguments[5] != "heads")) return false;
   request.part = arguments[5] == "all" ? TreePart::all : TreePart::heads;
@@ -100,6 +101,7 @@ std::span<const std::byte> map_file() {
   const auto bytes = static_cast<std::size_t>(status.st_size);
   void* address = ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, kInput, 0);
   if (address == MAP_FAILED) ::_exit(kUsage);
+  // The mapping stays. The sandbox allows no use of the descriptor.
   ::close(kInput);
   return {static_cast<const std::byte*>(address), bytes};
 }
@@ -113,6 +115,7 @@ SandboxLimits limits_for(const Request& request, std::uint64_t file_bytes) {
           .output = kOutput};
 }
 
+// Every problem is reported through the pipe, since the sandbox leaves no other way.
 void read_tree(std::span<const std::byte> file, const Request& request, TreeEncoder& encoder) {
   const TreeLimits limits{.max_array_bytes = request.max_array_bytes,
                           .max_objects = request.max_objects,
@@ -129,6 +132,7 @@ void read_tree(std::span<const std::byte> file, const Request& request, TreeEnco
 }
 
 int run(const Request& request) {
+  // A helper must not outlive its reader.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   // The parent may have died before the call above.
   if (static_cast<std::uint64_t>(::getppid()) != request.parent) return kUsage;

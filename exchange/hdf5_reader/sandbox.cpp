@@ -20,6 +20,7 @@
 namespace holdfast::hdf5_reader {
 namespace {
 
+// System calls have different numbers on each architecture, so the filter checks the architecture first.
 #if defined(__x86_64__) && !defined(__ILP32__)
 constexpr std::uint32_t kArchitecture = AUDIT_ARCH_X86_64;
 #elif defined(__aarch64__) && defined(__LP64__)
@@ -138,6 +139,7 @@ bool lower_limit(int resource, std::uint64_t value) {
   return limit.rlim_max <= value || set_limit(resource, value, value + 1);
 }
 
+// No core dump, no file, no new descriptor; bounded memory and processor time.
 bool set_limits(const SandboxLimits& limits) {
   return set_limit(RLIMIT_CORE, 0, 0) && set_limit(RLIMIT_FSIZE, 0, 0) && set_limit(RLIMIT_NOFILE, 0, 0) &&
          lower_limit(RLIMIT_AS, limits.memory_bytes) && lower_limit(RLIMIT_CPU, limits.cpu_seconds);
@@ -159,6 +161,8 @@ bool lock_in(const SandboxLimits& limits) {
   for (const long call : kHarmless) filter.allow(static_cast<std::uint32_t>(call));
   filter.allow_anonymous_mapping(__NR_mmap);
   filter.allow_without_bits(__NR_mprotect, 2, PROT_EXEC);
+  // The order matters: the filter forbids the calls that set the limits. The kernel demands no-new-privileges before
+  // a filter.
   return set_limits(limits) && ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && filter.install();
 }
 

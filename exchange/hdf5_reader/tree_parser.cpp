@@ -63,6 +63,7 @@ std::uint64_t size_of(const Hdf5Attribute& attribute) {
   return bytes;
 }
 
+// Lists, checks and reads the objects of one file.
 class Parser {
  public:
   Parser(std::span<const std::byte> file, const TreeLimits& limits, TreePart part)
@@ -88,6 +89,7 @@ class Parser {
   }
 
  private:
+  // The driver reads from memory, so HDF5 needs no descriptor.
   Handle open() {
     const Handle access = driver_access_list(check_, image_);
     // The name is absolute, so that HDF5 does not ask for the working directory.
@@ -157,6 +159,7 @@ class Parser {
   }
 
   void note_object(const H5O_info_t& info, const std::string& path) {
+    // An object that is visited twice is a loop or has two names.
     check_.require(addresses_.insert(info.addr).second, label_of(path) + format::kSecondName);
     check_.require(addresses_.size() <= limits_.max_objects, too_many_objects());
     constexpr std::uint64_t kHead = 300;  // the head of a record with 32 axes
@@ -187,6 +190,7 @@ class Parser {
     const DatasetInfo info = dataset_reader_.describe(dataset, label);
     check_.require(!info.is_text, label + " is of another kind than its listing says");
     std::vector<Hdf5Attribute> attributes = read_attributes(dataset, label);
+    // The attribute says that the elements are bfloat16, which the element type already says.
     if (info.is_opaque) std::erase_if(attributes, [](const Hdf5Attribute& each) { return each.name == "dtype"; });
     sink.add_dataset({{path, info.type.dtype, info.shape, {}}, std::move(attributes)});
     if (part_ == TreePart::all) dataset_reader_.read(dataset, info, label, sink);

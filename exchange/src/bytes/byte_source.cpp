@@ -34,6 +34,7 @@ void FileSource::read(std::uint64_t offset, std::span<std::byte> out) {
 }
 
 void MemorySource::read(std::uint64_t offset, std::span<std::byte> out) {
+  // Two comparisons, because offset + size could overflow.
   if (offset > bytes_.size() || out.size() > bytes_.size() - offset) report_end(*this, offset, out.size());
   const auto piece = bytes_.subspan(offset, out.size());
   std::copy(piece.begin(), piece.end(), out.begin());

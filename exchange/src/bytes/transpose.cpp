@@ -28,6 +28,7 @@ void copy(const std::byte* in, std::span<const Axis> axes, std::span<std::byte> 
   std::uint64_t from = 0;
   for (std::size_t to = 0; to < out.size(); to += kBytes) {
     std::memcpy(out.data() + to, in + from * kBytes, kBytes);
+    // An odometer: the last axis of the result runs fastest, and `from` follows with that axis's stride in the input.
     for (std::size_t axis = axes.size(); axis-- > 0;) {
       from += axes[axis].stride;
       if (++index[axis] < axes[axis].extent) break;

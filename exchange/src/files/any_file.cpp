@@ -30,6 +30,7 @@ using Wants = std::function<bool(const ArrayInfo&)>;
 
 }  // namespace
 
+// What each kind of file must provide.
 class AnyFile::Content {
  public:
   virtual ~Content() = default;
@@ -113,6 +114,7 @@ class NpzContent : public AnyFile::Content {
     for (std::size_t i = 0; i < infos_.size(); ++i) {
       const ArrayInfo& array = infos_[i];
       if (!wants(array) || size_bytes(array) == 0) continue;
+      // Small arrays are read whole, since read() also reorders column-major ones. Larger ones stay in pieces.
       if (size_bytes(array) <= kWholeBytes) {
         take(array, read(array));
       } else {
@@ -217,6 +219,7 @@ class TreeContent : public AnyFile::Content {
       const std::size_t array = arrays_of_[number];
       if (array != kNone && wants(infos_[array])) take(infos_[array], piece);
     };
+    // The helper sends all elements, wanted or not: it parses the file once from start to end.
     source_->file().read_elements(give);
     const std::size_t datasets = arrays_of_.size() - source_->assets();
     for (std::size_t i = datasets; i < arrays_of_.size(); ++i) {
@@ -293,6 +296,7 @@ FileKind kind_of_hdf5(const std::string& path, std::uint64_t offset) {
 }
 
 bool is_safetensors(FileSource& source, std::span<const std::byte> start) {
+  // A safetensors file has no signature: a plausible length, then the brace of its JSON.
   if (start.size() < 9 || start[8] != std::byte{'{'}) return false;
   const std::uint64_t length = ByteCursor(source.path(), "its header", start).u64();
   return length <= std::min(kMaxSafetensorsHeaderBytes, source.size_bytes() - 8);
@@ -312,6 +316,7 @@ FileKind kind_of_archive(FileSource& source) {
                        [&](const ZipEntry& entry) { return entry.name.ends_with(end); });
   };
   if (has_member("data.pkl")) refuse_pickle(source.path());
+  // Keras's archives have a configuration; archives of weights alone have an HDF5 member.
   return has_member("config.json") || has_member(".weights.h5") ? FileKind::keras : FileKind::npz;
 }
 

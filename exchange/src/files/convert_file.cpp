@@ -74,6 +74,7 @@ bool has_optimizer(const ArraySet& set) {
                      [](const NamedArray& array) { return is_optimizer_slot(array.name); });
 }
 
+// State that is zero everywhere counts as none: keras_to_savepoint makes it so.
 bool has_optimizer_values(const ArraySet& set) {
   return std::any_of(set.arrays.begin(), set.arrays.end(), [](const NamedArray& array) {
     return is_optimizer_slot(array.name) &&
@@ -143,6 +144,7 @@ class Converter {
   Converter(FileSystem& files, std::string input, std::string output, const ConvertOptions& options)
       : files_(files), input_(std::move(input)), output_(std::move(output)), options_(options) {
     result_.to = options.to ? *options.to : convert_target_for(output_);
+    // Checked before the input is read, which may take long.
     check_output(files, output_, result_.to, options.replaces_output);
   }
 
@@ -151,6 +153,7 @@ class Converter {
       return convert_all();
     } catch (const Error& error) {
       const std::string sentence = error.what();
+      // A sentence that names a file already is complete.
       if (sentence.find(input_) != std::string::npos || sentence.find(output_) != std::string::npos) throw;
       // The sentence comes from code that knows arrays but no files, so the files are added here.
       const std::string like = options_.like.empty() ? "" : " like " + options_.like;

@@ -86,6 +86,7 @@ struct Declared {
   std::optional<std::uint64_t> element_bytes;
 };
 
+// Walks the objects of one file without recursion. Each step is bounded by the size of the file or by the limits.
 class Check {
  public:
   Check(std::span<const std::byte> file, const TreeLimits& limits) : file_(file), limits_(limits) {}
@@ -125,6 +126,7 @@ class Check {
   // In an honest file each structure has one owner. Without this check a loop would never end.
   void visit(std::uint64_t address) { require(visited_.insert(address).second, "its structures form a loop"); }
 
+  // The signature may be at 0, 512, 1024 and so on, after bytes that other programs may use (the user block).
   std::uint64_t find_superblock() const {
     constexpr std::string_view kSignature = "\x89HDF\r\n\x1a\n";
     for (std::uint64_t offset = 0; offset < file_.size(); offset = offset == 0 ? 512 : 2 * offset) {
@@ -190,6 +192,7 @@ class Check {
     waiting_.emplace_back(path, address);
   }
 
+  // Checks a link and queues its object. Soft and external links could lead anywhere, so only hard ones pass.
   void add_link(const std::string& group, const std::string& name, bool is_hard, std::uint64_t address) {
     const std::string path = group.empty() ? name : group + "/" + name;
     const std::string name_problem = problem_of_name(name);
@@ -202,11 +205,13 @@ class Check {
 
   void check_object(const std::string& path, std::uint64_t address) {
     Declared declared;
+    // Headers of version 2 have a signature. Those of version 1 start with their version number.
     if (head_at(address, 4).has_signature("OHDR")) {
       check_new_header(path, address, declared);
     } else {
       check_old_header(path, address, declared);
     }
+    // A group declares neither.
     if (!declared.elements || !declared.element_bytes) return;
     std::uint64_t bytes = 0;
     const bool is_countable = !__builtin_mul_overflow(*declared.elements, *declared.element_bytes, &bytes);
@@ -243,6 +248,7 @@ class Check {
   void check_new_header(const std::string& path, std::uint64_t address, Declared& declared) {
     constexpr std::uint64_t kChecksumBytes = 4;
     constexpr std::uint64_t kMaxHeadBytes = 34;
+    // The head has a variable length, and a small file may end within the longest one.
     const std::uint64_t available = std::min(room_at(address), kMaxHeadBytes);
     Cursor head = head_at(address, available);
     head.take(4);
@@ -251,6 +257,7 @@ class Check {
     if ((flags & 0x20U) != 0) head.take(16);  // times
     if ((flags & 0x10U) != 0) head.take(4);   // limits of attribute storage
     const std::uint64_t bytes = head.integer(std::size_t{1} << (flags & 3U));
+    // Continuations begin with a signature and end with a checksum. The messages of the first block have neither.
     std::vector<Block> blocks{{address + available - head.size(), bytes}};
     for (bool is_first = true; !blocks.empty(); is_first = false) {
       const Block block = blocks.back();
@@ -279,6 +286,7 @@ class Check {
 
   void check_message(const std::string& path, std::uint64_t type, std::uint64_t flags, Cursor message,
                      Declared& declared, std::vector<Block>& blocks) {
+    // A shared message is stored elsewhere: the helper checks it when HDF5 has found it.
     if ((flags & kSharedMessage) != 0) return;
     switch (type) {
       case kDataspace:
@@ -357,6 +365,7 @@ class Check {
     add_link(group, name, type == 0, type == 0 ? message.address() : kUndefined);
   }
 
+  // Reads the names of an old group: a heap of names, and a tree whose leaves are symbol tables.
   void check_symbols(const std::string& group, std::uint64_t tree, std::uint64_t heap) {
     visit(heap);
     Cursor head = head_at(heap, 32);
@@ -365,6 +374,7 @@ class Check {
     const std::uint64_t names_bytes = head.integer(8);
     head.take(8);
     const std::uint64_t names = head.address();
+    // Counts the names once for the whole group; symbol_name then looks into them freely.
     body_at(names, names_bytes);
     std::vector<std::uint64_t> nodes{tree};
     while (!nodes.empty()) {
@@ -410,6 +420,7 @@ class Check {
   std::string symbol_name(const std::string& group, std::uint64_t names, std::uint64_t names_bytes,
                           std::uint64_t offset) {
     require(offset < names_bytes, label_of(group) + " has a link without a name");
+    // A name ends with NUL. One that is too long is cut here and then refused for its length.
     const std::uint64_t room = std::min<std::uint64_t>(names_bytes - offset, kMaxTreePathBytes + 1);
     const std::span<const std::byte> bytes = file_.subspan(base_ + names + offset, room);
     const auto end = std::find(bytes.begin(), bytes.end(), std::byte{0});

@@ -28,6 +28,7 @@ std::vector<std::string> reader_arguments(const TreeLimits& limits, bool heads_o
       std::to_string(limits.time.count()), std::to_string(limits.max_memory_bytes), heads_only ? "heads" : "all"};
 }
 
+// Says how the helper ended. SIGSYS comes from the sandbox, SIGXCPU from its limit.
 std::string describe(const std::optional<ReaderExit>& exit) {
   if (!exit) return "another part of this process collected its exit status";
   if (exit->signal == SIGSYS) return "it tried a forbidden system call";
@@ -36,6 +37,7 @@ std::string describe(const std::optional<ReaderExit>& exit) {
   return fmt::format("exit code {}", exit->code);
 }
 
+// A helper that ends early was killed by the sandbox or by a fault of the parser. Both count as a fault of the file.
 Hdf5Tree read_through_helper(const SharedMemory& file, const TreeLimits& limits, const DecodeOptions& options) {
   ReaderProcess reader(find_hdf5_reader(), reader_arguments(limits, options.heads_only), file, limits.time);
   try {
@@ -56,6 +58,7 @@ Error refusal(const std::string& label, const Error& problem) {
                    (is_memory ? kAllowMoreMemory : ""));
 }
 
+// The size is checked before the memory is allocated.
 SharedMemory allocate(std::uint64_t bytes, const std::string& label, const TreeLimits& limits) {
   constexpr std::uint64_t kSmallest = 48;  // a superblock
   if (bytes < kSmallest) {
@@ -68,6 +71,7 @@ SharedMemory allocate(std::uint64_t bytes, const std::string& label, const TreeL
 
 }  // namespace
 
+// Turns problems without a file name into errors that name the file.
 template <typename Action>
 auto ForeignHdf5::with_label(const Action& action) const {
   try {

@@ -100,6 +100,7 @@ class SpawnPlan {
 bool wait_for_input(int descriptor, std::chrono::seconds patience) {
   const Deadline deadline = Deadline::after(patience);
   for (;;) {
+    // Rounded up, so that poll() does not return just before the deadline and spin.
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining()).count();
     pollfd entry{.fd = descriptor, .events = POLLIN, .revents = 0};
     const int ready = ::poll(&entry, 1, static_cast<int>(std::min<long>(left, 1'000'000)));
@@ -140,6 +141,7 @@ void ReaderProcess::start(const std::string& program, std::vector<std::string> a
     const Error error = system_error(result, "cannot start the reader of HDF5 files " + program);
     throw Error(ErrorCode::unavailable, error.what() + std::string("; install all of Holdfast"));
   }
+  // A process descriptor cannot be confused with another process that gets the same number later.
   process_ = FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
   if (!process_.is_open()) {
     const Error error = system_error(errno, "cannot watch the reader of HDF5 files (Linux 5.3 is needed)");
@@ -186,6 +188,7 @@ std::optional<ReaderExit> ReaderProcess::wait() {
     pid = ::waitpid(pid_, &status, 0);
   } while (pid < 0 && errno == EINTR);
   is_reaped_ = true;
+  // An application may reap all children itself, or have the system do so.
   if (pid < 0) return std::nullopt;
   if (WIFSIGNALED(status)) return ReaderExit{.code = 0, .signal = WTERMSIG(status)};
   return ReaderExit{.code = WEXITSTATUS(status), .signal = 0};
@@ -202,6 +205,7 @@ std::string find_hdf5_reader() {
     if (!path_setting().path.empty()) return path_setting().path;
   }
   std::error_code ignored;
+  // /proc/self/exe is the running program itself, whatever its arguments claim.
   const std::filesystem::path here = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
   const std::filesystem::path places[] = {here, here.parent_path() / "libexec" / "holdfast", HOLDFAST_LIBEXEC_FOLDER};
   std::string names;

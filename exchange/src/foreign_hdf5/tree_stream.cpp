@@ -30,6 +30,7 @@ constexpr std::array kCodes = {ErrorCode::invalid_file, ErrorCode::out_of_memory
 // The most bytes that are received at once.
 constexpr std::uint64_t kReceivedBytes = std::uint64_t{4} << 20;
 
+// Encodes the payload of one record.
 class PayloadWriter {
  public:
   void write_u8(std::uint8_t value) { bytes_.push_back(static_cast<std::byte>(value)); }
@@ -185,6 +186,7 @@ class PayloadReader {
   std::span<const std::byte> rest_;
 };
 
+// Builds a tree from records, and checks each record against those before it.
 class TreeDecoder {
  public:
   TreeDecoder(RecordSource& source, std::uint64_t file_bytes, const TreeLimits& limits, const DecodeOptions& options)
@@ -214,6 +216,7 @@ class TreeDecoder {
       decode_elements(bytes);
       return true;
     }
+    // A refusal may come at any time. Everything else must wait until the latest dataset is complete.
     require_record(kind == Record::refused || missing_elements_ == 0, "elements are missing");
     const std::vector<std::byte> payload = read_payload(bytes);
     return decode_payload(kind, PayloadReader(payload));
@@ -242,6 +245,7 @@ class TreeDecoder {
   }
 
   std::vector<std::byte> read_payload(std::uint64_t bytes) {
+    // The payload is allocated as a whole, so its size is checked first.
     require_record(bytes <= room_for_heads_, "names, attributes and texts are larger than the file can hold");
     room_for_heads_ -= bytes;
     std::vector<std::byte> payload(bytes);
@@ -276,6 +280,7 @@ class TreeDecoder {
     payload.require_end();
     require_record(bytes <= room_for_elements_, "datasets are larger than the file can hold");
     room_for_elements_ -= bytes;
+    // With heads alone, no elements follow.
     missing_elements_ = options_.heads_only ? 0 : bytes;
     // Without the reservation the vector would double and copy. Where compression claims more than this, that price
     // is paid.
@@ -288,6 +293,7 @@ class TreeDecoder {
     Hdf5Text text{payload.read_text(), {}, {}};
     check_path(text.path);
     require_record(tree_.texts.empty() || tree_.texts.back().path < text.path, "texts are not sorted");
+    // Lists of one kind are sorted, so duplicates within them are found by order; between kinds they need a search.
     const bool is_new = tree_.find_group(text.path) == nullptr && tree_.find_dataset(text.path) == nullptr;
     require_record(is_new, "a text is also a group or an array");
     text.text = payload.read_text();
@@ -313,6 +319,7 @@ class TreeDecoder {
       if (options_.take) options_.take(tree_.datasets.size() - 1, piece);
       bytes -= count;
     }
+    // The buffer has served its purpose. The tree's arrays must have no bytes.
     if (options_.take && missing_elements_ == 0) std::vector<std::byte>().swap(elements);
   }
 
@@ -343,6 +350,7 @@ class TreeDecoder {
 
 }  // namespace
 
+// Small files may declare the amount that is always allowed; larger ones what compression could make of them.
 std::uint64_t max_declared_bytes(std::uint64_t file_bytes, const TreeLimits& limits) {
   const std::uint64_t largest = std::numeric_limits<std::uint64_t>::max();
   const std::uint64_t compressed = file_bytes > largest / kMaxCompression ? largest : file_bytes * kMaxCompression;
@@ -350,6 +358,7 @@ std::uint64_t max_declared_bytes(std::uint64_t file_bytes, const TreeLimits& lim
 }
 
 std::uint64_t max_head_bytes(std::uint64_t file_bytes) {
+  // Paths repeat the names of groups, so heads may be larger than the file. The division avoids an overflow.
   return 4 * std::min(file_bytes, std::numeric_limits<std::uint64_t>::max() / 8) + (std::uint64_t{1} << 20);
 }
 
@@ -393,6 +402,7 @@ void TreeEncoder::refuse(ErrorCode code, std::string_view problem) {
   const auto* known = std::find(kCodes.begin(), kCodes.end(), code);
   PayloadWriter payload;
   payload.write_u8(known == kCodes.end() ? std::uint8_t{0} : static_cast<std::uint8_t>(known - kCodes.begin()));
+  // A longer text would only be cut by the receiver.
   payload.write_text(problem.substr(0, kMaxPrintableBytes));
   write_record(static_cast<std::uint8_t>(Record::refused), payload.bytes());
 }

@@ -73,6 +73,7 @@ class Planner {
     return fmt::format("{} \"{}\"", kind, path);
   }
 
+  // HDF5 needs every group on the way to an object.
   static void add_implied_groups(Plan& plan) {
     std::vector<std::string> paths;
     for (const auto& [path, attributes] : plan.groups) paths.push_back(path);
@@ -153,6 +154,7 @@ class TreeComposer {
 
   void write(const Plan& plan) {
     for (const auto& [path, attributes] : plan.groups) {
+      // The map is sorted, so parents are created before their children.
       const Handle group = path.empty() ? open_root() : create_group(path);
       for (const Hdf5Attribute* attribute : attributes) write_attribute(group, *attribute);
     }
@@ -162,6 +164,7 @@ class TreeComposer {
   }
 
  private:
+  // The file is composed in memory, and HDF5 never touches the disk.
   Handle create_file(GrowingImage& image) const {
     const Handle creation = untimed_list(check_, H5P_FILE_CREATE);
     const Handle access = driver_access_list(check_, image);
@@ -254,11 +257,13 @@ class TreeComposer {
   }
 
   Handle stored_type(DType dtype) const {
+    // HDF5 1.10 has no bfloat16. Keras stores it as two opaque bytes with an attribute that names the type.
     if (dtype == DType::bf16) return check_.opened(H5Tcreate(H5T_OPAQUE, 2), H5Tclose, "cannot create an opaque type");
     if (dtype == DType::boolean) return boolean_type();
     return element_type(check_, dtype);
   }
 
+  // As h5py stores bool: an enumeration of FALSE and TRUE in one byte.
   Handle boolean_type() const {
     Handle type = check_.opened(H5Tenum_create(H5T_STD_I8LE), H5Tclose, "cannot create an enumeration");
     for (const auto& [name, value] : {std::pair<const char*, std::int8_t>{"FALSE", 0}, {"TRUE", 1}}) {

@@ -45,6 +45,7 @@ void add_config(KerasDescription& description) {
   description.groups.push_back({.path = "", .attributes = {attribute}});
 }
 
+// A weights file has no configuration, so names follow from classes alone.
 ArraySet read_weights(Hdf5Tree tree) {
   KerasContent content;
   content.description.form = KerasForm::weights;
@@ -65,6 +66,7 @@ ArraySet read_legacy_model(Hdf5Tree tree, const std::string& path) {
   KerasContent content;
   content.description.form = KerasForm::legacy_model;
   const KerasOptimizer optimizer = legacy_optimizer(tree, path);
+  // Wrappers are removed before the configuration is used, so that all names are those of the base model.
   std::string& config = content.description.config = take_text(tree, "model_config");
   Json parsed = config.empty() ? Json() : parse_keras_json(config, config_label(path));
   content.description.replicated = unwrap_replicas(tree, kModelWeights, parsed, path);

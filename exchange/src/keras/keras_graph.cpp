@@ -21,6 +21,7 @@ namespace {
   throw Error(ErrorCode::unsupported, "the savepoint cannot become a Keras model: " + problem);
 }
 
+// An object as Keras serialises it.
 Json keras_object(const std::string& module, const std::string& class_name, Json config) {
   return {{"module", module}, {"class_name", class_name}, {"config", std::move(config)}, {"registered_name", nullptr}};
 }
@@ -69,6 +70,7 @@ Json batch_shape(const Json& sample) {
   return shape;
 }
 
+// Keras requires unique names of layers, and the input layer is our addition.
 std::string unused_name(const Json& layers, std::string name) {
   std::set<std::string> taken;
   for (const Json& layer : layers) taken.insert(text_member(layer, "name"));
@@ -143,6 +145,7 @@ std::optional<Json> optimizer_object(const Json& configuration) {
   return optimizer;
 }
 
+// Null unless Keras has both the optimizer and the loss.
 Json compile_config(const Json& configuration) {
   const auto optimizer = optimizer_object(member(configuration, "optimizer"));
   const auto loss = object_of_kind(member(configuration, "loss"), "keras.losses", kLosses);
@@ -170,6 +173,7 @@ std::uint64_t windows(std::uint64_t extent, std::uint64_t size, std::uint64_t st
   return extent < size ? 0 : (extent - size) / stride + 1;
 }
 
+// Follows the size of an image through one layer.
 void apply(const Json& layer, std::array<std::uint64_t, 3>& image) {
   const std::string kind = text_member(layer, "kind");
   const Json& config = member(layer, "config");

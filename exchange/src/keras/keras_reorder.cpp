@@ -11,6 +11,7 @@
 namespace holdfast::format {
 namespace {
 
+// The state of a walk through the layers in order.
 struct ReorderWalk {
   bool is_channels_first = false;             // what the last layer with a data format produces
   std::size_t flattens = 0;                   // Flatten layers so far
@@ -39,6 +40,7 @@ void visit(const KerasLayer& layer, ReorderWalk& walk) {
   for (const KerasLayer& child : layer.children) visit(child, walk);
 }
 
+// IEEE binary16 to binary32, exact for every value.
 float from_half(std::uint16_t bits) {
   const std::uint32_t sign = static_cast<std::uint32_t>(bits >> 15) << 31;
   const std::uint32_t exponent = (bits >> 10) & 31;

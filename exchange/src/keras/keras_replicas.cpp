@@ -73,12 +73,14 @@ const Json* base_of(const Json& config) {
       return nullptr;
     }
   }
+  // multi_gpu_model made at least two slices of each input.
   const bool has_slices = !parts.inputs.empty() && parts.slices.size() >= 2 * parts.inputs.size();
   if (parts.base == nullptr || concatenations == 0 || !has_slices) return nullptr;
   const std::set<std::string> base_name = {layer_name(*parts.base)};
   for (const Json& layer : layers) {
     if (is_class(layer, "InputLayer")) continue;
     const bool is_slice = is_class(layer, "Lambda");
+    // Slices see inputs, the base model sees slices, and concatenations see the base model.
     if (!is_fed_by(layer, is_slice ? parts.inputs : &layer == parts.base ? parts.slices : base_name)) return nullptr;
   }
   return parts.base;
@@ -117,6 +119,7 @@ void collect_names(const KerasLayer& layer, std::size_t owner, Owners& owners) {
   for (const KerasLayer& child : layer.children) collect_names(child, owner, owners);
 }
 
+// The names of groups in a path, without the last part.
 std::vector<std::string> parts_of(const std::string& path) {
   std::vector<std::string> parts;
   for (std::size_t begin = 0; begin <= path.size();) {
@@ -275,6 +278,7 @@ std::size_t unwrap_replicas(Hdf5Tree& tree, const std::string& root, Json& confi
   if (const LegacyLayer* weights = only_layer_with_weights(layers)) {
     const KerasModel model(base_config, "the base model in " + label);
     std::vector<Share> shares = shares_by_position(model, weights->weights);
+    // Positions fail for unknown classes. Names may still identify the layers.
     if (shares.empty()) shares = shares_by_name(model, weights->weights);
     if (shares.empty()) {
       throw Error(ErrorCode::unsupported,

@@ -168,6 +168,7 @@ class Matcher {
       }
       result.push_back({&slot, array->second});
     }
+    // The file may have more variables than the savepoint's model.
     const auto count = static_cast<std::size_t>(std::count_if(
         arrays.begin(), arrays.end(), [](const auto& array) { return array.second.starts_with(kModelPrefix); }));
     if (count != result.size()) differ_in_count(result.size(), count);
@@ -224,6 +225,7 @@ std::string plain_name(std::string_view class_name) {
   return plain;
 }
 
+// Replaces the values of a savepoint by those of a Keras model.
 class Merger {
  public:
   Merger(const ArraySet& keras, const KerasDescription& description, const ArraySet& like, const Json& metadata)

@@ -41,6 +41,7 @@ std::vector<std::byte> as_bytes(const std::string& text) {
 bool is_keras_archive(FileSystem& files, const std::string& path) {
   std::array<std::byte, 4> start{};
   const std::size_t size = files.open_for_reading(path)->read_at(0, start);
+  // The signature of the first member. An archive without members would not be a Keras file.
   constexpr std::array<std::byte, 4> kZip = {std::byte{'P'}, std::byte{'K'}, std::byte{3}, std::byte{4}};
   return size == start.size() && start == kZip;
 }
@@ -68,6 +69,7 @@ KerasArchive::KerasArchive(FileSystem& files, const std::string& path, const Tre
         ErrorCode::invalid_file,
         path + " is not a .keras file: it lacks config.json or model.weights.h5; save the model again with Keras");
   }
+  // Only now, when all members are known to be expected ones, is memory taken for the weights.
   weights_ = std::make_unique<const ForeignHdf5>(read_weights(*weights, limits));
 }
 
@@ -105,6 +107,7 @@ KerasContent KerasArchive::content(Hdf5Tree tree,
   content.description.archive_metadata = metadata_;
   for (std::size_t i = 0; i < assets_.size(); ++i) {
     const ZipEntry& asset = assets_[i];
+    // Assets are arrays of bytes, so that they survive a conversion to a Holdfast file.
     content.description.paths.emplace(asset.name, asset.name);
     content.arrays.push_back({asset.name, DType::u8, {asset.size_bytes}, bytes_of(i)});
   }
@@ -127,6 +130,7 @@ void write_keras_archive(FileSystem& files, const std::string& path, const Keras
       hdf5.arrays.push_back(array);
     }
   }
+  // In the order in which Keras writes them.
   std::vector<ZipMember> members = {
       {kMetadataMember, as_bytes(content.description.archive_metadata)},
       {kConfigMember, as_bytes(content.description.config)},

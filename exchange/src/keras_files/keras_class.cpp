@@ -20,6 +20,7 @@ bool is_lower(char c) {
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
+// Like \w in Python's regular expressions, as far as names of classes need it.
 bool is_word(char c) {
   return is_upper(c) || is_lower(c) || is_digit(c) || c == '_' || static_cast<unsigned char>(c) >= 0x80;
 }
@@ -176,6 +177,7 @@ constexpr std::array kLayerAttributes = {
     Attribute{"_output_dense", "EinsumDense"},
 };
 
+// Returns null for an unknown class.
 const Variables* variables_of(std::string_view class_name) {
   for (const Class& known : kClasses) {
     if (known.name == class_name) return known.variables;
@@ -195,6 +197,7 @@ bool has_unusual_variables(const Json& config) {
          text_member(config, "score_mode") == "concat" || flag_member(config, "rms_scaling", false);
 }
 
+// "dense_12" becomes "dense"; "conv2d" stays.
 std::string_view without_counter(std::string_view snake_name) {
   std::size_t end = snake_name.size();
   while (end > 0 && is_digit(snake_name[end - 1])) --end;
@@ -202,6 +205,7 @@ std::string_view without_counter(std::string_view snake_name) {
   return snake_name.substr(0, end - 1);
 }
 
+// Finds a group's class by its name: an attribute of a layer, or a class in snake case with a counter.
 const Variables* variables_of_group(std::string_view snake_name) {
   for (const Attribute& attribute : kLayerAttributes) {
     if (attribute.name == snake_name) return variables_of(attribute.class_name);
@@ -254,6 +258,7 @@ std::vector<std::string> guess_keras_variables(std::string_view snake_name, std:
   if (variables == nullptr) return {};
   const auto is_optional = [](const Variable& variable) { return !variable.flag.empty(); };
   const auto optional = static_cast<std::size_t>(std::count_if(variables->begin(), variables->end(), is_optional));
+  // Either all optional variables exist, or none: any other number leaves open which ones are missing.
   const bool has_all = count == variables->size();
   if (!has_all && count + optional != variables->size()) return {};
   std::vector<std::string> names;

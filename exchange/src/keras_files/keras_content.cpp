@@ -24,6 +24,7 @@ ArraySet finish_keras(KerasContent content) {
 }
 
 NamedArray* KerasCollector::find(const std::string& path) const {
+  // Datasets are sorted by path.
   const auto found = std::lower_bound(
       tree_.datasets.begin(), tree_.datasets.end(), path,
       [](const Hdf5Dataset& dataset, const std::string& wanted) { return dataset.array.name < wanted; });
@@ -38,6 +39,7 @@ std::string KerasCollector::take(const std::string& path, const std::string& nam
   NamedArray* dataset = find(path);
   HOLDFAST_ASSERT(dataset != nullptr && taken_.insert(path).second);
   std::string unique = name;
+  // Two rules may give one name. The path makes it unique.
   while (!names_.insert(unique).second) unique = kExtraPrefix + path + (unique == name ? "" : "_");
   content_.description.paths.emplace(unique, path);
   content_.arrays.push_back(
@@ -108,6 +110,7 @@ Hdf5Tree keras_tree(const std::vector<NamedArray>& arrays, const KerasDescriptio
   }
   std::set<std::string_view> names;
   for (const NamedArray& array : arrays) names.insert(array.name);
+  // A missing array would leave a gap in the Keras file, where Keras expects a variable.
   for (const auto& [name, path] : description.paths) {
     if (!names.contains(name)) {
       throw Error(ErrorCode::invalid_argument,

@@ -14,6 +14,7 @@ namespace {
 // The most attributes over which a long list is split. Each holds up to 64 KiB.
 constexpr std::size_t kMaxParts = 1000;
 
+// Numbers in attributes travel as hexadecimal bytes, so that no bit changes on the way through JSON.
 std::string to_hex(const std::vector<std::byte>& bytes) {
   constexpr char kDigits[] = "0123456789abcdef";
   std::string text;
@@ -110,6 +111,7 @@ KerasDescription keras_description(const Json& metadata) {
 }
 
 std::vector<std::string> list_attribute(const std::vector<Hdf5Attribute>& attributes, std::string_view name) {
+  // Returns whether the attribute exists, even if it is not a list.
   const auto append = [&](const std::string& key, std::vector<std::string>& texts) {
     const Hdf5Attribute* attribute = find_attribute(attributes, key);
     if (attribute == nullptr) return false;

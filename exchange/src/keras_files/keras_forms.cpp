@@ -32,6 +32,7 @@ Hdf5Group group(std::string path, std::vector<Hdf5Attribute> attributes) {
   return {.path = std::move(path), .attributes = std::move(attributes)};
 }
 
+// For the error alone: the user should learn which layer is the obstacle.
 const KerasLayer* first_unknown(const std::vector<KerasLayer>& layers) {
   for (const KerasLayer& layer : layers) {
     if (!layer.is_known) return &layer;
@@ -40,6 +41,7 @@ const KerasLayer* first_unknown(const std::vector<KerasLayer>& layers) {
   return nullptr;
 }
 
+// Gives every array its path in the new form, and collects the attributes that belong to that form.
 class Composer {
  public:
   Composer(const KerasContent& content, const Json& config, KerasForm form)
@@ -52,6 +54,7 @@ class Composer {
           fmt::format("its layer \"{}\" is of class {}, whose variables are unknown; write the form that was read",
                       unknown->array_path, unknown->class_name));
     }
+    // Each array must find a place. What is left at the end would be lost.
     for (const NamedArray& array : content.arrays) unplaced_.insert(array.name);
   }
 
@@ -196,6 +199,7 @@ void drop_model(KerasContent& content) {
   std::erase_if(description.groups,
                 [&](const Hdf5Group& g) { return g.path != kModelWeights && !g.path.starts_with(prefix); });
   for (Hdf5Group& g : description.groups) g.path.erase(0, std::min(prefix.size(), g.path.size()));
+  // The optimizer's state and the configuration belong to the model, which is dropped.
   description.optimizer.clear();
   description.config.clear();
 }

@@ -21,6 +21,7 @@ struct Scan {
   std::vector<std::size_t> numbers;  // positions of NaN and Infinity, which are not JSON
 };
 
+// Finds nesting and special numbers in one pass, and skips strings, where neither counts.
 Scan scan(std::string_view text) {
   Scan result;
   std::size_t depth = 0;
@@ -50,6 +51,7 @@ std::string without_special_numbers(std::string_view text, const std::vector<std
   for (const std::size_t place : places) {
     for (const std::string_view number : {"NaN", "Infinity"}) {
       if (text.substr(place, number.size()) != number) continue;
+      // A minus sign belongs to the number and must go with it.
       const bool is_negative = place > begin && text[place - 1] == '-';
       result.append(text, begin, place - begin - (is_negative ? 1 : 0));
       result += "null";

@@ -28,6 +28,7 @@ std::string_view without_output_number(std::string_view weight) {
   return has_number ? weight.substr(0, colon) : weight;
 }
 
+// Takes the weights that the lists name, then the optimizer's, then the rest.
 class LegacyReader {
  public:
   LegacyReader(Hdf5Tree& tree, const std::string& root, const KerasModel* model, const std::string& label,
@@ -97,6 +98,7 @@ class LegacyReader {
       names.push_back(layer.name + "/" + legacy_variable(layer.name, weight));
       once.insert(names.back());
     }
+    // Names in the file may coincide after their prefixes are removed. Then numbers are used.
     if (once.size() == names.size()) return names;
     for (std::size_t i = 0; i < names.size(); ++i) names[i] = layer.name + "/" + std::to_string(i);
     return names;
@@ -140,6 +142,7 @@ bool is_legacy_weights(const Hdf5Tree& tree, const std::string& root) {
 KerasOptimizer legacy_optimizer(const Hdf5Tree& tree, const std::string& label) {
   const std::vector<Hdf5Attribute>& attributes = tree.find_group("")->attributes;
   KerasOptimizer optimizer;
+  // Keras 3 and older versions order the optimizer's slots differently.
   optimizer.is_keras_3 = text_attribute(attributes, "keras_version").starts_with("3");
   const std::string training = text_attribute(attributes, "training_config");
   if (!training.empty()) {

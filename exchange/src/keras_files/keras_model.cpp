@@ -33,6 +33,7 @@ bool is_operation(const Json& layer) {
   return module.starts_with("keras.src.ops") || module.starts_with("keras.ops");
 }
 
+// Builds the layers recursively, within the limits above.
 class Builder {
  public:
   explicit Builder(const std::string& label) : label_(label) {}
@@ -51,6 +52,7 @@ class Builder {
     layer.array_path = join_path(parent.array_path, array_part);
     layer.weights_path = join_path(parent.weights_path, weights_part);
     count(layer);
+    // A frozen container freezes everything in it.
     layer.is_trainable = parent.is_trainable && flag_member(options, "trainable", true);
     layer.data_format = text_member(options, "data_format");
     if (const Json& layers = layers_of_class(class_name, options); layers.is_array()) {
@@ -87,6 +89,8 @@ class Builder {
       const std::size_t number = used[group]++;
       if (number > 0) group += "_" + std::to_string(number);
       std::string name = layer_name(entry);
+      // Array names must be unique, so a layer without a name of its own, or with a used one, is named after its
+      // group.
       if (name.empty() || !names.insert(name).second) name = group;
       owner.children.push_back(build(entry, owner, name, key + "/" + group));
     }
@@ -115,6 +119,7 @@ class Builder {
     return config.is_object() && add_part(layer, text_member(config, "class_name"), key, member(config, "config"));
   }
 
+  // A Bidirectional layer without a configuration for its backward layer uses the forward one for both.
   bool add_directions(KerasLayer& layer, const Json& options) {
     const Json& forward = member(options, "layer");
     const Json& backward = member(options, "backward_layer");
@@ -122,6 +127,7 @@ class Builder {
            add_part(layer, backward.is_object() ? backward : forward, "backward_layer");
   }
 
+  // Attention has four projections with the same option.
   bool add_projections(KerasLayer& layer, const Json& options) {
     const Json projection = {{"use_bias", flag_member(options, "use_bias", true)}};
     for (const char* key : {"query_dense", "key_dense", "value_dense", "output_dense"}) {
@@ -189,6 +195,7 @@ std::vector<KerasSlot> KerasModel::legacy_slots() const {
 std::vector<KerasSlot> legacy_slots(const KerasLayer& layer) {
   std::vector<KerasSlot> slots;
   append_slots(layer, slots);
+  // Keras lists weights of a model as trainable ones, then the others, each in the order of layers.
   std::stable_partition(slots.begin(), slots.end(), [](const KerasSlot& slot) { return slot.is_trainable; });
   return slots;
 }

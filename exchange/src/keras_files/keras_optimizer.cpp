@@ -58,6 +58,7 @@ void add_common_passes(const Json& options, Layout& layout) {
   layout.passes.insert(layout.passes.begin(), common.begin(), common.end());
 }
 
+// Before Keras 3, each slot had a pass of its own.
 void split_passes(Layout& layout) {
   std::vector<Pass> split;
   for (const Pass& pass : layout.passes) {
@@ -93,6 +94,7 @@ std::vector<std::string> keras_optimizer_names(const KerasOptimizer& optimizer, 
                                                std::span<const KerasShape> trainables) {
   std::vector<std::string> names;
   if (!variables.empty() && variables[0].shape.empty() && is_integer(variables[0].dtype)) names.push_back(kIteration);
+  // A learning rate that follows a schedule is not a variable.
   if (names.size() == 1 && variables.size() > 1 && variables[1].shape.empty() && optimizer.is_keras_3 &&
       !is_integer(variables[1].dtype) && !member(member(optimizer.config, "config"), kLearningRate).is_object()) {
     names.push_back(kLearningRate);

@@ -21,12 +21,14 @@ struct VariablePath {
   std::size_t index;
 };
 
+// Keras writes numbers without leading zeros. Nine digits keep the index within its type.
 bool is_number(std::string_view text) {
   return !text.empty() && text.size() <= 9 &&
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; }) &&
          (text == "0" || text[0] != '0');
 }
 
+// Splits "layers/dense/vars/0" into its owner and its index; empty for any other path.
 std::optional<VariablePath> parse_path(std::string_view path) {
   const std::size_t slash = path.rfind('/');
   if (slash == std::string_view::npos || !is_number(path.substr(slash + 1))) return std::nullopt;
@@ -54,6 +56,7 @@ std::string without_lists(std::string_view path) {
   return result;
 }
 
+// Collects the variables of each owner, names them, and takes everything else as it is.
 class WeightsReader {
  public:
   WeightsReader(Hdf5Tree& tree, const KerasModel* model, KerasContent& content)
@@ -88,6 +91,7 @@ class WeightsReader {
   }
 
   std::string array_prefix(const std::string& owner) const {
+    // Objects inside the optimizer keep their paths.
     if (owner.starts_with("optimizer/")) return owner + "/";
     if (owner.empty()) return kModelPrefix;
     // Finds the nearest object that the configuration knows.

@@ -149,6 +149,7 @@ class DictionaryParser {
     while (!take(')')) {
       if (!has_comma) fail();
       if (numbers.size() == kMaxAxes) {
+        // Arrays of Holdfast have at most this many axes, like those of NumPy 1.
         place_.unsupported(fmt::format("with more than {} axes; reshape it before saving", kMaxAxes));
       }
       numbers.push_back(integer());
@@ -169,6 +170,7 @@ class DictionaryParser {
     }
     const auto* found = std::find_if(kNpyTypes.begin(), kNpyTypes.end(),
                                      [&](const NpyType& type) { return !name.empty() && type.name == name.substr(1); });
+    // Types of one byte and voids may have any order or "|"; all others must say which order they have.
     const bool is_ordered = found != kNpyTypes.end() && size_bytes(found->dtype) > 1 && found->dtype != DType::bf16;
     const bool has_order = name.starts_with('<') || name.starts_with('>');
     if (found == kNpyTypes.end() || (is_ordered ? !has_order : !has_order && !name.starts_with('|'))) {
@@ -183,6 +185,7 @@ class DictionaryParser {
   std::string_view text_;
 };
 
+// Reverses the bytes of each element in place.
 void swap_bytes(std::span<std::byte> bytes, std::size_t element_bytes) {
   for (std::size_t i = 0; i < bytes.size(); i += element_bytes) {
     const auto element = bytes.subspan(i, element_bytes);
@@ -244,6 +247,7 @@ void check_and_swap(const std::string& path, const std::string& array, const Npy
 NamedArray parse_npy(const std::string& path, const std::string& name, std::vector<std::byte> bytes) {
   NpyHeader header = parse_npy_header(path, name, bytes);
   check_npy_size(path, name, header, bytes.size());
+  // The header is removed in place, so that the elements are never held twice.
   bytes.erase(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(header.data_offset));
   check_and_swap(path, name, header, bytes);
   if (header.is_fortran && header.shape.size() > 1) bytes = row_major(bytes, size_bytes(header.dtype), header.shape);
@@ -261,6 +265,8 @@ std::vector<std::byte> compose_npy_header(const ArrayView& array) {
   if (array.shape.size() > 1) shape.resize(shape.size() - 2);
   std::string text = fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': ({}), }}",
                                  size_bytes(array.dtype) == 1 ? "|" : "<", type->name, shape);
+  // The magic string, two bytes of version and two of length. Spaces fill up the header, and a line feed ends it, as
+  // in NumPy.
   const std::size_t prefix = kNpyMagic.size() + 4;
   const std::size_t total = (prefix + text.size() + 1 + kNpyAlignment - 1) / kNpyAlignment * kNpyAlignment;
   text.resize(total - prefix - 1, ' ');

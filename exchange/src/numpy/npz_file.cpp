@@ -23,6 +23,7 @@ std::string read_metadata(const std::string& path, const ZipReader& archive, con
   return text;
 }
 
+// Reads only the start of a member: opening an archive must not decompress its elements.
 NpzFile::Entry read_head(const std::string& path, const ZipReader& archive, const ZipEntry& member) {
   NpzFile::Entry entry{
       .name = member.name.substr(0, member.name.size() - kNpySuffix.size()), .member = member, .header = {}};

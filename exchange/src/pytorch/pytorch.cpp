@@ -61,6 +61,7 @@ std::vector<std::byte> to_theirs(const std::vector<std::byte>& bytes, std::size_
   return result;
 }
 
+// The reverse of to_theirs: gates first, then the inverse permutation of axes.
 std::vector<std::byte> to_ours(std::vector<std::byte> bytes, std::size_t element_bytes, const Order& order) {
   if (order.swaps_gates) swap_first_two_of_three(bytes);
   Shape shape;
@@ -120,6 +121,7 @@ class Exchange {
   virtual void count_batches(const std::string& theirs) = 0;
 };
 
+// Collects arrays under PyTorch's names.
 class ToPyTorch : public Exchange {
  public:
   ArraySet take() {
@@ -141,6 +143,7 @@ class ToPyTorch : public Exchange {
 
   void move_sum(const NamedArray& ours, const std::string& first, const std::string& second) override {
     set_.arrays.push_back({first, ours.dtype, ours.shape, ours.bytes});
+    // PyTorch adds both biases, so the second is zero.
     set_.arrays.push_back({second, ours.dtype, ours.shape, std::vector<std::byte>(ours.bytes.size())});
   }
 
@@ -173,9 +176,11 @@ void add(std::vector<std::byte>& first, const std::vector<std::byte>& second) {
   }
 }
 
+// Takes arrays of a state dict by name, and knows which ones are left.
 class FromPyTorch : public Exchange {
  public:
   explicit FromPyTorch(const ArraySet& state_dict) {
+    // DataParallel and DistributedDataParallel put "module." in front of every name.
     const bool is_replicated = std::all_of(state_dict.arrays.begin(), state_dict.arrays.end(),
                                            [](const NamedArray& array) { return array.name.starts_with(kReplicated); });
     for (const NamedArray& array : state_dict.arrays) {
@@ -246,6 +251,7 @@ class FromPyTorch : public Exchange {
                                                        quoted_text(theirs), name(array.dtype), text_of(array.shape),
                                                        quoted_text(ours.name), name(ours.dtype), text_of(shape)));
     }
+    // Arrays that no layer takes are an error at the end.
     theirs_.erase(found);
     return array.bytes;
   }
@@ -289,6 +295,7 @@ class LayerWalk {
 
   // PyTorch flattens an image with its channels first.
   void flatten() {
+    // With one channel both orders are the same.
     if (rank_ == kImageRank && channels_ > 1) flattened_channels_ = channels_;
     rank_ = 1;
   }
@@ -301,6 +308,7 @@ class LayerWalk {
     channels_ = kernel.shape[1];
   }
 
+  // The kernel's rows follow the flattened image: positions, then channels. PyTorch has channels, then positions.
   Order order_of_dense(const NamedArray& kernel) const {
     Order order = transposed(kernel.shape, {1, 0});
     if (flattened_channels_ == 0) return order;
@@ -331,6 +339,7 @@ class LayerWalk {
     const NamedArray& kernel = get(layer, has_long_name ? "depthwise_kernel" : "kernel", 4);
     Order order = transposed(kernel.shape, {2, 3, 0, 1});
     channels_ = order.theirs[0] * order.theirs[1];
+    // PyTorch sees the multiplier as more output channels of a grouped convolution.
     order.theirs = {channels_, 1, order.theirs[2], order.theirs[3]};
     exchange_.move(kernel, theirs(layer, "weight"), order);
     move_if_there(layer, "bias", "bias");
@@ -396,6 +405,7 @@ class LayerWalk {
         refuse(kernel, fmt::format("has shape {}, which cannot be split into {} gates", text_of(kernel.shape), gates));
       }
       Order order = transposed(kernel.shape, {1, 0});
+      // Only a GRU orders its gates differently.
       order.swaps_gates = gates == 3;
       exchange_.move(kernel, theirs(layer, their_entry), order);
       channels_ = kernel.shape[1] / gates;

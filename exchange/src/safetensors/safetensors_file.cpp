@@ -1,3 +1,5 @@
+// Reads the header once and elements on demand, so that opening a file takes memory for names and shapes alone.
+
 #include "safetensors/safetensors_file.h"
 
 #include <fmt/format.h>
@@ -10,6 +12,7 @@
 namespace holdfast::format {
 namespace {
 
+// The length is compared with the file before memory is allocated for the header.
 std::string read_header(ByteSource& source) {
   const std::string& path = source.path();
   if (source.size_bytes() < kSafetensorsLengthBytes) {
@@ -51,6 +54,7 @@ SafetensorsFile::SafetensorsFile(ByteSource& source) : source_(source) {
 
 void SafetensorsFile::read_part(const SafetensorsEntry& entry, std::uint64_t begin, std::span<std::byte> out) const {
   source_.read(data_offset_ + entry.begin + begin, out);
+  // C++ gives no meaning to a bool of another value, so the bytes cannot be passed on.
   if (entry.dtype == DType::boolean && !holds_booleans(out)) {
     refuse_file(source_.path(), fmt::format("has a boolean array {} with bytes other than 0 and 1; save it as U8",
                                             quoted_text(entry.name)));

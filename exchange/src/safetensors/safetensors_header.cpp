@@ -38,6 +38,7 @@ constexpr std::array<SafetensorsType, 13> kSafetensorsTypes = {{{DType::u64, "U6
                                                                 {DType::u8, "U8"},
                                                                 {DType::boolean, "BOOL"}}};
 
+// The position of a type in this order.
 std::size_t rank_of(DType dtype) {
   const auto* found = std::find_if(kSafetensorsTypes.begin(), kSafetensorsTypes.end(),
                                    [&](const SafetensorsType& type) { return type.dtype == dtype; });
@@ -144,6 +145,7 @@ class HeaderEvents : public nlohmann::json_sax<Json> {
     offsets_ = 0;
     return true;
   }
+  // Keeps the first problem, which is the cause of later ones.
   bool fail(const std::string& problem) {
     if (problem_.empty()) problem_ = problem;
     return false;
@@ -205,6 +207,7 @@ void check_places(const std::string& path, const std::vector<SafetensorsEntry>& 
   std::uint64_t end = 0;
   for (const SafetensorsEntry& entry : entries) {
     const std::string label = "array " + quoted_text(entry.name);
+    // Entries are sorted by their bytes, so each must begin where the one before it ends.
     if (entry.begin != end || entry.end < entry.begin || entry.end > data_bytes) {
       refuse_header(path, fmt::format("{} lies at bytes {} to {}, but must begin at {} and end by {}", label,
                                       entry.begin, entry.end, end, data_bytes));

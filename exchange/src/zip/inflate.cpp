@@ -10,6 +10,7 @@
 namespace holdfast::format {
 namespace {
 
+// The deleter of the stream: zlib has allocations of its own to free.
 void end_and_delete(z_stream* stream) {
   inflateEnd(stream);
   delete stream;
@@ -45,6 +46,7 @@ bool Inflater::feed(std::span<const std::byte> bytes) {
     const uInt in = stream_->avail_in;
     const uInt out = stream_->avail_out;
     const int result = inflate(stream_.get(), Z_NO_FLUSH);
+    // Z_BUF_ERROR without input only says that more input is needed.
     const bool waits_for_input = result == Z_BUF_ERROR && in == 0;
     if (result != Z_OK && result != Z_STREAM_END && !waits_for_input) return false;
     const std::size_t produced = out - stream_->avail_out;

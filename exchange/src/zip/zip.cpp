@@ -12,6 +12,8 @@ namespace {
 
 constexpr std::size_t kMaxMemberNameBytes = 0xFFFF;
 
+// A part "." or ".." would lead out of the folder into which another program unpacks the archive. An empty part would
+// give two names to one file.
 std::string problem_of_parts(std::string_view name) {
   while (true) {
     const std::size_t slash = name.find('/');
@@ -28,6 +30,7 @@ std::string problem_of_parts(std::string_view name) {
 std::string problem_of_member_name(const std::string& name) {
   if (name.size() > kMaxMemberNameBytes) return fmt::format("is longer than {} bytes", kMaxMemberNameBytes);
   if (!is_utf8(name)) return "is not UTF-8 text";
+  // Windows takes a backslash for a separator.
   if (name.find('\\') != std::string::npos) return "contains a backslash";
   if (name.starts_with('/')) return "is an absolute path";
   return problem_of_parts(name);

@@ -28,6 +28,7 @@ constexpr std::uint64_t kMaxDeflateRatio = 1032;
 
 constexpr const char* kUseAnotherCopy = "; use another copy of it";
 
+// True for content that expands beyond all honest use: an attack on memory.
 bool is_bomb(std::uint64_t bytes, std::uint64_t stored_bytes) {
   return bytes > kFreeBytes && bytes / kMaxRatio > stored_bytes;
 }
@@ -48,11 +49,13 @@ struct Listed {
   std::uint64_t header_offset = 0;
 };
 
+// The bytes of the archive that one member occupies, with its header and its data descriptor.
 struct Extent {
   std::uint64_t begin;
   std::uint64_t end;
 };
 
+// Parses all records of an archive once, and keeps nothing but the members.
 class Parser {
  public:
   explicit Parser(ByteSource& source) : source_(source), path_(source.path()) {}
@@ -67,12 +70,14 @@ class Parser {
     std::vector<Extent> extents;
     for (std::uint64_t i = 0; i < directory.entries; ++i) {
       Listed listed = read_entry(cursor);
+      // Of two members with one name, readers would choose different ones.
       if (!names.insert(listed.entry.name).second) refuse(listed, "occurs twice");
       extents.push_back(locate(listed));
       check(listed);
       if (is_folder(listed)) continue;
       entries.push_back(std::move(listed.entry));
     }
+    // Bytes after the last entry would be content that only some readers see.
     require(cursor.left() == 0, "its directory has bytes after its last entry");
     check_extents(extents, directory.offset);
     check_sum(entries);
@@ -133,6 +138,7 @@ class Parser {
     directory.entries = cursor.u16();
     directory.bytes = cursor.u32();
     directory.offset = cursor.u32();
+    // For now the directory must end where this record begins; ZIP64 adds records in between.
     directory.end = offset;
     if (disk != directory_disk || entries_here != directory.entries || (disk != 0 && disk != zip::kFull16)) {
       unsupported("is a ZIP archive in several volumes; join them into one");
@@ -171,6 +177,7 @@ class Parser {
     directory = wide;
   }
 
+  // True if a narrow field says nothing (all bits are ones) or the same as the wide one.
   static bool agree(std::uint64_t narrow, std::uint64_t full, std::uint64_t wide) {
     return narrow == full || narrow == wide;
   }
@@ -198,6 +205,7 @@ class Parser {
     return listed;
   }
 
+  // The name of a folder ends with a slash, which is not an empty part.
   void check_name(const Listed& listed) const {
     std::string name = listed.entry.name;
     if (name.ends_with('/')) name.pop_back();
@@ -235,6 +243,7 @@ class Parser {
     if (listed.method == zip::kStored) {
       require(entry.size_bytes == entry.stored_bytes, listed, "is stored uncompressed, but its two sizes differ");
     }
+    // The content of a folder would be dropped in silence.
     require(!is_folder(listed) || entry.size_bytes == 0, listed, "is a folder with content");
     require(entry.size_bytes / kMaxDeflateRatio <= entry.stored_bytes, listed,
             "claims more bytes than its compressed form can hold");
@@ -264,6 +273,7 @@ class Parser {
     std::uint64_t size_bytes = head.u32();
     const std::uint16_t name_bytes = head.u16();
     const std::uint16_t extra_bytes = head.u16();
+    // Name and extra field have their own lengths here, which decide where the content begins.
     const std::uint64_t rest_offset = listed.header_offset + zip::kLocalHeaderBytes;
     const std::size_t rest_size = std::size_t{name_bytes} + extra_bytes;
     require(size - rest_offset >= rest_size, listed, "lies outside the file");
@@ -271,6 +281,7 @@ class Parser {
     ByteCursor rest(path_, "the header of a member", rest_bytes);
     require(rest.text(name_bytes) == entry.name, listed, "has a different name in its header");
     const bool has_descriptor = (listed.flags & zip::kDescriptorFlag) != 0;
+    // With a data descriptor the header may have zeros here, because the sizes were unknown when it was written.
     if (!has_descriptor) {
       apply_extra(listed, rest.bytes(extra_bytes), {&size_bytes, &stored_bytes});
       require(crc == entry.crc && stored_bytes == entry.stored_bytes && size_bytes == entry.size_bytes, listed,
@@ -287,6 +298,7 @@ class Parser {
     if ((listed.flags & zip::kEncryptedFlag) != 0) {
       unsupported(fmt::format("has an encrypted member {}; decrypt it first", quoted_text(listed.entry.name)));
     }
+    // Any other flag means content that this reader would misunderstand, such as a patch or a masked header.
     constexpr std::uint16_t kKnown = zip::kDescriptorFlag | zip::kUtf8Flag | zip::kEffortFlags;
     if ((listed.flags & ~kKnown) != 0 || (listed.method != zip::kStored && listed.method != zip::kDeflated)) {
       unsupported(
@@ -354,6 +366,7 @@ class Parser {
 ZipReader::ZipReader(ByteSource& source) : source_(source), entries_(Parser(source).parse()) {}
 
 bool ZipReader::feed(const ZipEntry& entry, const std::function<bool(std::span<const std::byte>)>& take) const {
+  // `take` may stop the reading (read_start); that is not damage. So the two reasons to stop are kept apart.
   bool is_wanted = true;
   Inflater inflater(entry.is_deflated ? entry.size_bytes : 0, kPieceBytes,
                     [&](std::span<const std::byte> piece) { return is_wanted = take(piece); });
@@ -382,6 +395,7 @@ void ZipReader::read_pieces(const ZipEntry& entry, const std::function<void(std:
     take(piece);
     return true;
   });
+  // By now `take` has seen all pieces: callers must not act on them before this function returns.
   if (static_cast<std::uint32_t>(crc) != entry.crc) refuse_content(source_, entry, "does not match its CRC-32");
 }
 

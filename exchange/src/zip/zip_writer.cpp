@@ -25,6 +25,7 @@ constexpr std::uint32_t kFileAttributes = std::uint32_t{0100644} << 16;
 constexpr std::uint16_t kVersion = 20;
 constexpr std::uint16_t kVersion64 = 45;
 
+// Collects little-endian fields of a record.
 class RecordWriter {
  public:
   RecordWriter& u16(std::uint64_t value) { return put(value, 2); }
@@ -82,6 +83,7 @@ std::uint16_t flags_of(const std::string& name) {
   return is_ascii ? 0 : zip::kUtf8Flag;
 }
 
+// The CRC-32 of all pieces in order, needed before the content because the header precedes it.
 std::uint32_t crc_of(std::span<const std::span<const std::byte>> pieces) {
   uLong crc = crc32_z(0, nullptr, 0);
   for (const auto piece : pieces) {
@@ -143,6 +145,7 @@ std::vector<std::byte> ZipWriter::directory() const {
 }
 
 std::vector<std::byte> ZipWriter::end(std::uint64_t directory_bytes) const {
+  // The directory has just been appended, so it begins this far in front of the current end.
   const std::uint64_t start = writer_.appended_bytes() - directory_bytes;
   const std::uint64_t count = members_.size();
   RecordWriter record;

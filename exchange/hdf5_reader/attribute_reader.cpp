@@ -4,6 +4,7 @@
 #include "attribute_reader.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 

@@ -5,6 +5,7 @@
 #include "chunk_reader.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 
 namespace holdfast::hdf5_reader {

@@ -5,6 +5,7 @@
 #include "dataset_reader.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 

@@ -4,12 +4,12 @@
 //   holdfast-hdf5-reader PARENT MAX_ARRAY_BYTES MAX_OBJECTS SECONDS MAX_MEMORY_BYTES all|heads
 //   holdfast-hdf5-reader --try ACTION      enters the sandbox and tries a forbidden action; see attempts.h
 
+#include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <fmt/format.h>
 #include <algorithm>
 #include <cerrno>
 #include <charconv>

@@ -5,6 +5,7 @@
 #include "tree_parser.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 #include <utility>

@@ -1,6 +1,7 @@
 #include "bytes/array_checks.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>

@@ -1,6 +1,7 @@
 #include "bytes/byte_source.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 

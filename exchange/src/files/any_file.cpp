@@ -5,6 +5,7 @@
 #include "holdfast/format/exchange/any_file.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>

@@ -6,6 +6,7 @@
 #include "foreign_hdf5/foreign_check.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 #include <set>

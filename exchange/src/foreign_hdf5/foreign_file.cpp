@@ -4,9 +4,9 @@
 
 #include "foreign_hdf5/foreign_file.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
-#include <fmt/format.h>
 #include <csignal>
 #include <cstring>
 #include <new>

@@ -5,6 +5,7 @@
 #include "foreign_hdf5/reader_process.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -12,7 +13,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <fmt/format.h>
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>

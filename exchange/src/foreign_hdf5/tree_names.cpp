@@ -1,6 +1,7 @@
 #include "foreign_hdf5/tree_names.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 
 #include "foreign_hdf5/tree.h"

@@ -5,6 +5,7 @@
 #include "foreign_hdf5/tree_stream.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <limits>

@@ -3,6 +3,7 @@
 // memory.
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <set>

@@ -5,6 +5,7 @@
 #include "holdfast/format/exchange/keras.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <optional>

@@ -5,6 +5,7 @@
 #include "keras/keras_graph.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <optional>

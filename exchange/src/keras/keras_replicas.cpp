@@ -5,6 +5,7 @@
 #include "keras/keras_replicas.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <optional>

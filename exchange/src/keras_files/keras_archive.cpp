@@ -5,6 +5,7 @@
 #include "keras_files/keras_archive.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 

@@ -5,6 +5,7 @@
 #include "keras_files/keras_content.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 
 #include "bytes/byte_source.h"

@@ -4,6 +4,7 @@
 #include "keras_files/keras_description.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 
 #include "holdfast/base/error.h"

@@ -5,6 +5,7 @@
 #include "keras_files/keras_forms.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 

@@ -5,6 +5,7 @@
 #include "keras_files/keras_json.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <vector>
 

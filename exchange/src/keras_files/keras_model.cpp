@@ -5,6 +5,7 @@
 #include "keras_files/keras_model.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 

@@ -5,6 +5,7 @@
 #include "numpy/npy.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>

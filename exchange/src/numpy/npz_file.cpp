@@ -1,6 +1,7 @@
 #include "numpy/npz_file.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 

@@ -1,6 +1,7 @@
 #include "pytorch/pytorch_graph.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 
 #include "bytes/json.h"

@@ -4,6 +4,7 @@
 #include "holdfast/format/exchange/safetensors.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>

@@ -3,6 +3,7 @@
 #include "safetensors/safetensors_file.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>

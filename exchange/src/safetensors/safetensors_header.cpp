@@ -5,6 +5,7 @@
 #include "safetensors/safetensors_header.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <tuple>

@@ -1,6 +1,7 @@
 #include "zip/zip.h"
 
 #include <fmt/format.h>
+
 #include <array>
 #include <string_view>
 

@@ -2,9 +2,9 @@
 // and in front of each member. Readers that trust different copies see different archives, so here both must agree.
 // All sizes are checked against the file before memory is allocated for them.
 
+#include <fmt/format.h>
 #include <zlib.h>
 
-#include <fmt/format.h>
 #include <algorithm>
 #include <limits>
 #include <set>

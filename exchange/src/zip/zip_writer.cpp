@@ -1,9 +1,9 @@
 // Writes ZIP archives without compression. Equal members must give equal bytes, so every member gets the same time,
 // the same permissions and no optional field. ZIP64's records appear only where 32 bits are too few.
 
+#include <fmt/format.h>
 #include <zlib.h>
 
-#include <fmt/format.h>
 #include <algorithm>
 #include <initializer_list>
 

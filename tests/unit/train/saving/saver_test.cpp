@@ -77,7 +77,7 @@ class OpenWhenToldOfASavepoint final : public Callback {
 // Asks to stop, and sees what each replica says last that it does.
 class Stopping final : public NoSupervision {
  public:
-  bool is_stop_requested() const override { return true; }
+  Requests requests() const override { return {.stop = true}; }
   void enter(TrainingPhase phase, std::int64_t) override {
     const std::lock_guard lock(mutex_);
     last_[std::this_thread::get_id()] = phase;

@@ -24,17 +24,18 @@ class ThreadGroup {
  public:
   explicit ThreadGroup(int ranks) : made_(static_cast<std::size_t>(ranks)) {}
 
-  std::unique_ptr<MemoryCommunicator> connect(const MemoryCommunicatorShape& shape) {
+  std::unique_ptr<MemoryCommunicator> connect(const CommunicatorShape& shape) {
     const std::lock_guard lock(mutex_);
     if (is_cancelled_) throw Error(ErrorCode::cancelled, "there is no further generation of these threads");
     const std::size_t number = made_[static_cast<std::size_t>(shape.rank)]++;
-    constexpr std::size_t kArenaBytes = MemoryCommunicatorShape::kArenaBytes;
+    constexpr std::size_t kArenaBytes = MemoryCommunicator::kArenaBytes;
     std::vector<SharedMemory>& arenas = arenas_[number];
     while (static_cast<int>(arenas.size()) < shape.size)
       arenas.push_back(SharedMemory::create("test-arena", kArenaBytes));
-    std::vector<std::shared_ptr<SharedMemory>>& blocks = blocks_[shape.blocks_bytes()];
+    std::vector<std::shared_ptr<SharedMemory>>& blocks = blocks_[MemoryCommunicator::blocks_bytes(shape)];
     while (static_cast<int>(blocks.size()) < shape.size)
-      blocks.push_back(std::make_shared<SharedMemory>(SharedMemory::create("test-blocks", shape.blocks_bytes())));
+      blocks.push_back(
+          std::make_shared<SharedMemory>(SharedMemory::create("test-blocks", MemoryCommunicator::blocks_bytes(shape))));
     MemoryCommunicator::Memory memory;
     for (const SharedMemory& arena : arenas)
       memory.arenas.push_back(SharedMemory::map_read_only(arena.read_only_descriptor(), kArenaBytes));
@@ -45,7 +46,7 @@ class ThreadGroup {
     // places too, which the thread sanitizer cannot know.
     for (const auto& of_rank : blocks) {
       memory.blocks.push_back(std::make_shared<SharedMemory>(
-          SharedMemory::map_read_only(of_rank->read_only_descriptor(), shape.blocks_bytes())));
+          SharedMemory::map_read_only(of_rank->read_only_descriptor(), MemoryCommunicator::blocks_bytes(shape))));
     }
     return std::make_unique<MemoryCommunicator>(shape, std::move(memory));
   }
@@ -66,6 +67,18 @@ class ThreadGroup {
   std::map<std::size_t, std::vector<SharedMemory>> arenas_;
   // By size: what a rank writes into is the same in each of its communicators, as in a process.
   std::map<std::size_t, std::vector<std::shared_ptr<SharedMemory>>> blocks_;
+};
+
+// The meeting of a rank of such threads.
+class ThreadMeeting final : public Meeting {
+ public:
+  explicit ThreadMeeting(ThreadGroup& group) : group_(group) {}
+
+  void prepare(const CommunicatorShape&, int) override {}
+  std::unique_ptr<Communicator> connect(const CommunicatorShape& shape) override { return group_.connect(shape); }
+
+ private:
+  ThreadGroup& group_;
 };
 
 // Runs body(rank) in one thread each. When one throws, the others are cancelled; the exception of the first that failed

@@ -49,7 +49,7 @@ inline void train_on_threads(const ThreadRun& run, const std::function<void(Repl
     place->device = run.device;
     place->memory_snapshot_every = run.memory_snapshot_every;
     place->now = run.now;
-    place->connect = [&group](const MemoryCommunicatorShape& shape) { return group.connect(shape); };
+    place->meeting = std::make_shared<ThreadMeeting>(group);
     Replica replica(std::move(place));
     train(replica);
   });

@@ -31,11 +31,11 @@ void fill_shard(int round, int shard, std::span<float> values) {
   for (float& value : values) value = random.normal() * std::exp2(static_cast<float>(random.below(24)));
 }
 
-MemoryCommunicatorShape shape_of(int rank, const ShardDeal& deal, std::size_t floats) {
+CommunicatorShape shape_of(int rank, const ShardDeal& deal, std::size_t floats) {
   return {.rank = rank, .size = deal.ranks(), .deal = deal, .slots = deal.shards(), .float_count = floats};
 }
 
-MemoryCommunicatorShape shape_of(int rank, int ranks, int shards, std::size_t floats) {
+CommunicatorShape shape_of(int rank, int ranks, int shards, std::size_t floats) {
   return shape_of(rank, ShardDeal::even(shards, ranks), floats);
 }
 
@@ -175,13 +175,13 @@ TEST(MemoryCommunicator, ReducesInMemoryThatWasUsedBefore) {
 }
 
 // The system says how much of a memory file is there.
-TEST(MemoryCommunicatorShape, TouchesNoSlotThatIsNotUsed) {
+TEST(MemoryCommunicator, TouchesNoSlotThatIsNotUsed) {
   constexpr std::size_t kBlockBytes = std::size_t{64} * 1024;
-  const MemoryCommunicatorShape shape{
+  const CommunicatorShape shape{
       .rank = 0, .size = 2, .deal = ShardDeal::even(8, 2), .slots = 8, .float_count = kBlockBytes / sizeof(float)};
-  SharedMemory blocks = SharedMemory::create("blocks", shape.blocks_bytes());
+  SharedMemory blocks = SharedMemory::create("blocks", MemoryCommunicator::blocks_bytes(shape));
 
-  shape.touch(blocks.writable(), 3);
+  MemoryCommunicator::touch_blocks(shape, blocks.writable(), 3);
 
   struct stat status {};
   ASSERT_EQ(::fstat(blocks.descriptor(), &status), 0);

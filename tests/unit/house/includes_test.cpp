@@ -42,7 +42,7 @@ const std::vector<Rooms> kRooms = {
      {"bytes", "zip", "safetensors", "numpy", "foreign_hdf5", "pytorch", "keras_files", "keras", "files"},
      ""},
     {"sdk/src", kSdkParts, ""},
-    {"sdk/src/train", {"context", "state", "agreement", "step", "saving", "supervise", "fit"}, "train/"},
+    {"sdk/src/train", {"context", "state", "step", "agreement", "saving", "supervise", "fit"}, "train/"},
     {"sdk/src/compute/cuda", {"runtime", "kernels", "products", "backend"}, "compute/cuda/"},
 };
 

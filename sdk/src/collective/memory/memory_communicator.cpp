@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kFiniteOffset = 32;
 constexpr std::size_t kSlotTableOffset = 64;
 constexpr std::size_t kMaximumCoveringNodes =
-    (MemoryCommunicatorShape::kArenaBytes - kSlotTableOffset) / sizeof(std::uint32_t);
+    (MemoryCommunicator::kArenaBytes - kSlotTableOffset) / sizeof(std::uint32_t);
 constexpr std::size_t kLineFloats = 16;  // one cache line: no two ranks write into the same one
 
 // 4 KiB a temporary; a tree over 2^20 shards keeps 20 of them, so that all stay near the core.
@@ -104,30 +104,30 @@ bool add_in_order(std::span<const SumInstruction> program, std::span<const float
 }
 
 // A segment is never longer than the block, and pages that nobody touches cost nothing.
-std::size_t MemoryCommunicatorShape::blocks_bytes() const {
-  return (static_cast<std::size_t>(slots) + 2) * float_count * sizeof(float);
+std::size_t MemoryCommunicator::blocks_bytes(const CommunicatorShape& shape) {
+  return (static_cast<std::size_t>(shape.slots) + 2) * shape.float_count * sizeof(float);
 }
 
-void MemoryCommunicatorShape::touch(std::span<std::byte> blocks, int used_slots) const {
-  HOLDFAST_ASSERT(blocks.size() >= blocks_bytes() && used_slots <= slots);
-  const std::size_t block_bytes = float_count * sizeof(float);
+void MemoryCommunicator::touch_blocks(const CommunicatorShape& shape, std::span<std::byte> blocks, int used_slots) {
+  HOLDFAST_ASSERT(blocks.size() >= blocks_bytes(shape) && used_slots <= shape.slots);
+  const std::size_t block_bytes = shape.float_count * sizeof(float);
   const auto fill = [&](std::size_t block, std::size_t bytes) {
     std::memset(blocks.data() + block * block_bytes, 0, bytes);
   };
-  const auto all_slots = static_cast<std::size_t>(slots);
+  const auto all_slots = static_cast<std::size_t>(shape.slots);
   fill(0, static_cast<std::size_t>(used_slots) * block_bytes);
-  fill(all_slots, std::min(block_bytes, segment_floats(float_count, size) * sizeof(float)));
+  fill(all_slots, std::min(block_bytes, segment_floats(shape.float_count, shape.size) * sizeof(float)));
   fill(all_slots + 1, block_bytes);
 }
 
-MemoryCommunicator::MemoryCommunicator(const MemoryCommunicatorShape& shape, Memory memory)
+MemoryCommunicator::MemoryCommunicator(const CommunicatorShape& shape, Memory memory)
     : shape_(shape),
       program_(sum_program(ShardTree(shape.deal.shards()), shape.deal.covering_nodes())),
       memory_(std::move(memory)) {
   HOLDFAST_ASSERT(shape.float_count > 0 && shape.float_count % kLineFloats == 0 &&
                   shape.tail_floats <= shape.float_count);
-  HOLDFAST_ASSERT(memory_.own_arena.size_bytes() >= MemoryCommunicatorShape::kArenaBytes &&
-                  memory_.own_blocks->size_bytes() >= shape.blocks_bytes());
+  HOLDFAST_ASSERT(memory_.own_arena.size_bytes() >= kArenaBytes &&
+                  memory_.own_blocks->size_bytes() >= blocks_bytes(shape));
   HOLDFAST_ASSERT(static_cast<int>(memory_.arenas.size()) == shape.size &&
                   static_cast<int>(memory_.blocks.size()) == shape.size && shape.deal.ranks() == shape.size);
   const ShardTree tree(shape.deal.shards());
@@ -136,7 +136,7 @@ MemoryCommunicator::MemoryCommunicator(const MemoryCommunicatorShape& shape, Mem
     HOLDFAST_ASSERT(nodes > 0 && nodes <= kMaximumCoveringNodes);
     leaf_ranks_.insert(leaf_ranks_.end(), nodes, rank);
     HOLDFAST_ASSERT(rank == shape.rank ||
-                    memory_.blocks[static_cast<std::size_t>(rank)]->size_bytes() >= shape.blocks_bytes());
+                    memory_.blocks[static_cast<std::size_t>(rank)]->size_bytes() >= blocks_bytes(shape));
   }
 }
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "collective/communicator.h"
+#include "collective/meeting.h"
 #include "collective/shard_deal.h"
 #include "collective/shard_tree.h"
 #include "holdfast/base/shared_memory.h"
@@ -22,30 +23,21 @@
 
 namespace holdfast {
 
-struct MemoryCommunicatorShape {
-  int rank = 0;
-  int size = 1;
-  ShardDeal deal{};
-  int slots = 1;                // for each rank, the same in every generation
-  std::size_t float_count = 0;  // of the block; a multiple of 16
-  std::size_t tail_floats = 0;  // of these, the last ones
-
-  static constexpr std::size_t kArenaBytes = 4096;
-  // Of each rank; the same for every rank and size.
-  std::size_t blocks_bytes() const;
-  // Writes zeros into what reductions with so many slots write, so that its pages are there.
-  void touch(std::span<std::byte> blocks, int used_slots) const;
-};
-
 class MemoryCommunicator final : public Communicator {
  public:
+  static constexpr std::size_t kArenaBytes = 4096;
+  // Of the blocks of each rank; the same for every rank and size.
+  static std::size_t blocks_bytes(const CommunicatorShape& shape);
+  // Writes zeros into what reductions with so many slots write, so that its pages are there.
+  static void touch_blocks(const CommunicatorShape& shape, std::span<std::byte> blocks, int used_slots);
+
   struct Memory {
     SharedMemory own_arena;            // zero-filled
     std::vector<SharedMemory> arenas;  // by rank, readable, with this rank's own left empty
     std::shared_ptr<SharedMemory> own_blocks;
     std::vector<std::shared_ptr<const SharedMemory>> blocks;  // by rank, readable; nobody looks at this rank's own
   };
-  MemoryCommunicator(const MemoryCommunicatorShape& shape, Memory memory);
+  MemoryCommunicator(const CommunicatorShape& shape, Memory memory);
 
   int rank() const override { return shape_.rank; }
   int size() const override { return shape_.size; }
@@ -76,7 +68,7 @@ class MemoryCommunicator final : public Communicator {
   Sums parted(std::span<const float> block) const;
   void gather(FloatRange range);
 
-  const MemoryCommunicatorShape shape_;
+  const CommunicatorShape shape_;
   const std::vector<SumInstruction> program_;
   std::vector<int> leaf_ranks_;  // the rank of each leaf of program_
   Memory memory_;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <system_error>
 
+#include "collective/memory/memory_meeting.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
 #include "holdfast/recovery/launch.h"
@@ -20,15 +21,6 @@ namespace {
 
 constexpr const char* kAloneVariable = "HOLDFAST_ALONE";
 constexpr std::chrono::seconds kAloneLockTimeout(2);
-
-std::unique_ptr<Communicator> connect_to_nobody(const MemoryCommunicatorShape& shape,
-                                                const std::shared_ptr<SharedMemory>& blocks) {
-  return std::make_unique<MemoryCommunicator>(
-      shape, MemoryCommunicator::Memory{SharedMemory::create("holdfast-arena", MemoryCommunicatorShape::kArenaBytes),
-                                        std::vector<SharedMemory>(1),
-                                        blocks,
-                                        {blocks}});
-}
 
 // Choices that follow from the number of replicas are made for as many as the run would have; then this one computes
 // all shards.
@@ -50,9 +42,7 @@ std::shared_ptr<Replica::Place> place_alone(const SuperviseOptions& options) {
   place->accept_other_arithmetic = options.accept_other_arithmetic;
   place->writes_files = false;
   place->cores = recovery::core_count();
-  place->connect = [&moved = *place](const MemoryCommunicatorShape& shape) {
-    return connect_to_nobody(shape, moved.blocks);
-  };
+  place->meeting = MemoryMeeting::alone();
   return place;
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "collective/memory/memory_meeting.h"
 #include "holdfast/base/error.h"
 #include "holdfast/recovery/faults.h"
 #include "holdfast/recovery/faulty_file_system.h"
@@ -113,9 +114,11 @@ class WorkerSupervision final : public Supervision {
     return worker_.faults().may_corrupt(to_recovery(point), step);
   }
   double slowdown(std::int64_t step) override { return worker_.faults().slowdown(step); }
-  bool is_stop_requested() const override { return worker_.stop_requested(); }
-  bool is_regroup_requested() const override { return worker_.regroup_requested(); }
-  bool is_savepoint_requested() const override { return worker_.savepoint_requested() > begun_savepoint_; }
+  Requests requests() const override {
+    return {.stop = worker_.stop_requested(),
+            .regroup = worker_.regroup_requested(),
+            .savepoint = worker_.savepoint_requested() > begun_savepoint_};
+  }
   int begin_requested_savepoint() override { return begun_savepoint_ = worker_.savepoint_requested(); }
   void report_savepoint(int number, const std::string& path, std::int64_t step) override {
     worker_.report_savepoint(number, path, step);
@@ -300,19 +303,19 @@ std::shared_ptr<Replica::Place> place_of(recovery::Worker& worker, const Supervi
     if (own) own->check();
     move(moved);
   };
-  place->connect = [&worker, &moved = *place](const MemoryCommunicatorShape& shape) -> std::unique_ptr<Communicator> {
-    try {
-      worker.report_work({.shards = shape.deal.of(shape.rank).count(), .at_once = moved.workers});
-      recovery::Worker::Arena arena = worker.exchange_arenas(MemoryCommunicatorShape::kArenaBytes,
-                                                             Deadline::after(worker.patience()), moved.blocks.get());
-      return std::make_unique<MemoryCommunicator>(
-          shape,
-          MemoryCommunicator::Memory{std::move(arena.own), std::move(arena.all), moved.blocks, std::move(arena.shown)});
-    } catch (const Error& failure) {
-      if (failure.code() == ErrorCode::cancelled) throw GenerationEnded(failure.what());
-      throw;
-    }
-  };
+  place->meeting = std::make_shared<MemoryMeeting>(
+      [&worker, &moved = *place](const CommunicatorShape& shape,
+                                 const std::shared_ptr<SharedMemory>& blocks) -> MemoryCommunicator::Memory {
+        try {
+          worker.report_work({.shards = shape.deal.of(shape.rank).count(), .at_once = moved.workers});
+          recovery::Worker::Arena arena =
+              worker.exchange_arenas(MemoryCommunicator::kArenaBytes, Deadline::after(worker.patience()), blocks.get());
+          return {std::move(arena.own), std::move(arena.all), blocks, std::move(arena.shown)};
+        } catch (const Error& failure) {
+          if (failure.code() == ErrorCode::cancelled) throw GenerationEnded(failure.what());
+          throw;
+        }
+      });
   return place;
 }
 

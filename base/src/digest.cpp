@@ -1,5 +1,6 @@
 #include "holdfast/base/digest.h"
 
+#include <fmt/format.h>
 #include <xxhash.h>
 
 #include <algorithm>
@@ -45,7 +46,7 @@ Digest Digest::from_hex(std::string_view text) {
   Digest digest;
   const bool has_length = text.size() == 2 * digest.bytes.size();
   if (!has_length || !std::all_of(text.begin(), text.end(), [](char c) { return hex_value(c) >= 0; })) {
-    throw Error(ErrorCode::invalid_argument, "\"" + std::string(text) + "\" is no digest: 32 hexadecimal digits are");
+    throw Error(ErrorCode::invalid_argument, fmt::format("\"{}\" is no digest: 32 hexadecimal digits are", text));
   }
   for (std::size_t i = 0; i < digest.bytes.size(); ++i) {
     digest.bytes[i] = static_cast<std::uint8_t>(hex_value(text[2 * i]) * 16 + hex_value(text[2 * i + 1]));

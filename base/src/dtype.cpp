@@ -1,5 +1,7 @@
 #include "holdfast/base/dtype.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <string>
 
@@ -48,7 +50,7 @@ DType dtype_from_name(std::string_view name) {
   for (const Row& candidate : kRows) {
     if (candidate.name == name) return candidate.dtype;
   }
-  throw Error(ErrorCode::invalid_argument, "no element type is called \"" + std::string(name) + "\"");
+  throw Error(ErrorCode::invalid_argument, fmt::format("no element type is called \"{}\"", name));
 }
 
 }  // namespace holdfast

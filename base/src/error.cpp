@@ -1,5 +1,7 @@
 #include "holdfast/base/error.h"
 
+#include <fmt/format.h>
+
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -78,16 +80,15 @@ static std::string limit_to_raise(int error_number) {
       return "; close files or raise the limit of open files (ulimit -n)";
     case EFBIG:
       return "; raise the limit of a file's size (ulimit -f), which shared memory obeys too, or choose a file system "
-             "that "
-             "takes larger files";
+             "that takes larger files";
     default:
       return "";
   }
 }
 
 Error system_error(int error_number, const std::string& sentence) {
-  return Error(code_of(error_number),
-               sentence + ": " + std::generic_category().message(error_number) + limit_to_raise(error_number));
+  return Error(code_of(error_number), fmt::format("{}: {}{}", sentence, std::generic_category().message(error_number),
+                                                  limit_to_raise(error_number)));
 }
 
 void assertion_failed(const char* condition, const char* file, int line) {

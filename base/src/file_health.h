@@ -2,6 +2,8 @@
 
 // Whether a file may still be written: the rule of File that the first failure is the last attempt.
 
+#include <fmt/format.h>
+
 #include <exception>
 #include <mutex>
 #include <optional>
@@ -34,9 +36,9 @@ class FileHealth {
   void require_alive(const std::string& path) {
     const std::lock_guard lock(mutex_);
     if (!first_failure_) return;
-    throw Error(
-        first_failure_->code(),
-        path + " is given up after a failure, write it again under another name; it was: " + first_failure_->what());
+    throw Error(first_failure_->code(),
+                fmt::format("{} is given up after a failure, write it again under another name; it was: {}", path,
+                            first_failure_->what()));
   }
 
   void remember(const Error& failure) {

@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -36,7 +37,7 @@ auto uninterrupted(Call call) {
 
 FileDescriptor open_descriptor(SystemCalls& calls, const std::string& path, int flags, const std::string& purpose) {
   FileDescriptor descriptor(uninterrupted([&] { return calls.open(path.c_str(), flags | O_CLOEXEC, 0666); }));
-  if (!descriptor.is_open()) fail(errno, "cannot " + purpose + " " + path);
+  if (!descriptor.is_open()) fail(errno, fmt::format("cannot {} {}", purpose, path));
   return descriptor;
 }
 
@@ -86,7 +87,7 @@ class PosixFile : public File {
   void sync() override {
     health_.attempt(path_, [&] {
       if (uninterrupted([&] { return calls_.fsync(descriptor_.value()); }) != 0) {
-        fail(errno, "cannot bring " + path_ + " to stable storage");
+        fail(errno, fmt::format("cannot bring {} to stable storage", path_));
       }
     });
   }
@@ -105,8 +106,7 @@ class PosixFile : public File {
   }
 
   std::string describe(const std::string& verb, std::uint64_t bytes, std::uint64_t offset) const {
-    return "cannot " + verb + " " + std::to_string(bytes) + " bytes at offset " + std::to_string(offset) + " of " +
-           path_;
+    return fmt::format("cannot {} {} bytes at offset {} of {}", verb, bytes, offset, path_);
   }
 
   SystemCalls& calls_;
@@ -134,7 +134,7 @@ class PosixFileSystem : public FileSystem {
   }
 
   void rename(const std::string& from, const std::string& to) override {
-    if (calls_.rename(from.c_str(), to.c_str()) != 0) fail(errno, "cannot rename " + from + " to " + to);
+    if (calls_.rename(from.c_str(), to.c_str()) != 0) fail(errno, fmt::format("cannot rename {} to {}", from, to));
   }
 
   void remove(const std::string& path) override {
@@ -145,7 +145,7 @@ class PosixFileSystem : public FileSystem {
     const FileDescriptor folder = open_descriptor(calls_, path, O_RDONLY | O_DIRECTORY, "open folder");
     const int result = uninterrupted([&] { return calls_.fsync(folder.value()); });
     // EINVAL: this file system cannot sync folders, and there is nothing that a caller could do about it.
-    if (result != 0 && errno != EINVAL) fail(errno, "cannot bring folder " + path + " to stable storage");
+    if (result != 0 && errno != EINVAL) fail(errno, fmt::format("cannot bring folder {} to stable storage", path));
   }
 
   std::vector<std::string> list(const std::string& path) override {
@@ -197,6 +197,10 @@ FileSystem& posix_file_system() {
 
 std::unique_ptr<FileSystem> posix_file_system(SystemCalls& calls) {
   return std::make_unique<PosixFileSystem>(calls);
+}
+
+std::string path_in_folder(const std::string& folder, const std::string& name) {
+  return fmt::format("{}/{}", folder, name);
 }
 
 std::string parent_folder(const std::string& path) {

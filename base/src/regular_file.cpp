@@ -1,6 +1,7 @@
 #include "holdfast/base/regular_file.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -21,8 +22,9 @@ std::string kind_of(mode_t mode) {
 }
 
 Error not_regular(const std::string& purpose, const std::string& what) {
-  return Error(ErrorCode::invalid_file,
-               "cannot " + purpose + ": it is " + what + ", not a regular file; give another path, or move it away");
+  return Error(
+      ErrorCode::invalid_file,
+      fmt::format("cannot {}: it is {}, not a regular file; give another path, or move it away", purpose, what));
 }
 
 Error cannot_open(const std::string& path, int flags, const std::string& purpose, int error_number) {

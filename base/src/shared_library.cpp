@@ -1,6 +1,7 @@
 #include "holdfast/base/shared_library.h"
 
 #include <dlfcn.h>
+#include <fmt/format.h>
 #include <link.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <system_error>
 
 #include "holdfast/base/error.h"
+#include "holdfast/base/file_system.h"
 
 namespace holdfast {
 namespace {
@@ -48,8 +50,8 @@ std::vector<std::string> library_candidates(const std::string& name, const std::
   std::istringstream list(folders);
   for (std::string folder; std::getline(list, folder, ':');) {
     if (folder.empty()) continue;
-    add_if_there(folder + "/" + name, paths);
-    for (const std::string& package : folders_of_packages(folder)) add_if_there(package + "/" + name, paths);
+    add_if_there(path_in_folder(folder, name), paths);
+    for (const std::string& package : folders_of_packages(folder)) add_if_there(path_in_folder(package, name), paths);
   }
   paths.push_back(name);
   return paths;
@@ -57,12 +59,12 @@ std::vector<std::string> library_candidates(const std::string& name, const std::
 
 SharedLibrary SharedLibrary::load(const std::string& name) {
   const char* const folders = std::getenv(kFolders);
-  std::string reasons;
+  std::vector<std::string> reasons;
   for (const std::string& path : library_candidates(name, folders == nullptr ? "" : folders)) {
     if (void* const handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return SharedLibrary(handle, path);
-    reasons += (reasons.empty() ? "" : "; ") + reason_of_the_loader(path);
+    reasons.push_back(reason_of_the_loader(path));
   }
-  throw Error(ErrorCode::unavailable, reasons);
+  throw Error(ErrorCode::unavailable, fmt::format("{}", fmt::join(reasons, "; ")));
 }
 
 SharedLibrary::SharedLibrary(void* handle, const std::string& name) : handle_(handle), path_(name) {

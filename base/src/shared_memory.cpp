@@ -1,6 +1,7 @@
 #include "holdfast/base/shared_memory.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -30,9 +31,9 @@ void FileDescriptor::reset() {
 
 SharedMemory SharedMemory::create(const std::string& name, std::size_t bytes) {
   FileDescriptor descriptor(::memfd_create(name.c_str(), MFD_CLOEXEC));
-  if (!descriptor.is_open()) throw system_error(errno, "cannot create shared memory \"" + name + "\"");
+  if (!descriptor.is_open()) throw system_error(errno, fmt::format("cannot create shared memory \"{}\"", name));
   if (::ftruncate(descriptor.value(), static_cast<off_t>(bytes)) != 0) {
-    throw system_error(errno, "cannot give shared memory \"" + name + "\" " + std::to_string(bytes) + " bytes");
+    throw system_error(errno, fmt::format("cannot give shared memory \"{}\" {} bytes", name, bytes));
   }
   return SharedMemory(std::move(descriptor), bytes, true);
 }
@@ -56,13 +57,12 @@ SharedMemory::SharedMemory(FileDescriptor descriptor, std::size_t bytes, bool is
   struct stat status {};
   if (::fstat(descriptor_.value(), &status) != 0) throw system_error(errno, "cannot look at shared memory");
   if (static_cast<std::size_t>(status.st_size) < bytes) {
-    throw Error(ErrorCode::invalid_argument, "shared memory has " + std::to_string(status.st_size) + " bytes where " +
-                                                 std::to_string(bytes) + " are to be mapped");
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("shared memory has {} bytes where {} are to be mapped", status.st_size, bytes));
   }
   const int protection = is_writable ? PROT_READ | PROT_WRITE : PROT_READ;
   void* address = ::mmap(nullptr, bytes, protection, MAP_SHARED, descriptor_.value(), 0);
-  if (address == MAP_FAILED)
-    throw system_error(errno, "cannot map " + std::to_string(bytes) + " bytes of shared memory");
+  if (address == MAP_FAILED) throw system_error(errno, fmt::format("cannot map {} bytes of shared memory", bytes));
   data_ = static_cast<std::byte*>(address);
 }
 
@@ -90,7 +90,7 @@ std::span<std::byte> SharedMemory::writable() {
 }
 
 FileDescriptor SharedMemory::read_only_descriptor() const {
-  const std::string path = "/proc/self/fd/" + std::to_string(descriptor_.value());
+  const std::string path = fmt::format("/proc/self/fd/{}", descriptor_.value());
   FileDescriptor descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!descriptor.is_open()) throw system_error(errno, "cannot open shared memory for reading through " + path);
   return descriptor;

@@ -1,5 +1,7 @@
 #include "holdfast/base/shown_text.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "holdfast/base/utf8.h"
@@ -55,7 +57,7 @@ Beginning beginning_of(std::string_view text, std::size_t most) {
 
 std::string shown_text(std::string_view text, std::size_t most) {
   const Beginning beginning = beginning_of(text, most);
-  return beginning.is_all ? beginning.text : beginning.text + "... (" + std::to_string(text.size()) + " bytes)";
+  return beginning.is_all ? beginning.text : fmt::format("{}... ({} bytes)", beginning.text, text.size());
 }
 
 std::string quoted_text(std::string_view text, std::size_t most) {

@@ -1,10 +1,11 @@
 #include "holdfast/format/array_difference.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <string>
 #include <type_traits>
 
 #include "holdfast/base/elements.h"
@@ -60,9 +61,9 @@ void compare(const std::byte* a, const std::byte* b, const std::optional<double>
 ArrayDifference difference_of(DType dtype, std::span<const std::byte> a, std::span<const std::byte> b,
                               const std::optional<double>& tolerance) {
   if (a.size() != b.size()) {
-    throw Error(ErrorCode::invalid_argument, "arrays of " + std::to_string(a.size()) + " and " +
-                                                 std::to_string(b.size()) +
-                                                 " bytes are compared; give two of one type and shape");
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("arrays of {} and {} bytes are compared; give two of one type and shape", a.size(), b.size()));
   }
   return with_element(dtype, [&]<typename Element>(Element) {
     ArrayDifference result{.elements = a.size() / Element::kBytes};

@@ -2,6 +2,8 @@
 
 #include "holdfast/format/array_file.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <new>
 #include <nlohmann/json.hpp>
@@ -21,7 +23,7 @@ constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
 
 [[noreturn]] void fail_damaged(const std::string& path, const std::string& problem) {
   throw Error(ErrorCode::invalid_file,
-              path + " is damaged: " + problem + "; use another savepoint or a copy of this one");
+              fmt::format("{} is damaged: {}; use another savepoint or a copy of this one", path, problem));
 }
 
 // Exactly `count` bytes, which the header says are there.
@@ -42,7 +44,8 @@ Index read_index(File& file, const std::string& path, const UserBlock& block) {
   const std::vector<std::byte> bytes = read_range(file, path, block.index_offset, block.index_bytes);
   const Digest actual = digest(bytes);
   if (actual != block.index_digest) {
-    fail_damaged(path, "its index has digest " + actual.hex() + " where its header says " + block.index_digest.hex());
+    fail_damaged(
+        path, fmt::format("its index has digest {} where its header says {}", actual.hex(), block.index_digest.hex()));
   }
   return decode_index(path, bytes, block.index_offset);
 }
@@ -89,8 +92,9 @@ struct ArrayFile::State {
   const IndexedArray& get(std::string_view name) const {
     const IndexedArray* array = find(name);
     if (array == nullptr) {
-      throw Error(ErrorCode::not_found, path + " has no array \"" + std::string(name) + "\" among its " +
-                                            std::to_string(infos.size()) + "; \"holdfast inspect\" lists them");
+      throw Error(ErrorCode::not_found,
+                  fmt::format("{} has no array \"{}\" among its {}; \"holdfast inspect\" lists them", path, name,
+                              infos.size()));
     }
     return *array;
   }
@@ -99,8 +103,8 @@ struct ArrayFile::State {
     const IndexedArray& array = get(target.name);
     if (target.out.size() != size_bytes(array.info)) {
       throw Error(ErrorCode::invalid_argument,
-                  "array \"" + array.info.name + "\" of " + path + " has " + std::to_string(size_bytes(array.info)) +
-                      " bytes, not " + std::to_string(target.out.size()) + "; give it room for exactly those");
+                  fmt::format("array \"{}\" of {} has {} bytes, not {}; give it room for exactly those",
+                              array.info.name, path, size_bytes(array.info), target.out.size()));
     }
     return {&array, target.out};
   }
@@ -110,9 +114,10 @@ struct ArrayFile::State {
     const ReadTarget text{&index.metadata, std::as_writable_bytes(std::span(metadata))};
     read_pieces(*file, path, std::span(&text, 1), {.threads = 1});
     if (metadata.find('\0') != std::string::npos || !nlohmann::json::accept(metadata)) {
-      throw Error(ErrorCode::invalid_file, path +
-                                               " is undamaged but not what the format allows: its metadata is no JSON"
-                                               "; write it again with Holdfast, or use another file");
+      throw Error(ErrorCode::invalid_file,
+                  fmt::format("{} is undamaged but not what the format allows: its metadata is no JSON; write it again "
+                              "with Holdfast, or use another file",
+                              path));
     }
   }
 };
@@ -125,7 +130,7 @@ ArrayFile& ArrayFile::operator=(ArrayFile&&) noexcept = default;
 ArrayFile ArrayFile::open(FileSystem& files, const std::string& path, const ReadOptions& options) {
   if (options.threads < 0) {
     throw Error(ErrorCode::invalid_argument,
-                "cannot read " + path + " with " + std::to_string(options.threads) + " threads; give 0 or more");
+                fmt::format("cannot read {} with {} threads; give 0 or more", path, options.threads));
   }
   auto state = std::make_unique<State>();
   state->path = path;
@@ -137,9 +142,9 @@ ArrayFile ArrayFile::open(FileSystem& files, const std::string& path, const Read
     state->read_metadata();
     for (const IndexedArray& array : state->index.arrays) state->infos.push_back(array.info);
   } catch (const std::bad_alloc&) {
-    throw Error(ErrorCode::out_of_memory, "no memory for the index of " + path + " of " +
-                                              std::to_string(state->block.index_bytes) +
-                                              " bytes; free some memory and try again");
+    throw Error(ErrorCode::out_of_memory,
+                fmt::format("no memory for the index of {} of {} bytes; free some memory and try again", path,
+                            state->block.index_bytes));
   }
   return ArrayFile(std::move(state));
 }
@@ -164,9 +169,9 @@ std::vector<std::byte> ArrayFile::read(std::string_view name) const {
     read_into(name, bytes);
     return bytes;
   } catch (const std::bad_alloc&) {
-    throw Error(ErrorCode::out_of_memory, "no memory for the " + std::to_string(count) + " bytes of array \"" +
-                                              std::string(name) + "\" of " + state_->path +
-                                              "; free some memory and try again");
+    throw Error(ErrorCode::out_of_memory,
+                fmt::format("no memory for the {} bytes of array \"{}\" of {}; free some memory and try again", count,
+                            name, state_->path));
   }
 }
 

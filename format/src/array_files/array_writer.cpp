@@ -1,5 +1,7 @@
 // The writing half of array_file.h.
 
+#include <fmt/format.h>
+
 #include <new>
 
 #include "array_files/array_content.h"
@@ -21,7 +23,7 @@ Digest write_array_file(FileSystem& files, const std::string& path, std::string_
       result = write_structure(file, path, encoder.finish(), options);
     });
   } catch (const std::bad_alloc&) {
-    throw Error(ErrorCode::out_of_memory, "no memory to write " + path + "; free some memory and try again");
+    throw Error(ErrorCode::out_of_memory, fmt::format("no memory to write {}; free some memory and try again", path));
   }
   return result;
 }

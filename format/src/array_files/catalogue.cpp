@@ -1,8 +1,8 @@
 #include "holdfast/format/catalogue.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <cinttypes>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -19,16 +19,10 @@ constexpr std::string_view kSavepointSuffix = ".h5";
 constexpr std::string_view kDamagedSuffix = ".damaged";
 constexpr int kListings = 100;
 
-std::string in_folder(const std::string& folder, const std::string& name) {
-  return std::string(folder).append("/").append(name);
-}
-
 }  // namespace
 
 std::string savepoint_name(std::int64_t step) {
-  char digits[32];
-  std::snprintf(digits, sizeof digits, "%010" PRId64, step);
-  return std::string(kSavepointPrefix).append(digits).append(kSavepointSuffix);
+  return fmt::format("{}{:010}{}", kSavepointPrefix, step, kSavepointSuffix);
 }
 
 std::optional<std::int64_t> savepoint_step(std::string_view name) {
@@ -52,7 +46,7 @@ std::vector<SavepointEntry> list_savepoints(FileSystem& files, const std::string
     const std::optional<std::int64_t> step = savepoint_step(name);
     if (!step) continue;
     try {
-      const std::uint64_t bytes = files.open_for_reading(in_folder(folder, name))->size_bytes();
+      const std::uint64_t bytes = files.open_for_reading(path_in_folder(folder, name))->size_bytes();
       entries.push_back({.name = name, .step = *step, .file_bytes = bytes});
     } catch (const Error& failure) {
       // Only a regular file can be a savepoint, whatever its name; the next start of the run sets anything else aside.
@@ -81,10 +75,8 @@ Digest verify_savepoint(FileSystem& files, const std::string& path, const ReadOp
 }
 
 std::string set_aside(FileSystem& files, const std::string& path, const std::string& why) {
-  std::string target = path + std::string(kDamagedSuffix);
-  for (int number = 2; files.exists(target); ++number) {
-    target = path + std::string(kDamagedSuffix) + "-" + std::to_string(number);
-  }
+  std::string target = fmt::format("{}{}", path, kDamagedSuffix);
+  for (int number = 2; files.exists(target); ++number) target = fmt::format("{}{}-{}", path, kDamagedSuffix, number);
   files.rename(path, target);
   files.sync_folder(parent_folder(path));
   write_whole_file(files, target + ".txt", std::as_bytes(std::span(std::string(why).append("\n"))));
@@ -157,7 +149,7 @@ class Search {
     if (!files_.exists(folders_[folder])) return;
     for (const std::string& name : files_.list(folders_[folder])) {
       const std::optional<std::int64_t> step = savepoint_step(name);
-      if (step) candidates.push_back({*step, folder, in_folder(folders_[folder], name)});
+      if (step) candidates.push_back({*step, folder, path_in_folder(folders_[folder], name)});
     }
   }
 
@@ -209,7 +201,7 @@ class Search {
     try {
       if (options_.is_owner) problem.set_aside_as = set_aside(files_, path, why);
     } catch (const Error& failure) {
-      problem.why += std::string("; it could not be set aside: ") + failure.what();
+      problem.why += fmt::format("; it could not be set aside: {}", failure.what());
     }
     report(problem);
   }

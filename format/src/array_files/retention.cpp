@@ -1,5 +1,7 @@
 #include "holdfast/format/retention.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -86,9 +88,8 @@ std::vector<std::string> savepoints_to_delete(std::span<const SavepointEntry> en
 void check(const RetentionPolicy& policy) {
   if (policy.keep_last < 0 || policy.keep_best < 0 || policy.keep_every_steps < 0) {
     throw Error(ErrorCode::invalid_argument,
-                "the numbers of savepoints and steps to keep are " + std::to_string(policy.keep_last) + ", " +
-                    std::to_string(policy.keep_best) + " and " + std::to_string(policy.keep_every_steps) +
-                    "; give none that is negative");
+                fmt::format("the numbers of savepoints and steps to keep are {}, {} and {}; give none that is negative",
+                            policy.keep_last, policy.keep_best, policy.keep_every_steps));
   }
 }
 

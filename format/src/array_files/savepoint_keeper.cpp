@@ -1,5 +1,7 @@
 #include "holdfast/format/savepoint_keeper.h"
 
+#include <fmt/format.h>
+
 #include <memory>
 #include <utility>
 
@@ -8,21 +10,13 @@
 #include "holdfast/format/array_file.h"
 
 namespace holdfast::format {
-namespace {
-
-std::string in_folder(const std::string& folder, const std::string& name) {
-  return std::string(folder).append("/").append(name);
-}
-
-}  // namespace
-
 SavepointKeeper::SavepointKeeper(FileSystem& files, std::string folder, KeeperOptions options)
     : files_(files), folder_(std::move(folder)), options_(std::move(options)) {
   check(options_.retention);
 }
 
 void SavepointKeeper::keep(const std::string& name) {
-  forget(in_folder(folder_, name));
+  forget(path_in_folder(folder_, name));
   verify(folder_, name);
   for (const std::string& folder : options_.copies) {
     try {
@@ -30,7 +24,7 @@ void SavepointKeeper::keep(const std::string& name) {
       verify(folder, name);
       prune(folder);
     } catch (const Error& failure) {
-      report({.path = in_folder(folder, name), .why = failure.what()});
+      report({.path = path_in_folder(folder, name), .why = failure.what()});
     }
   }
   prune(folder_);
@@ -41,17 +35,17 @@ std::vector<std::string> SavepointKeeper::prune() {
 }
 
 void SavepointKeeper::read_back(const std::string& folder, const std::string& name) {
-  const std::string path = in_folder(folder, name);
+  const std::string path = path_in_folder(folder, name);
   const Digest digest = verify_savepoint(files_, path, {.threads = options_.threads});
-  const auto original = whole_.find(in_folder(folder_, name));
+  const auto original = whole_.find(path_in_folder(folder_, name));
   if (original != whole_.end() && original->second != digest) {
-    throw Error(ErrorCode::invalid_file, path + " is no copy of " + original->first);
+    throw Error(ErrorCode::invalid_file, fmt::format("{} is no copy of {}", path, original->first));
   }
   whole_[path] = digest;
 }
 
 void SavepointKeeper::verify(const std::string& folder, const std::string& name) {
-  const std::string path = in_folder(folder, name);
+  const std::string path = path_in_folder(folder, name);
   try {
     read_back(folder, name);
   } catch (const Error& failure) {
@@ -67,10 +61,10 @@ void SavepointKeeper::set_aside_and_report(const std::string& path, const std::s
 
 void SavepointKeeper::copy(const std::string& name, const std::string& folder) {
   constexpr std::size_t kPieceBytes = std::size_t{4} << 20;
-  forget(in_folder(folder, name));
+  forget(path_in_folder(folder, name));
   files_.create_folders(folder);
-  const std::unique_ptr<File> source = files_.open_for_reading(in_folder(folder_, name));
-  write_whole_file(files_, in_folder(folder, name), [&](File& target) {
+  const std::unique_ptr<File> source = files_.open_for_reading(path_in_folder(folder_, name));
+  write_whole_file(files_, path_in_folder(folder, name), [&](File& target) {
     std::vector<std::byte> piece(kPieceBytes);
     for (std::uint64_t offset = 0;;) {
       const std::size_t bytes = source->read_at(offset, piece);
@@ -103,7 +97,7 @@ bool SavepointKeeper::is_there_and_sound(const std::string& path, const std::fun
 void SavepointKeeper::find_newest_whole(const std::string& folder, std::vector<SavepointEntry>& entries) {
   while (!entries.empty()) {
     SavepointEntry& newest = entries.back();
-    const std::string path = in_folder(folder, newest.name);
+    const std::string path = path_in_folder(folder, newest.name);
     newest.is_whole = whole_.contains(path) || is_there_and_sound(path, [&] { read_back(folder, newest.name); });
     if (newest.is_whole) return;
     entries.pop_back();
@@ -112,7 +106,7 @@ void SavepointKeeper::find_newest_whole(const std::string& folder, std::vector<S
 
 void SavepointKeeper::find_metrics(const std::string& folder, std::vector<SavepointEntry>& entries) {
   std::erase_if(entries, [&](SavepointEntry& entry) {
-    const std::string path = in_folder(folder, entry.name);
+    const std::string path = path_in_folder(folder, entry.name);
     return !is_there_and_sound(path, [&] { entry.metric = metric(path); });
   });
 }
@@ -130,8 +124,8 @@ std::vector<std::string> SavepointKeeper::prune(const std::string& folder) {
   std::vector<std::string> names = savepoints_to_delete(entries, options_.retention);
   if (options_.is_trial) return names;
   for (const std::string& name : names) {
-    files_.remove(in_folder(folder, name));
-    forget(in_folder(folder, name));
+    files_.remove(path_in_folder(folder, name));
+    forget(path_in_folder(folder, name));
   }
   if (!names.empty()) files_.sync_folder(folder);
   return names;

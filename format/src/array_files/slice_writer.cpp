@@ -1,5 +1,7 @@
 #include "holdfast/format/slice_writer.h"
 
+#include <fmt/format.h>
+
 #include <atomic>
 #include <new>
 #include <optional>
@@ -58,9 +60,10 @@ class SummaryReader {
   }
 
   [[noreturn]] void fail() const {
-    throw Error(ErrorCode::invalid_argument, "the slices of " + path_ +
-                                                 " do not fit together: give every writer the same names, shapes, "
-                                                 "metadata and options, and the summaries in the order of the slices");
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("the slices of {} do not fit together: give every writer the same names, shapes, "
+                            "metadata and options, and the summaries in the order of the slices",
+                            path_));
   }
 
  private:
@@ -151,9 +154,8 @@ struct SliceWriter::State {
 SliceWriter::SliceWriter(FileSystem& files, const std::string& path, std::string_view metadata_json,
                          std::span<const ArrayView> arrays, const Slice& slice, const WriteOptions& options) {
   if (slice.slices < 1 || slice.slice < 0 || slice.slice >= slice.slices) {
-    throw Error(ErrorCode::invalid_argument, "cannot write " + path + ": there is no slice " +
-                                                 std::to_string(slice.slice) + " of " + std::to_string(slice.slices) +
-                                                 "; count from 0");
+    throw Error(ErrorCode::invalid_argument, fmt::format("cannot write {}: there is no slice {} of {}; count from 0",
+                                                         path, slice.slice, slice.slices));
   }
   state_ = std::make_unique<State>(files, path, metadata_json, arrays, slice, options);
 }
@@ -175,8 +177,9 @@ std::vector<std::byte> SliceWriter::encode() {
     }
     return summary;
   } catch (const std::bad_alloc&) {
-    throw Error(ErrorCode::out_of_memory, "no memory to encode slice " + std::to_string(state_->slice.slice) + " of " +
-                                              state_->path + "; use more slices or free some memory");
+    throw Error(ErrorCode::out_of_memory,
+                fmt::format("no memory to encode slice {} of {}; use more slices or free some memory",
+                            state_->slice.slice, state_->path));
   }
 }
 

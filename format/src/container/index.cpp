@@ -1,5 +1,7 @@
 #include "container/index.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -74,8 +76,10 @@ class Decoder {
  private:
   void require(bool condition, const std::string& problem) const {
     if (condition) return;
-    throw Error(ErrorCode::invalid_file, path_ + " is undamaged but not what the format allows: its index " + problem +
-                                             "; write it again with Holdfast, or use another file");
+    throw Error(ErrorCode::invalid_file,
+                fmt::format("{} is undamaged but not what the format allows: its index {}; write it again with "
+                            "Holdfast, or use another file",
+                            path_, problem));
   }
 
   std::span<const std::byte> take_bytes(std::size_t count) {

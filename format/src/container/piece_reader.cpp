@@ -1,5 +1,7 @@
 #include "container/piece_reader.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <mutex>
@@ -25,8 +27,9 @@ constexpr std::size_t kMinBytesAhead = 64 * 1024;
 constexpr std::size_t kPartBytes = 128 * 1024;
 
 [[noreturn]] void fail(const std::string& path, const IndexedArray& array, const std::string& problem) {
-  throw Error(ErrorCode::invalid_file, path + " is damaged: array \"" + array.info.name + "\" " + problem +
-                                           "; use another savepoint or a copy of this one");
+  throw Error(ErrorCode::invalid_file,
+              fmt::format("{} is damaged: array \"{}\" {}; use another savepoint or a copy of this one", path,
+                          array.info.name, problem));
 }
 
 // Where a piece is in the file, and which part of the array it holds.
@@ -56,8 +59,7 @@ class PieceReader {
     if (is_contiguous) {
       std::copy(stored.begin(), stored.end(), out.begin());
     } else if (!decoder_.decode(stored, piece_sizes(array.info).bytes, size_bytes(array.info.dtype), out)) {
-      fail(path_, array,
-           "has a chunk at offset " + std::to_string(place.offset) + " that is no zstd frame of its size");
+      fail(path_, array, fmt::format("has a chunk at offset {} that is no zstd frame of its size", place.offset));
     }
   }
 
@@ -74,7 +76,7 @@ class PieceReader {
     const std::span<const std::byte> padding = out.subspan(place.stored_bytes);
     if (builder.finish() != place.digest ||
         std::any_of(padding.begin(), padding.end(), [](std::byte b) { return b != std::byte{0}; })) {
-      fail(path_, array, "does not have the digest that the index names, near offset " + std::to_string(place.offset));
+      fail(path_, array, fmt::format("does not have the digest that the index names, near offset {}", place.offset));
     }
   }
 

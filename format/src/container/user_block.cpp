@@ -1,5 +1,7 @@
 #include "container/user_block.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -58,8 +60,8 @@ UserBlock decode_user_block(const std::string& path, std::span<const std::byte> 
     fail(path, "is no Holdfast file, or its first bytes are damaged; give a file that Holdfast wrote");
   }
   if (head.size() < kUserBlockBytes) {
-    fail(path, "has " + std::to_string(actual_bytes) + " bytes, fewer than the " + std::to_string(kUserBlockBytes) +
-                   " of a Holdfast file's header: it is cut off" + kUseAnother);
+    fail(path, fmt::format("has {} bytes, fewer than the {} of a Holdfast file's header: it is cut off{}", actual_bytes,
+                           kUserBlockBytes, kUseAnother));
   }
   if (digest(head.first(kBlockDigestOffset)) != take_digest(head, kBlockDigestOffset)) {
     fail(path, std::string("is damaged: its header does not have the digest that it names") + kUseAnother);
@@ -68,15 +70,14 @@ UserBlock decode_user_block(const std::string& path, std::span<const std::byte> 
   if (version != kFormatVersion) {
     throw Error(
         ErrorCode::unsupported,
-        path + " has format version " + std::to_string(version) + ", and this Holdfast reads version " +
-            std::to_string(kFormatVersion) +
-            (version < kFormatVersion ? "; version 1 was never released: read it with the Holdfast that wrote it"
-                                      : "; use the Holdfast that wrote it or a later one"));
+        fmt::format("{} has format version {}, and this Holdfast reads version {}; {}", path, version, kFormatVersion,
+                    version < kFormatVersion ? "version 1 was never released: read it with the Holdfast that wrote it"
+                                             : "use the Holdfast that wrote it or a later one"));
   }
   const auto file_bytes = take<std::uint64_t>(head, kFileBytesOffset);
   if (file_bytes != actual_bytes) {
-    fail(path, "has " + std::to_string(actual_bytes) + " bytes where its header says " + std::to_string(file_bytes) +
-                   ": it was cut off or appended to" + kUseAnother);
+    fail(path, fmt::format("has {} bytes where its header says {}: it was cut off or appended to{}", actual_bytes,
+                           file_bytes, kUseAnother));
   }
   const UserBlock block{.file_bytes = file_bytes,
                         .index_offset = take<std::uint64_t>(head, kIndexOffsetOffset),

@@ -1,5 +1,7 @@
 #include "hdf5/hdf5_session.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <cstring>
 #include <utility>
@@ -42,14 +44,14 @@ std::string hdf5_message() {
   };
   std::array<char, 256> text{};
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, keep_first, text.data());
-  return text[0] == '\0' ? "" : " (HDF5: " + std::string(text.data()) + ")";
+  return text[0] == '\0' ? "" : fmt::format(" (HDF5: {})", text.data());
 }
 
 Checker::Checker(ErrorCode code, std::string head, std::string tail)
     : code_(code), head_(std::move(head)), tail_(std::move(tail)) {}
 
 Checker Checker::of_writing(const std::string& path) {
-  return {ErrorCode::out_of_memory, "cannot compose " + path + ": ", "; free some memory and try again"};
+  return {ErrorCode::out_of_memory, fmt::format("cannot compose {}: ", path), "; free some memory and try again"};
 }
 
 void Checker::fail(const std::string& problem) const {

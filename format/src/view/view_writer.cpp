@@ -1,5 +1,7 @@
 #include "view/view_writer.h"
 
+#include <fmt/format.h>
+
 #include <set>
 #include <utility>
 
@@ -84,7 +86,7 @@ class ViewWriter {
   }
 
   void require_announced_was_taken(const std::string& name) const {
-    check_.require(!image_.is_data_expected(), "HDF5 gave array " + name + " no place");
+    check_.require(!image_.is_data_expected(), fmt::format("HDF5 gave array {} no place", name));
   }
 
   Handle create_contiguous(const IndexedArray& array, hid_t type, hid_t space) const {

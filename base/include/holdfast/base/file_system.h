@@ -77,6 +77,9 @@ struct FileOperation {
 };
 std::unique_ptr<FileSystem> watched_file_system(FileSystem& target, std::function<void(const FileOperation&)> before);
 
+// "folder/name".
+std::string path_in_folder(const std::string& folder, const std::string& name);
+
 // The folder that `path` lies in; "." when it names none.
 std::string parent_folder(const std::string& path);
 

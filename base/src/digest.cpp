@@ -1,3 +1,7 @@
+// The tree of XXH3-128 of digest.h. Every byte of a run passes through here several times: states are
+// compared, savepoints written and read back. So the hash is chosen for the processor at run time, and
+// leaves can be computed by several threads. See docs/decisions/savepoints.md.
+
 #include "holdfast/base/digest.h"
 
 #include <fmt/format.h>
@@ -7,8 +11,9 @@
 
 #include "holdfast/base/error.h"
 
-// The same function for the processor at hand: Debian's library is otherwise made for the oldest one. Chunks of fp32
-// are saved and loaded 7 % faster with it (one core of a Xeon, libxxhash 0.8.1, 2026-11-21).
+// Chooses the hash's vector code at run time: Debian's library is otherwise compiled for the oldest
+// processor. Chunks of fp32 are saved and loaded 7 % faster with it (one core of a Xeon, libxxhash
+// 0.8.1, 2026-11-21).
 #if defined(__x86_64__) && __has_include(<xxh_x86dispatch.h>)
 #include <xxh_x86dispatch.h>
 #endif
@@ -46,7 +51,8 @@ Digest Digest::from_hex(std::string_view text) {
   Digest digest;
   const bool has_length = text.size() == 2 * digest.bytes.size();
   if (!has_length || !std::all_of(text.begin(), text.end(), [](char c) { return hex_value(c) >= 0; })) {
-    throw Error(ErrorCode::invalid_argument, fmt::format("\"{}\" is no digest: 32 hexadecimal digits are", text));
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("\"{}\" is not a digest; give 32 lower-case hexadecimal digits", text));
   }
   for (std::size_t i = 0; i < digest.bytes.size(); ++i) {
     digest.bytes[i] = static_cast<std::uint8_t>(hex_value(text[2 * i]) * 16 + hex_value(text[2 * i + 1]));
@@ -69,7 +75,7 @@ Digest digest_of_leaves(std::span<const Digest> leaves, std::uint64_t length) {
 
 struct DigestBuilder::State {
   std::vector<Digest> leaves;
-  std::vector<std::byte> unfinished;  // bytes of the leaf that is not full yet
+  std::vector<std::byte> unfinished;  // bytes of the leaf that is not complete
   std::uint64_t length = 0;
 };
 

@@ -50,7 +50,8 @@ DType dtype_from_name(std::string_view name) {
   for (const Row& candidate : kRows) {
     if (candidate.name == name) return candidate.dtype;
   }
-  throw Error(ErrorCode::invalid_argument, fmt::format("no element type is called \"{}\"", name));
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("there is no element type \"{}\"; use one such as f32, bf16 or i64", name));
 }
 
 }  // namespace holdfast

@@ -1,3 +1,7 @@
+// What an errno value means for a user. system_error() classifies it and adds the advice that holds
+// whatever was tried; file_error.cpp adds advice for files. `refused` and `input_output` are two codes
+// because a restart meets the first again and may not meet the second (docs/decisions/recovery.md).
+
 #include "holdfast/base/error.h"
 
 #include <fmt/format.h>
@@ -72,7 +76,8 @@ static ErrorCode code_of(int error_number) {
   }
 }
 
-// Advice for limits that a process is started with. For other failures the advice depends on what was tried.
+// Advice for limits that a process is started with. For other failures the advice depends on what was
+// tried.
 static std::string limit_to_raise(int error_number) {
   switch (error_number) {
     case EMFILE:
@@ -92,7 +97,8 @@ Error system_error(int error_number, const std::string& sentence) {
 }
 
 void assertion_failed(const char* condition, const char* file, int line) {
-  std::fprintf(stderr, "holdfast: broken promise: %s (%s:%d); please report this\n", condition, file, line);
+  std::fprintf(stderr, "holdfast: broken promise: %s (%s:%d); this is a bug in Holdfast, please report it\n", condition,
+               file, line);
   std::abort();
 }
 

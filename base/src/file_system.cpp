@@ -1,3 +1,8 @@
+// The operating system's files. Loops continue system calls that were interrupted or did only part of
+// the work, and every error names the path, the size and the offset. What makes a savepoint durable
+// depends on the details here: a file is dead after its first failed write, and a folder that was
+// created is synced too (docs/decisions/savepoints.md).
+
 #include "holdfast/base/file_system.h"
 
 #include <dirent.h>
@@ -26,7 +31,8 @@ namespace {
   throw file_error(error_number, sentence);
 }
 
-// Repeats a system call that a signal interrupted. No signals come so fast that this many in a row would be theirs.
+// Repeats a system call that a signal interrupted. The limit ends a loop that no real series of
+// signals would cause.
 template <typename Call>
 auto uninterrupted(Call call) {
   constexpr int kAttempts = 1000;
@@ -78,7 +84,8 @@ class PosixFile : public File {
     health_.attempt(path_, [&] {
       const int result = calls_.sync_file_range(descriptor_.value(), static_cast<std::int64_t>(offset),
                                                 static_cast<std::int64_t>(bytes), SYNC_FILE_RANGE_WRITE);
-      // Anything else says that the hint was not taken: no file of that kind, no such system call, a signal.
+      // Any other errno only means that the hint was not taken: another kind of file, no such system call,
+      // a signal.
       const bool is_lost = result != 0 && (errno == EIO || errno == ENOSPC || errno == EDQUOT);
       if (is_lost) fail(errno, describe("start to write back", bytes, offset));
     });
@@ -98,7 +105,8 @@ class PosixFile : public File {
       const auto written = uninterrupted([&] {
         return calls_.pwrite(descriptor_.value(), bytes.data(), bytes.size(), static_cast<std::int64_t>(offset));
       });
-      // A write of nothing would be tried for ever; no file system is known to answer so without an error.
+      // A file system that writes 0 bytes without an error would keep this loop going forever. None is
+      // known to do so.
       if (written <= 0) fail(written < 0 ? errno : EIO, describe("write", bytes.size(), offset));
       bytes = bytes.subspan(static_cast<std::size_t>(written));
       offset += static_cast<std::uint64_t>(written);
@@ -144,7 +152,7 @@ class PosixFileSystem : public FileSystem {
   void sync_folder(const std::string& path) override {
     const FileDescriptor folder = open_descriptor(calls_, path, O_RDONLY | O_DIRECTORY, "open folder");
     const int result = uninterrupted([&] { return calls_.fsync(folder.value()); });
-    // EINVAL: this file system cannot sync folders, and there is nothing that a caller could do about it.
+    // EINVAL: this file system cannot sync folders, and no caller could do anything about it.
     if (result != 0 && errno != EINVAL) fail(errno, fmt::format("cannot bring folder {} to stable storage", path));
   }
 
@@ -171,12 +179,13 @@ class PosixFileSystem : public FileSystem {
   }
 
   void create_folders(const std::string& path) override {
-    // From the first that is missing: a folder is durable when the one that it lies in was synced.
+    // A folder's name is stored in its parent. Without a sync of the parent, a power cut could remove
+    // the folder with all durable files in it.
     std::vector<std::string> missing;
     for (std::string folder = path; !exists(folder); folder = parent_folder(folder)) missing.push_back(folder);
     for (; !missing.empty(); missing.pop_back()) {
       const std::string& folder = missing.back();
-      // EEXIST: another process was faster, and may be about to sync.
+      // EEXIST: another process was faster, but may not have synced yet.
       if (calls_.mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST) fail(errno, "cannot create folder " + folder);
       sync_folder(parent_folder(folder));
     }

@@ -1,3 +1,7 @@
+// The one place that writes to standard error, by way of spdlog. Processes that write to one terminal do
+// not share a lock, so each line is one write(2) that also clears the row of a progress line. Nothing
+// here is destroyed at exit, since destructors and exit handlers may log (docs/decisions/runs.md).
+
 #include "holdfast/base/log.h"
 
 #include <spdlog/details/null_mutex.h>
@@ -23,10 +27,10 @@ constexpr std::array<std::string_view, 4> kLevelNames{"debug", "info", "warning"
 struct Sink {
   std::mutex mutex;
   std::function<void(LogLevel, std::string_view)> function;  // guarded by mutex
-  std::atomic<LogLevel> least = LogLevel::info;              // of standard error
+  std::atomic<LogLevel> least = LogLevel::info;              // the lowest level for standard error
 };
 
-// This and the logger are never destroyed: what runs while the process exits may log.
+// This and the logger are never destroyed: code that runs while the process exits may log.
 Sink& sink() {
   static Sink& instance = *new Sink;
   return instance;
@@ -45,7 +49,8 @@ std::string_view colour_of(spdlog::level::level_enum level) {
   }
 }
 
-// A line is one write, since other processes write to the same terminal. spdlog's own sinks use several writes.
+// Each line is one write, since other processes write to the same terminal. spdlog's own sinks use
+// several writes.
 class StandardError final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
  protected:
   void sink_it_(const spdlog::details::log_msg& message) override {

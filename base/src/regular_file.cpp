@@ -11,7 +11,7 @@
 namespace holdfast {
 namespace {
 
-// Signals do not come fast enough to interrupt this many calls in a row.
+// No real series of signals interrupts this many calls in a row.
 constexpr int kMostInterruptions = 1000;
 
 std::string kind_of(mode_t mode) {
@@ -33,7 +33,7 @@ Error cannot_open(const std::string& path, int flags, const std::string& purpose
   if (error_number == ELOOP && is_link) {
     return not_regular(purpose, (flags & O_NOFOLLOW) != 0 ? "a symbolic link" : "a loop of symbolic links");
   }
-  // What open(2) says of sockets, and of devices that have no driver.
+  // open(2) fails so for sockets, and for devices without a driver.
   if (error_number == ENXIO || error_number == ENODEV) return not_regular(purpose, "a socket or a device");
   return file_error(error_number, "cannot " + purpose);
 }
@@ -46,7 +46,7 @@ FileDescriptor open_regular_file(const std::string& path, int flags, const std::
 }
 
 FileDescriptor open_regular_file(const std::string& path, int flags, const std::string& purpose, SystemCalls& calls) {
-  // O_NONBLOCK has no meaning for regular files. Without it, opening a FIFO would wait for another process.
+  // O_NONBLOCK does nothing for regular files. Without it, opening a FIFO would wait for another process.
   const int all_flags = flags | O_NONBLOCK | O_CLOEXEC;
   FileDescriptor file(calls.open(path.c_str(), all_flags, 0644));
   for (int attempt = 1; !file.is_open() && errno == EINTR && attempt < kMostInterruptions; ++attempt) {

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kFolders = "HOLDFAST_LIBRARY_PATH";
 
-// FOLDER/nvidia/*/lib, sorted.
+// The existing folders FOLDER/nvidia/*/lib, sorted: where NVIDIA's Python packages keep their libraries.
 std::vector<std::string> folders_of_packages(const std::string& folder) {
   std::vector<std::string> found;
   std::error_code error;
@@ -39,7 +39,7 @@ void add_if_there(const std::string& path, std::vector<std::string>& paths) {
 
 std::string reason_of_the_loader(const std::string& path) {
   const char* const reason = ::dlerror();
-  return reason == nullptr ? path + " cannot be loaded" : reason;
+  return reason == nullptr ? path + " cannot be loaded, and the loader gives no reason" : reason;
 }
 
 }  // namespace

@@ -1,3 +1,7 @@
+// Memory that outlives the process that created it: replicas add gradients in it, and the watchdog keeps
+// snapshots there after their process has died. A memfd has no name in any folder, so nothing is left
+// when the last process goes (docs/decisions/recovery.md).
+
 #include "holdfast/base/shared_memory.h"
 
 #include <fcntl.h>
@@ -33,7 +37,7 @@ SharedMemory SharedMemory::create(const std::string& name, std::size_t bytes) {
   FileDescriptor descriptor(::memfd_create(name.c_str(), MFD_CLOEXEC));
   if (!descriptor.is_open()) throw system_error(errno, fmt::format("cannot create shared memory \"{}\"", name));
   if (::ftruncate(descriptor.value(), static_cast<off_t>(bytes)) != 0) {
-    throw system_error(errno, fmt::format("cannot give shared memory \"{}\" {} bytes", name, bytes));
+    throw system_error(errno, fmt::format("cannot grow shared memory \"{}\" to {} bytes", name, bytes));
   }
   return SharedMemory(std::move(descriptor), bytes, true);
 }
@@ -58,7 +62,8 @@ SharedMemory::SharedMemory(FileDescriptor descriptor, std::size_t bytes, bool is
   if (::fstat(descriptor_.value(), &status) != 0) throw system_error(errno, "cannot look at shared memory");
   if (static_cast<std::size_t>(status.st_size) < bytes) {
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("shared memory has {} bytes where {} are to be mapped", status.st_size, bytes));
+                fmt::format("shared memory has {} bytes, too few to map {}; map the size with which it was created",
+                            status.st_size, bytes));
   }
   const int protection = is_writable ? PROT_READ | PROT_WRITE : PROT_READ;
   void* address = ::mmap(nullptr, bytes, protection, MAP_SHARED, descriptor_.value(), 0);

@@ -19,7 +19,7 @@ void append_limit(Limits& limits, const char* name, __rlimit_resource resource, 
   limits.push_back(fmt::format("{} {}", name, limit.rlim_cur / unit));
 }
 
-// The limits of this process's control group, and of the groups around it, which hold for it too.
+// The limits of this process's control group, and of the groups that contain it, which apply too.
 void append_group_limits(Limits& limits) {
   std::string path;
   std::ifstream groups("/proc/self/cgroup");
@@ -39,7 +39,7 @@ std::string limits_here() {
   append_group_limits(limits);
   append_limit(limits, "ulimit -v", RLIMIT_AS, 1024);
   append_limit(limits, "ulimit -d", RLIMIT_DATA, 1024);
-  return limits.empty() ? "none that this process can see" : fmt::format("{}", fmt::join(limits, ", "));
+  return limits.empty() ? "this process sees none" : fmt::format("{}", fmt::join(limits, ", "));
 }
 
 }  // namespace
@@ -48,8 +48,8 @@ Error start_error(int error_number, const std::string& what) {
   const Error error = system_error(error_number, "cannot start " + what);
   if (error_number != EAGAIN) return error;
   return Error(error.code(),
-               fmt::format("{}; a limit of processes and threads (ulimit -u, pids.max of the control group) or of "
-                           "memory (ulimit -v, -d) leaves no room for it: raise it, or start fewer replicas or "
+               fmt::format("{}; a limit on processes and threads (ulimit -u, pids.max of the control group) or on "
+                           "memory (ulimit -v, -d) leaves no room for it: raise the limit, or start fewer replicas or "
                            "threads; limits here: {}",
                            error.what(), limits_here()));
 }

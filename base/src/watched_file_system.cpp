@@ -1,3 +1,7 @@
+// Calls functions before and after every file operation: tests inject faults and cut the power with it,
+// and the savepoint writer reports what it is doing to the watchdog. An injected failure must make a
+// file as dead as a real one does, so each file has a health of its own (docs/decisions/testing.md).
+
 #include "holdfast/base/watched_file_system.h"
 
 #include <utility>
@@ -11,7 +15,7 @@ struct Watchers {
   FileWatcher before;
   FileWatcher after;
 
-  // Calls act() between the two.
+  // Calls before(), act() and after(), the last also when act() throws.
   template <typename Act>
   auto around(const FileOperation& operation, const Act& act) const {
     before(operation);

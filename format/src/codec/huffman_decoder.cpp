@@ -171,16 +171,16 @@ void DecodeTable::fill_level(unsigned bits, unsigned shortest, std::span<const s
   const unsigned most_bits = shortest == 1 ? kMaxEntryBytes - 1 : kMaxCodeBits;
   for (std::size_t i = by_word.size(); i-- > 0 && lengths_[by_word[i]] <= bits;) {
     const unsigned length = lengths_[by_word[i]];
-    const unsigned behind = bits - length;
-    const unsigned known = std::min(behind, most_bits);
+    const unsigned following = bits - length;
+    const unsigned known = std::min(following, most_bits);
     const DecodeEntry first = DecodeEntry{1} << kCountAt | DecodeEntry{by_word[i]} << kBytesAt | length;
     const DecodeEntry* const next = level(known);
-    to -= std::size_t{1} << behind;
-    if (known == behind) {
-      for (std::size_t rest = 0; rest < std::size_t{1} << behind; ++rest) to[rest] = prepend(first, next[rest]);
+    to -= std::size_t{1} << following;
+    if (known == following) {
+      for (std::size_t rest = 0; rest < std::size_t{1} << following; ++rest) to[rest] = prepend(first, next[rest]);
     } else {
-      for (std::size_t rest = 0; rest < std::size_t{1} << behind; ++rest) {
-        to[rest] = prepend(first, next[rest >> (behind - known)]);
+      for (std::size_t rest = 0; rest < std::size_t{1} << following; ++rest) {
+        to[rest] = prepend(first, next[rest >> (following - known)]);
       }
     }
   }

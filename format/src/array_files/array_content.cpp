@@ -1,3 +1,7 @@
+// Checks what is to be written before any byte is, and writes what surrounds the pieces. A file that the
+// reader would refuse must never be made, so both sides have the same rules: names.h, shape_bytes.h and
+// docs/format.md. The index and its digests: docs/decisions/savepoints.md.
+
 #include "array_files/array_content.h"
 
 #include <fmt/format.h>
@@ -26,22 +30,23 @@ void check_array(const std::string& path, const ArrayView& array) {
   if (!is_utf8(array.name)) refuse(path, "the name of an array is not UTF-8 text; rename the array");
   const std::string label = "array " + quoted_text(array.name);
   if (!is_valid_name(array.name)) {
-    refuse(path, fmt::format("{} has no valid name; use 1 to {} bytes in up to {} parts separated by '/', none of them "
-                             "empty, \".\" or \"..\"",
-                             label, kMaxNameBytes, kMaxNameParts));
+    refuse(path,
+           fmt::format("{} has no valid name; use 1 to {} bytes, in up to {} parts separated by '/'; no part may be "
+                       "empty, \".\" or \"..\"",
+                       label, kMaxNameBytes, kMaxNameParts));
   }
   if (array.shape.size() > kMaxAxes) {
-    refuse(path, fmt::format("{} has {} axes, and the format has at most {}; give it another shape", label,
+    refuse(path, fmt::format("{} has {} axes, and the format allows at most {}; give it another shape", label,
                              array.shape.size(), kMaxAxes));
   }
   std::uint64_t bytes = 0;
   if (!multiply_shape(array.shape, size_bytes(array.dtype), bytes) || bytes != array.bytes.size()) {
-    refuse(path, fmt::format("{} comes with {} bytes, and its shape takes {}; give it all its elements", label,
+    refuse(path, fmt::format("{} comes with {} bytes, and its shape takes {} bytes; pass all its elements", label,
                              array.bytes.size(), bytes));
   }
 }
 
-// A name can be an array or a group of arrays, once.
+// Each name belongs to one array or to one group of arrays.
 void check_names(const std::string& path, std::span<const ArrayView> arrays) {
   std::set<std::string_view> names{kMetadataName};
   for (const ArrayView& array : arrays) {
@@ -63,13 +68,14 @@ void check_names(const std::string& path, std::span<const ArrayView> arrays) {
 
 void check_arguments(const std::string& path, std::string_view metadata_json, std::span<const ArrayView> arrays,
                      const WriteOptions& options) {
-  // The JSON library takes a NUL for the end of its input, and a file would hand it back as padding.
+  // The JSON library takes a NUL for the end of its input, and HDF5's readers take it for padding.
   if (metadata_json.find('\0') != std::string_view::npos || !nlohmann::json::accept(metadata_json))
     refuse(path, "the metadata is not JSON; give a JSON text");
   if (options.zstd_level < ZSTD_minCLevel() || options.zstd_level > ZSTD_maxCLevel()) {
     refuse(path, fmt::format("zstd has no level {}; choose 1 to {}", options.zstd_level, ZSTD_maxCLevel()));
   }
-  if (options.threads < 0) refuse(path, fmt::format("there are no {} threads; give 0 or more", options.threads));
+  if (options.threads < 0)
+    refuse(path, fmt::format("{} threads are not possible; use 0 for all cores, or more", options.threads));
   for (const ArrayView& array : arrays) check_array(path, array);
   check_names(path, arrays);
 }

@@ -14,7 +14,7 @@
 namespace holdfast::format {
 namespace {
 
-// Integers are subtracted as such: as doubles, large ones that differ would be equal.
+// Integers are subtracted as integers: as doubles, two large ones that differ could be equal.
 template <typename Value>
 double distance(Value a, Value b) {
   if constexpr (std::is_integral_v<Value>) {
@@ -29,7 +29,7 @@ double relative(double distance, double a, double b) {
   if (distance == 0) return 0;
   if (std::isinf(a) || std::isinf(b)) return std::numeric_limits<double>::infinity();
   const double largest = std::max(std::abs(a), std::abs(b));
-  // Halves, since the distance of two large numbers may be beyond what a double holds.
+  // Halves, since the distance of two large numbers may exceed what a double holds.
   return std::isinf(distance) ? 2 * (std::abs(a / 2 - b / 2) / largest) : distance / largest;
 }
 
@@ -63,7 +63,7 @@ ArrayDifference difference_of(DType dtype, std::span<const std::byte> a, std::sp
   if (a.size() != b.size()) {
     throw Error(
         ErrorCode::invalid_argument,
-        fmt::format("arrays of {} and {} bytes are compared; give two of one type and shape", a.size(), b.size()));
+        fmt::format("cannot compare arrays of {} and {} bytes; give two of one type and shape", a.size(), b.size()));
   }
   return with_element(dtype, [&]<typename Element>(Element) {
     ArrayDifference result{.elements = a.size() / Element::kBytes};

@@ -1,4 +1,6 @@
-// The reading half of array_file.h.
+// The reading half of array_file.h. Each part of the file is checked against its digest before it is
+// parsed: header, index, metadata, then each piece. HDF5 is not needed to read, so its parser never sees
+// a file of unknown origin here. See docs/decisions/savepoints.md.
 
 #include "holdfast/format/array_file.h"
 
@@ -26,10 +28,10 @@ constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
               fmt::format("{} is damaged: {}; use another savepoint or a copy of this one", path, problem));
 }
 
-// Exactly `count` bytes, which the header says are there.
+// Exactly `count` bytes, which exist according to the header.
 std::vector<std::byte> read_range(File& file, const std::string& path, std::uint64_t offset, std::uint64_t count) {
   std::vector<std::byte> bytes(count);
-  if (file.read_at(offset, bytes) != count) fail_damaged(path, "it ends too early");
+  if (file.read_at(offset, bytes) != count) fail_damaged(path, "it ends in the middle of what its header promises");
   return bytes;
 }
 
@@ -45,12 +47,12 @@ Index read_index(File& file, const std::string& path, const UserBlock& block) {
   const Digest actual = digest(bytes);
   if (actual != block.index_digest) {
     fail_damaged(
-        path, fmt::format("its index has digest {} where its header says {}", actual.hex(), block.index_digest.hex()));
+        path, fmt::format("its index has digest {}, and its header says {}", actual.hex(), block.index_digest.hex()));
   }
   return decode_index(path, bytes, block.index_offset);
 }
 
-// Of HDF5's superblock and structures, which only others read.
+// The digest of HDF5's superblock and structures, which only other programs read.
 Digest digest_of_structure(File& file, const std::string& path, const Index& index) {
   DigestBuilder builder;
   builder.update(read_range(file, path, kUserBlockBytes, kDataOffset - kUserBlockBytes));
@@ -93,7 +95,7 @@ struct ArrayFile::State {
     const IndexedArray* array = find(name);
     if (array == nullptr) {
       throw Error(ErrorCode::not_found,
-                  fmt::format("{} has no array \"{}\" among its {}; \"holdfast inspect\" lists them", path, name,
+                  fmt::format("{} has no array \"{}\" among its {} arrays; \"holdfast inspect\" lists them", path, name,
                               infos.size()));
     }
     return *array;
@@ -102,9 +104,10 @@ struct ArrayFile::State {
   ReadTarget target(const Target& target) const {
     const IndexedArray& array = get(target.name);
     if (target.out.size() != size_bytes(array.info)) {
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("array \"{}\" of {} has {} bytes, not {}; give it room for exactly those",
-                              array.info.name, path, size_bytes(array.info), target.out.size()));
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format("array \"{}\" of {} has {} bytes and cannot be read into {}; pass memory of exactly its size",
+                      array.info.name, path, size_bytes(array.info), target.out.size()));
     }
     return {&array, target.out};
   }
@@ -114,10 +117,11 @@ struct ArrayFile::State {
     const ReadTarget text{&index.metadata, std::as_writable_bytes(std::span(metadata))};
     read_pieces(*file, path, std::span(&text, 1), {.threads = 1});
     if (metadata.find('\0') != std::string::npos || !nlohmann::json::accept(metadata)) {
-      throw Error(ErrorCode::invalid_file,
-                  fmt::format("{} is undamaged but not what the format allows: its metadata is no JSON; write it again "
-                              "with Holdfast, or use another file",
-                              path));
+      throw Error(
+          ErrorCode::invalid_file,
+          fmt::format("{} is undamaged but not what the format allows: its metadata is not JSON; write it again "
+                      "with Holdfast, or use another file",
+                      path));
     }
   }
 };
@@ -130,7 +134,7 @@ ArrayFile& ArrayFile::operator=(ArrayFile&&) noexcept = default;
 ArrayFile ArrayFile::open(FileSystem& files, const std::string& path, const ReadOptions& options) {
   if (options.threads < 0) {
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("cannot read {} with {} threads; give 0 or more", path, options.threads));
+                fmt::format("cannot read {} with {} threads; use 0 for all cores, or more", path, options.threads));
   }
   auto state = std::make_unique<State>();
   state->path = path;
@@ -142,9 +146,10 @@ ArrayFile ArrayFile::open(FileSystem& files, const std::string& path, const Read
     state->read_metadata();
     for (const IndexedArray& array : state->index.arrays) state->infos.push_back(array.info);
   } catch (const std::bad_alloc&) {
-    throw Error(ErrorCode::out_of_memory,
-                fmt::format("no memory for the index of {} of {} bytes; free some memory and try again", path,
-                            state->block.index_bytes));
+    throw Error(
+        ErrorCode::out_of_memory,
+        fmt::format("cannot read {}: there is no memory for its index of {} bytes; free some memory and try again",
+                    path, state->block.index_bytes));
   }
   return ArrayFile(std::move(state));
 }
@@ -170,8 +175,8 @@ std::vector<std::byte> ArrayFile::read(std::string_view name) const {
     return bytes;
   } catch (const std::bad_alloc&) {
     throw Error(ErrorCode::out_of_memory,
-                fmt::format("no memory for the {} bytes of array \"{}\" of {}; free some memory and try again", count,
-                            name, state_->path));
+                fmt::format("there is no memory for the {} bytes of array \"{}\" of {}; free some memory and try again",
+                            count, name, state_->path));
   }
 }
 
@@ -194,7 +199,7 @@ void ArrayFile::read_parts(std::string_view name, const std::function<void(std::
 
 void ArrayFile::verify_structure() const {
   if (digest_of_structure(*state_->file, state_->path, state_->index) != state_->index.structure) {
-    fail_damaged(state_->path, "HDF5's structures do not have the digest that the index names");
+    fail_damaged(state_->path, "HDF5's structures do not have the digest that is in its index");
   }
 }
 

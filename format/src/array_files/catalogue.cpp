@@ -1,3 +1,8 @@
+// Finds savepoints. Damage is a property of a file, so a damaged one is set aside and the one before is
+// the best there is. An error of the disk, or missing rights, may pass: going back silently would cost
+// work that is perhaps not lost, so it ends the search unless a copy of the same step can be read. See
+// docs/decisions/savepoints.md.
+
 #include "holdfast/format/catalogue.h"
 
 #include <fmt/format.h>
@@ -34,7 +39,7 @@ std::optional<std::int64_t> savepoint_step(std::string_view name) {
     if (c < '0' || c > '9' || __builtin_mul_overflow(step, 10, &step) || __builtin_add_overflow(step, c - '0', &step))
       return std::nullopt;
   }
-  // One name for each step, or two files could claim to be the same.
+  // Each step has one name. Otherwise two files could claim to be the same savepoint.
   if (savepoint_name(step) != name) return std::nullopt;
   return step;
 }
@@ -49,7 +54,7 @@ std::vector<SavepointEntry> list_savepoints(FileSystem& files, const std::string
       const std::uint64_t bytes = files.open_for_reading(path_in_folder(folder, name))->size_bytes();
       entries.push_back({.name = name, .step = *step, .file_bytes = bytes});
     } catch (const Error& failure) {
-      // Only a regular file can be a savepoint, whatever its name; the next start of the run sets anything else aside.
+      // Only a regular file can be a savepoint. Anything else is set aside at the next start of the run.
       const bool is_none = failure.code() == ErrorCode::not_found || failure.code() == ErrorCode::invalid_file;
       if (!is_none) throw;
     }
@@ -91,7 +96,7 @@ struct Candidate {
   std::string path;
 };
 
-// One search: what it may do, and what it has met.
+// One search: what it may do, and what it has met so far.
 class Search {
  public:
   Search(FileSystem& files, std::span<const std::string> folders,
@@ -144,7 +149,7 @@ class Search {
     return candidates;
   }
 
-  // Does not look at the files: which of them can be read is found by reading.
+  // Does not open the files: try_all() finds out which of them can be read.
   void append(std::size_t folder, std::vector<Candidate>& candidates) {
     if (!files_.exists(folders_[folder])) return;
     for (const std::string& name : files_.list(folders_[folder])) {
@@ -156,7 +161,7 @@ class Search {
   std::optional<std::string> try_all(const std::vector<Candidate>& candidates) {
     for (std::size_t i = 0; i < candidates.size(); ++i) {
       if (is_readable(candidates[i].path)) {
-        // A copy of them was taken: only so are they passed over.
+        // Files that could not be read are passed over only because this copy could be read.
         for (const Problem& problem : waiting_) report(problem);
         return candidates[i].path;
       }
@@ -183,7 +188,7 @@ class Search {
         pass_over(path, failure.what());
         return;
       case ErrorCode::not_found:
-        // What is listed and never there is passed over in the end.
+        // A file that is listed and never exists is passed over in the end.
         has_changed_ = listings_left_ > 0;
         return;
       case ErrorCode::input_output:
@@ -192,7 +197,7 @@ class Search {
         waiting_.push_back({.path = path, .why = failure.what()});
         return;
       default:
-        throw;  // the one that is handled, of whatever type the reader threw
+        throw;  // the exception that is being handled, with the type that the reader threw
     }
   }
 
@@ -211,9 +216,9 @@ class Search {
   const std::function<void(const std::string& path)>& read_;
   const FindOptions& options_;
   int listings_left_ = kListings;
-  bool has_changed_ = false;         // since the folders were listed
-  std::optional<Error> unreadable_;  // of the step that is tried
-  std::vector<Problem> waiting_;     // of the same, to be reported when a copy is taken
+  bool has_changed_ = false;         // a file was deleted since the folders were listed
+  std::optional<Error> unreadable_;  // the first such error of the step that is tried
+  std::vector<Problem> waiting_;     // all of them, to be reported when a copy is taken
 };
 
 }  // namespace

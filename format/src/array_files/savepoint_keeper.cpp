@@ -1,3 +1,7 @@
+// A savepoint is read back before an older one is deleted, which costs as much as a load. The bytes mostly
+// come from the page cache, so this finds errors of our code and of memory. Against errors of the disk
+// there are the copies. See docs/decisions/savepoints.md.
+
 #include "holdfast/format/savepoint_keeper.h"
 
 #include <fmt/format.h>
@@ -39,7 +43,8 @@ void SavepointKeeper::read_back(const std::string& folder, const std::string& na
   const Digest digest = verify_savepoint(files_, path, {.threads = options_.threads});
   const auto original = whole_.find(path_in_folder(folder_, name));
   if (original != whole_.end() && original->second != digest) {
-    throw Error(ErrorCode::invalid_file, fmt::format("{} is no copy of {}", path, original->first));
+    throw Error(ErrorCode::invalid_file,
+                fmt::format("{} is not a copy of {}: their digests differ", path, original->first));
   }
   whole_[path] = digest;
 }
@@ -81,7 +86,7 @@ void SavepointKeeper::forget(const std::string& path) {
   metrics_.erase(path);
 }
 
-// Calls `look`, which may find that a file is damaged or gone. A damaged one is set aside.
+// Calls `look`, which may find that the file is damaged or was deleted. A damaged one is set aside.
 bool SavepointKeeper::is_there_and_sound(const std::string& path, const std::function<void()>& look) {
   try {
     look();
@@ -93,7 +98,7 @@ bool SavepointKeeper::is_there_and_sound(const std::string& path, const std::fun
   }
 }
 
-// Removes from `entries` those newer ones that are damaged.
+// Removes damaged entries from the end of `entries` until the newest one is whole.
 void SavepointKeeper::find_newest_whole(const std::string& folder, std::vector<SavepointEntry>& entries) {
   while (!entries.empty()) {
     SavepointEntry& newest = entries.back();

@@ -1,3 +1,7 @@
+// Plans all pieces first and encodes them later, in any order and in any process. The plan depends only
+// on names, shapes and options, so every thread and every replica makes the same one, and the bytes of
+// the file do not depend on who encoded what.
+
 #include "container/piece_encoder.h"
 
 #include <algorithm>
@@ -78,7 +82,7 @@ std::pair<std::size_t, std::size_t> PieceEncoder::leaves_of(const PlannedPiece& 
 }
 
 std::span<const std::byte> PieceEncoder::encode(const Run& run, Workspace& workspace) {
-  // Large pieces go to the file from where they are.
+  // A large piece is written from where it is, without a copy.
   if (run.piece_count == 1) return encode_piece(pieces_[run.first_piece], workspace.chunk_encoder);
   workspace.bytes.clear();
   for (std::size_t i = 0; i < run.piece_count; ++i) {

@@ -1,3 +1,7 @@
+// Checks the header in the order of docs/format.md, so that each kind of problem has a sentence of its own:
+// not our file, cut off, damaged, another version, another length. Version 1 was never released and is not
+// read (docs/decisions/savepoints.md).
+
 #include "container/user_block.h"
 
 #include <fmt/format.h>
@@ -13,7 +17,7 @@
 namespace holdfast::format {
 namespace {
 
-// As PNG's: a byte above 127 and both line ends, so that a transfer as text does not go unnoticed.
+// Built like PNG's: a byte above 127 and both kinds of line end, so that a transfer as text is noticed.
 constexpr std::array<std::uint8_t, 8> kMagic = {0x89, 'H', 'L', 'D', '\r', '\n', 0x1A, '\n'};
 constexpr std::array<std::uint8_t, 8> kHdf5Magic = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1A, '\n'};
 
@@ -57,14 +61,14 @@ UserBlock decode_user_block(const std::string& path, std::span<const std::byte> 
     fail(path, "is an HDF5 file without the header that Holdfast writes; give a file that Holdfast wrote");
   }
   if (head.size() >= kMagic.size() && !begins_with(head, kMagic)) {
-    fail(path, "is no Holdfast file, or its first bytes are damaged; give a file that Holdfast wrote");
+    fail(path, "is not a Holdfast file, or its first bytes are damaged; give a file that Holdfast wrote");
   }
   if (head.size() < kUserBlockBytes) {
     fail(path, fmt::format("has {} bytes, fewer than the {} of a Holdfast file's header: it is cut off{}", actual_bytes,
                            kUserBlockBytes, kUseAnother));
   }
   if (digest(head.first(kBlockDigestOffset)) != take_digest(head, kBlockDigestOffset)) {
-    fail(path, std::string("is damaged: its header does not have the digest that it names") + kUseAnother);
+    fail(path, std::string("is damaged: its header does not have the digest that it contains") + kUseAnother);
   }
   const auto version = take<std::uint32_t>(head, kVersionOffset);
   if (version != kFormatVersion) {
@@ -76,7 +80,7 @@ UserBlock decode_user_block(const std::string& path, std::span<const std::byte> 
   }
   const auto file_bytes = take<std::uint64_t>(head, kFileBytesOffset);
   if (file_bytes != actual_bytes) {
-    fail(path, fmt::format("has {} bytes where its header says {}: it was cut off or appended to{}", actual_bytes,
+    fail(path, fmt::format("has {} bytes, and its header says {}: it was cut off or appended to{}", actual_bytes,
                            file_bytes, kUseAnother));
   }
   const UserBlock block{.file_bytes = file_bytes,

@@ -1,3 +1,6 @@
+// A file driver for HDF5 that forwards every access to a DriverImage. HDF5 is C: an exception must not pass
+// through it, so each callback turns one into HDF5's failure value.
+
 #include "hdf5/driver_image.h"
 
 #include <limits>
@@ -8,9 +11,9 @@ namespace holdfast::format {
 namespace {
 
 struct DriverFile {
-  H5FD_t base;  // first: HDF5 takes the whole for its own part
+  H5FD_t base;  // must be first: HDF5 has a pointer to it and passes that to the driver
   DriverImage* image;
-  haddr_t end;  // how far HDF5 has handed out space
+  haddr_t end;  // of the space that HDF5 has allocated
 };
 static_assert(std::is_standard_layout_v<DriverFile>, "a pointer to the whole is a pointer to its first member");
 
@@ -95,7 +98,7 @@ hid_t register_driver() {
 }  // namespace
 
 Handle driver_access_list(const Checker& check, DriverImage& image) {
-  static const hid_t driver = register_driver();  // guarded by the session
+  static const hid_t driver = register_driver();  // the caller holds a Session
   check.succeeded(driver, "HDF5 does not take our file driver");
   Handle list = check.opened(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "no file access list");
   DriverImage* pointer = &image;

@@ -1,3 +1,7 @@
+// HDF5 has settings for the whole process: by default it prints its errors, and it loads plug-ins for the
+// filters that a file names. A Session holds one lock for the process, turns both off, and restores the
+// application's settings at its end.
+
 #include "hdf5/hdf5_session.h"
 
 #include <fmt/format.h>
@@ -51,7 +55,8 @@ Checker::Checker(ErrorCode code, std::string head, std::string tail)
     : code_(code), head_(std::move(head)), tail_(std::move(tail)) {}
 
 Checker Checker::of_writing(const std::string& path) {
-  return {ErrorCode::out_of_memory, fmt::format("cannot compose {}: ", path), "; free some memory and try again"};
+  return {ErrorCode::out_of_memory, fmt::format("cannot compose the HDF5 structures of {}: ", path),
+          "; free some memory and try again"};
 }
 
 void Checker::fail(const std::string& problem) const {

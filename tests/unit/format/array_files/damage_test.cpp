@@ -186,7 +186,7 @@ TEST_F(DamagedFile, IsReportedWhenItShrinksWhileItIsRead) {
 TEST_F(DamagedFile, IsToldFromAForeignOne) {
   const std::string text(1000, 'x');
 
-  expect_invalid(std::as_bytes(std::span(text)), "no Holdfast file");
+  expect_invalid(std::as_bytes(std::span(text)), "not a Holdfast file");
   expect_invalid(std::span(bytes_).subspan(512), "an HDF5 file without the header");
 }
 

@@ -115,7 +115,7 @@ TEST_F(IndexTest, RefusesNamesOutOfOrderAndTwice) {
 TEST_F(IndexTest, RefusesAnArrayCalledMetadata) {
   index_.arrays.push_back(contiguous("metadata", DType::u8, {1}));
   finish();
-  expect_refused("calls an array as the metadata");
+  expect_refused("gives an array the name of the metadata");
 }
 
 TEST_F(IndexTest, RefusesMetadataThatIsNoText) {
@@ -131,7 +131,7 @@ TEST_F(IndexTest, RefusesShapesBeyond64Bits) {
 
 TEST_F(IndexTest, RefusesShapesThatTheirPiecesCannotHold) {
   index_.arrays[0].info.shape = {std::numeric_limits<std::uint64_t>::max() / 2};
-  expect_refused("cuts a in a wrong way");
+  expect_refused("cuts a into a wrong number of pieces");
   index_.arrays[0].info.shape = {4, 5};
   expect_refused("a piece of a");
 }
@@ -147,18 +147,18 @@ TEST_F(IndexTest, RefusesFramesThatCannotHoldTheirChunk) {
 
 TEST_F(IndexTest, RefusesCompressionOfSmallArrays) {
   index_.arrays[0].info.storage = Storage::zstd;
-  expect_refused("compresses a in vain");
+  expect_refused("compresses a, which is too small for that");
 }
 
 TEST_F(IndexTest, RefusesPlacesThatDoNotFollowFromTheSizes) {
   index_.arrays[1].offset += 64;
-  expect_refused("wrong places");
+  expect_refused("wrong offsets");
   finish();
   index_.metadata.offset = 0;
-  expect_refused("wrong places");
+  expect_refused("wrong offsets");
   finish();
   index_.hdf5_offset += 64;
-  expect_refused("wrong places");
+  expect_refused("wrong offsets");
 }
 
 TEST_F(IndexTest, RefusesHdf5StructuresOfAnotherLength) {

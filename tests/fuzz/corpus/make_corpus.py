@@ -202,7 +202,7 @@ def make_graph():
 
 def make_foreign_check():
     """Copies the unit tests' files in which the check finds something, in both versions of HDF5's structures."""
-    folder = os.path.join(HERE, "..", "..", "unit", "format", "hdf5", "files")
+    folder = os.path.join(HERE, "..", "..", "unit", "exchange", "foreign_hdf5", "files")
     for name in ["soft_link", "external_link", "virtual", "external_storage", "unknown_filter", "compressed_twice",
                  "beyond_64_bits", "cycle", "second_name", "untrue"]:
         for structures in ["earliest", "v110"]:

@@ -21,6 +21,7 @@
 namespace holdfast {
 namespace {
 
+// The canonical form is big-endian, and so the same on every machine.
 Digest canonical(XXH128_hash_t hash) {
   XXH128_canonical_t form;
   XXH128_canonicalFromHash(&form, hash);
@@ -88,6 +89,7 @@ void DigestBuilder::update(std::span<const std::byte> bytes) {
   HOLDFAST_ASSERT(state_ != nullptr);
   state_->length += bytes.size();
   std::vector<std::byte>& unfinished = state_->unfinished;
+  // Completes the leaf that earlier calls left unfinished.
   if (!unfinished.empty()) {
     const std::size_t wanted = std::min(kLeafBytes - unfinished.size(), bytes.size());
     unfinished.insert(unfinished.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(wanted));
@@ -96,6 +98,7 @@ void DigestBuilder::update(std::span<const std::byte> bytes) {
     state_->leaves.push_back(digest_leaf(unfinished));
     unfinished.clear();
   }
+  // Whole leaves are hashed where they are, without a copy.
   for (; bytes.size() >= kLeafBytes; bytes = bytes.subspan(kLeafBytes)) {
     state_->leaves.push_back(digest_leaf(bytes.first(kLeafBytes)));
   }

@@ -16,6 +16,7 @@ struct Row {
   std::size_t bytes;
 };
 
+// In the order of the enumerators, since row() looks a type up by its number. The names are stored in files.
 constexpr std::array<Row, 13> kRows = {{{DType::f64, "f64", 8},
                                         {DType::f32, "f32", 4},
                                         {DType::f16, "f16", 2},

@@ -50,6 +50,7 @@ std::string_view to_string(ErrorCode code) {
     case ErrorCode::unsupported:
       return "unsupported";
   }
+  // Only a number that is not an enumerator gets here.
   return "unknown";
 }
 
@@ -62,6 +63,7 @@ static ErrorCode code_of(int error_number) {
       return ErrorCode::not_found;
     case ENOMEM:
       return ErrorCode::out_of_memory;
+    // Rights, a read-only file system or a folder instead of a file do not pass by themselves.
     case EACCES:
     case EPERM:
     case EROFS:

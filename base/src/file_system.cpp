@@ -47,6 +47,7 @@ FileDescriptor open_descriptor(SystemCalls& calls, const std::string& path, int 
   return descriptor;
 }
 
+// A file of the operating system. It is closed by its descriptor and dead after its first failure.
 class PosixFile : public File {
  public:
   PosixFile(SystemCalls& calls, FileDescriptor descriptor, std::string path)
@@ -64,6 +65,7 @@ class PosixFile : public File {
         return calls_.pread(descriptor_.value(), rest.data(), rest.size(), static_cast<std::int64_t>(offset + total));
       });
       if (count < 0) fail(errno, describe("read", rest.size(), offset + total));
+      // Only 0 is the end of the file: a system call may return less than was asked for.
       if (count == 0) break;
       total += static_cast<std::size_t>(count);
     }
@@ -159,6 +161,7 @@ class PosixFileSystem : public FileSystem {
   std::vector<std::string> list(const std::string& path) override {
     const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(path.c_str()), ::closedir);
     if (folder == nullptr) fail(errno, "cannot list folder " + path);
+    // readdir() reports an error only through errno.
     std::vector<std::string> names;
     errno = 0;
     while (const dirent* entry = ::readdir(folder.get())) {

@@ -58,6 +58,7 @@ class StandardError final : public spdlog::sinks::base_sink<spdlog::details::nul
     formatter_->format(message, line);
     const std::string_view plain(line.data(), line.size());
     if (!is_terminal(STDERR_FILENO)) return write_all(plain);
+    // Only the level has a color. The colors are those of spdlog's own sinks.
     const std::size_t begin = message.color_range_start;
     const std::size_t end = message.color_range_end;
     std::string shown(kClearLine);
@@ -71,6 +72,7 @@ class StandardError final : public spdlog::sinks::base_sink<spdlog::details::nul
   static void write_all(std::string_view text) {
     while (!text.empty()) {
       const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
+      // A reader that has gone, or a full disk: the line is lost, and the training goes on.
       if (written < 0 && errno != EINTR) return;
       if (written > 0) text.remove_prefix(static_cast<std::size_t>(written));
     }

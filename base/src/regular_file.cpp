@@ -30,6 +30,7 @@ Error not_regular(const std::string& purpose, const std::string& what) {
 Error cannot_open(const std::string& path, int flags, const std::string& purpose, int error_number) {
   struct stat status {};
   const bool is_link = ::lstat(path.c_str(), &status) == 0 && S_ISLNK(status.st_mode);
+  // ELOOP has two meanings: a link with O_NOFOLLOW, and links that lead back to themselves.
   if (error_number == ELOOP && is_link) {
     return not_regular(purpose, (flags & O_NOFOLLOW) != 0 ? "a symbolic link" : "a loop of symbolic links");
   }
@@ -53,6 +54,7 @@ FileDescriptor open_regular_file(const std::string& path, int flags, const std::
     file = FileDescriptor(calls.open(path.c_str(), all_flags, 0644));
   }
   if (!file.is_open()) throw cannot_open(path, flags, purpose, errno);
+  // The open file is checked, not its path: another file cannot take its place in between.
   struct stat status {};
   if (::fstat(file.value(), &status) != 0) throw file_error(errno, "cannot " + purpose);
   if (!S_ISREG(status.st_mode)) throw not_regular(purpose, kind_of(status.st_mode));

@@ -61,6 +61,8 @@ SharedLibrary SharedLibrary::load(const std::string& name) {
   const char* const folders = std::getenv(kFolders);
   std::vector<std::string> reasons;
   for (const std::string& path : library_candidates(name, folders == nullptr ? "" : folders)) {
+    // RTLD_NOW: a library that lacks a symbol fails here, and not in the middle of a training. RTLD_LOCAL: its
+    // symbols do not replace those of the program.
     if (void* const handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return SharedLibrary(handle, path);
     reasons.push_back(reason_of_the_loader(path));
   }

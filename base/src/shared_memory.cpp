@@ -60,6 +60,7 @@ SharedMemory::SharedMemory(FileDescriptor descriptor, std::size_t bytes, bool is
     : descriptor_(std::move(descriptor)), bytes_(bytes), is_writable_(is_writable) {
   struct stat status {};
   if (::fstat(descriptor_.value(), &status) != 0) throw system_error(errno, "cannot look at shared memory");
+  // An access to a mapping beyond the end of the memory would be SIGBUS.
   if (static_cast<std::size_t>(status.st_size) < bytes) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("shared memory has {} bytes, too few to map {}; map the size with which it was created",
@@ -82,6 +83,7 @@ SharedMemory::SharedMemory(SharedMemory&& other) noexcept
       is_writable_(other.is_writable_) {}
 
 SharedMemory& SharedMemory::operator=(SharedMemory&& other) noexcept {
+  // The destructor of `other` releases what this object had.
   std::swap(descriptor_, other.descriptor_);
   std::swap(data_, other.data_);
   std::swap(bytes_, other.bytes_);
@@ -95,6 +97,8 @@ std::span<std::byte> SharedMemory::writable() {
 }
 
 FileDescriptor SharedMemory::read_only_descriptor() const {
+  // Opening through /proc gives a descriptor with rights of its own. A duplicate would share the rights to
+  // write.
   const std::string path = fmt::format("/proc/self/fd/{}", descriptor_.value());
   FileDescriptor descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!descriptor.is_open()) throw system_error(errno, "cannot open shared memory for reading through " + path);

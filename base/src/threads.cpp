@@ -24,6 +24,7 @@ void append_group_limits(Limits& limits) {
   std::string path;
   std::ifstream groups("/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {
+    // The line of version 2 of control groups.
     if (line.starts_with("0::")) path = line.substr(3);
   }
   for (; !path.empty() && path != "/"; path = path.substr(0, path.rfind('/'))) {
@@ -37,6 +38,7 @@ std::string limits_here() {
   Limits limits;
   append_limit(limits, "ulimit -u", RLIMIT_NPROC, 1);
   append_group_limits(limits);
+  // In KiB, as the shell's ulimit shows them.
   append_limit(limits, "ulimit -v", RLIMIT_AS, 1024);
   append_limit(limits, "ulimit -d", RLIMIT_DATA, 1024);
   return limits.empty() ? "this process sees none" : fmt::format("{}", fmt::join(limits, ", "));

@@ -24,6 +24,7 @@ struct Watchers {
   }
 
  private:
+  // A destructor calls `after`, so that an exception of the operation does not skip it.
   struct Ended {
     ~Ended() {
       if (after) after(operation);
@@ -33,6 +34,7 @@ struct Watchers {
   };
 };
 
+// Reports each operation. Only size_bytes() is passed on silently.
 class WatchedFile : public File {
  public:
   WatchedFile(std::unique_ptr<File> target, std::string path, std::shared_ptr<const Watchers> watchers)

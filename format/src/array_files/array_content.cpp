@@ -55,6 +55,7 @@ void check_names(const std::string& path, std::span<const ArrayView> arrays) {
                                quoted_text(array.name)));
     }
   }
+  // HDF5 cannot have an array and a group of one name, so no array may be inside another one.
   for (const ArrayView& array : arrays) {
     const std::string_view name = array.name;
     for (std::size_t slash = name.find('/'); slash != std::string_view::npos; slash = name.find('/', slash + 1)) {
@@ -103,6 +104,8 @@ ArrayContent::ArrayContent(const std::string& path, std::string_view metadata_js
 }
 
 Digest write_structure(File& file, const std::string& path, Index index, const WriteOptions& options) {
+  // The filter that the file names has zstd's level as its parameter. Frames of literals have no level, and
+  // the file states 1.
   const int shown_level = options.compression == Compression::zstd ? options.zstd_level : 1;
   Hdf5View view = compose_view(path, index, shown_level);
   view.superblock.resize(kDataOffset - kUserBlockBytes);

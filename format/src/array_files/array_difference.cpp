@@ -21,6 +21,7 @@ double distance(Value a, Value b) {
     const auto larger = static_cast<std::uint64_t>(std::max(a, b));
     return static_cast<double>(larger - static_cast<std::uint64_t>(std::min(a, b)));
   } else {
+    // Two equal infinities have no distance. Their difference would be NaN.
     return a == b ? 0 : std::abs(static_cast<double>(a) - static_cast<double>(b));
   }
 }

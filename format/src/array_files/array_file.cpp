@@ -66,6 +66,7 @@ Digest digest_of_structure(File& file, const std::string& path, const Index& ind
 }  // namespace
 
 bool begins_as_array_file(std::span<const std::byte> head) {
+  // The magic number is enough: a damaged file of ours must be reported as damaged, not as foreign.
   return has_array_file_magic(head);
 }
 
@@ -84,6 +85,7 @@ struct ArrayFile::State {
   std::string metadata;
   std::vector<ArrayInfo> infos;
 
+  // The decoder of the index has checked that arrays are sorted by name.
   const IndexedArray* find(std::string_view name) const {
     const auto found =
         std::lower_bound(index.arrays.begin(), index.arrays.end(), name,
@@ -113,6 +115,7 @@ struct ArrayFile::State {
   }
 
   void read_metadata() {
+    // The metadata is stored as an array, so it is read and checked like one.
     metadata.resize(size_bytes(index.metadata.info));
     const ReadTarget text{&index.metadata, std::as_writable_bytes(std::span(metadata))};
     read_pieces(*file, path, std::span(&text, 1), {.threads = 1});
@@ -142,6 +145,7 @@ ArrayFile ArrayFile::open(FileSystem& files, const std::string& path, const Read
   state->file = files.open_for_reading(path);
   state->block = read_user_block(*state->file, path);
   try {
+    // What the index needs in memory is in proportion to its size, whatever it claims.
     state->index = read_index(*state->file, path, state->block);
     state->read_metadata();
     for (const IndexedArray& array : state->index.arrays) state->infos.push_back(array.info);

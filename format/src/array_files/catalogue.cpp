@@ -64,6 +64,7 @@ std::vector<SavepointEntry> list_savepoints(FileSystem& files, const std::string
 }
 
 std::optional<double> metric_of(std::string_view metadata_json, const std::string& name) {
+  // Without exceptions: the metadata may be any JSON, since its meaning is up to the writer.
   const auto metadata = nlohmann::json::parse(metadata_json, nullptr, false);
   if (!metadata.is_object()) return std::nullopt;
   const auto metrics = metadata.find("metrics");
@@ -82,6 +83,7 @@ Digest verify_savepoint(FileSystem& files, const std::string& path, const ReadOp
 std::string set_aside(FileSystem& files, const std::string& path, const std::string& why) {
   std::string target = fmt::format("{}{}", path, kDamagedSuffix);
   for (int number = 2; files.exists(target); ++number) target = fmt::format("{}{}-{}", path, kDamagedSuffix, number);
+  // The rename comes first. If the explanation cannot be written, the file is out of the way nevertheless.
   files.rename(path, target);
   files.sync_folder(parent_folder(path));
   write_whole_file(files, target + ".txt", std::as_bytes(std::span(std::string(why).append("\n"))));
@@ -105,6 +107,7 @@ class Search {
 
   std::optional<std::string> run() {
     if (options_.is_owner) remove_leftovers();
+    // A file that is deleted between listing and reading starts the search again.
     for (listings_left_ = kListings;; --listings_left_) {
       has_changed_ = false;
       unreadable_.reset();
@@ -142,6 +145,7 @@ class Search {
         if (listings_left_ == kListings) report({.path = folders_[folder], .why = error.what()});
       }
     }
+    // One folder that can be listed is enough, since each may contain all savepoints.
     if (failure && listed == 0) throw *failure;
     std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
       return std::pair(-a.step, a.folder) < std::pair(-b.step, b.folder);
@@ -167,6 +171,7 @@ class Search {
       }
       if (has_changed_) return std::nullopt;
       const bool is_last_copy = i + 1 == candidates.size() || candidates[i + 1].step != candidates[i].step;
+      // All copies of this step were tried, and at least one may be whole on a disk that fails.
       if (is_last_copy && unreadable_) throw Error(*unreadable_);
     }
     return std::nullopt;

@@ -20,6 +20,7 @@ SavepointKeeper::SavepointKeeper(FileSystem& files, std::string folder, KeeperOp
 }
 
 void SavepointKeeper::keep(const std::string& name) {
+  // A run that went back writes the same name again: what is remembered about it concerns another file.
   forget(path_in_folder(folder_, name));
   verify(folder_, name);
   for (const std::string& folder : options_.copies) {
@@ -41,6 +42,7 @@ std::vector<std::string> SavepointKeeper::prune() {
 void SavepointKeeper::read_back(const std::string& folder, const std::string& name) {
   const std::string path = path_in_folder(folder, name);
   const Digest digest = verify_savepoint(files_, path, {.threads = options_.threads});
+  // A copy that is whole but has other content would be found as a savepoint of this run.
   const auto original = whole_.find(path_in_folder(folder_, name));
   if (original != whole_.end() && original->second != digest) {
     throw Error(ErrorCode::invalid_file,
@@ -132,6 +134,7 @@ std::vector<std::string> SavepointKeeper::prune(const std::string& folder) {
     files_.remove(path_in_folder(folder, name));
     forget(path_in_folder(folder, name));
   }
+  // One sync for all. A power cut before it brings deleted files back, which does no harm.
   if (!names.empty()) files_.sync_folder(folder);
   return names;
 }

@@ -105,6 +105,7 @@ struct SliceWriter::State {
     if (slice.slice == 0) target.emplace(files, path);
   }
 
+  // Slices get equal numbers of runs, as far as possible.
   std::size_t first_of(int number) const {
     return encoder.runs().size() * static_cast<std::size_t>(number) / static_cast<std::size_t>(slice.slices);
   }
@@ -118,6 +119,7 @@ struct SliceWriter::State {
         encoded[i].assign(bytes.begin(), bytes.end());
       }
     };
+    // A failed thread ends the others by taking all that is left.
     run_in_threads(thread_count(options.threads), work, [&] { next = encoded.size(); });
   }
 
@@ -190,6 +192,7 @@ std::vector<std::byte> SliceWriter::encode() {
 }
 
 void SliceWriter::write(std::span<const std::vector<std::byte>> summaries) {
+  // The results of all slices are needed in slice 0 for the index, and their sizes in every slice.
   auto [temporary, offset] = state_->take_summaries(summaries);
   const std::unique_ptr<File> opened = state_->target ? nullptr : state_->files.open_for_writing(temporary);
   File& file = opened ? *opened : *state_->target->file();

@@ -24,6 +24,7 @@ ChunkEncoder::ChunkEncoder(std::optional<int> zstd_level) : context_(nullptr, ZS
 std::span<const std::byte> ChunkEncoder::encode(std::span<const std::byte> bytes, std::size_t chunk_bytes,
                                                 std::size_t element_bytes) {
   HOLDFAST_ASSERT(bytes.size() <= chunk_bytes && chunk_bytes % element_bytes == 0);
+  // A full chunk of single bytes is its own shuffle.
   std::span<const std::byte> shuffled = bytes;
   if (element_bytes > 1 || bytes.size() < chunk_bytes) {
     shuffled_.resize(chunk_bytes);

@@ -68,6 +68,7 @@ class Decoder {
     index.hdf5_offset = integer<std::uint64_t>();
     index.hdf5_bytes = integer<std::uint64_t>();
     index.structure = take_digest(take_bytes(sizeof(Digest)), 0);
+    // The count is limited by the bytes that are there before memory is reserved for it.
     require(count >= 1 && count - 1 <= rest_.size() / kFixedRecordBytes, "counts more arrays than it holds");
     index.metadata = record();
     index.arrays.reserve(count - 1);
@@ -127,6 +128,7 @@ class Decoder {
     const std::string& name = array.info.name;
     std::uint64_t bytes = 0;
     require(multiply_shape(array.info.shape, size_bytes(array.info.dtype), bytes), name + " exceeds 64 bits");
+    // One content has one form: the writer never compresses small arrays.
     require(array.info.storage == Storage::contiguous || bytes > kMaxUncompressedBytes,
             "compresses " + name + ", which is too small for that");
     const PieceSizes sizes = piece_sizes(array.info);
@@ -159,6 +161,7 @@ class Decoder {
             "has no metadata");
     std::vector<std::uint64_t> offsets{metadata.offset};
     for (const IndexedArray& array : index.arrays) offsets.push_back(array.offset);
+    // Computes all offsets from the sizes and compares them with those of the file.
     const std::uint64_t end = place_pieces(index);
     bool are_right = offsets[0] == metadata.offset;
     for (std::size_t i = 0; i < index.arrays.size(); ++i) {

@@ -67,6 +67,7 @@ UserBlock decode_user_block(const std::string& path, std::span<const std::byte> 
     fail(path, fmt::format("has {} bytes, fewer than the {} of a Holdfast file's header: it is cut off{}", actual_bytes,
                            kUserBlockBytes, kUseAnother));
   }
+  // Every version has this digest at this offset, so damage is never taken for another version.
   if (digest(head.first(kBlockDigestOffset)) != take_digest(head, kBlockDigestOffset)) {
     fail(path, std::string("is damaged: its header does not have the digest that it contains") + kUseAnother);
   }

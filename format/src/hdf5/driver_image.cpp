@@ -33,6 +33,7 @@ bool succeeds(const Work& work) {
   }
 }
 
+// The access list carries a pointer to the image.
 H5FD_t* driver_open(const char*, unsigned, hid_t access_list, haddr_t) {
   const auto* image = static_cast<DriverImage* const*>(H5Pget_driver_info(access_list));
   auto* file = image == nullptr ? nullptr : new (std::nothrow) DriverFile{.base = {}, .image = *image, .end = 0};
@@ -72,6 +73,7 @@ herr_t driver_write(H5FD_t* base, H5FD_mem_t, hid_t, haddr_t address, std::size_
   return succeeds([&] { return driver_file(base).image->write(address, bytes); }) ? 0 : -1;
 }
 
+// HDF5 truncates a file to its final size when it closes it.
 herr_t driver_truncate(H5FD_t* base, hid_t, hbool_t) {
   const DriverFile& file = driver_file(base);
   return succeeds([&] { return file.image->finish(file.end); }) ? 0 : -1;

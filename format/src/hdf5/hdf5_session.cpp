@@ -22,8 +22,10 @@ std::mutex& session_mutex() {
 
 Session::Session() : lock_(session_mutex()) {
   H5Eget_auto2(H5E_DEFAULT, &print_, &print_data_);
+  // Errors become sentences (hdf5_message()) instead of text on standard error.
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
   H5PLget_loading_state(&plugins_);
+  // No plug-in is loaded, whatever filters a file names.
   H5PLset_loading_state(0);
 }
 

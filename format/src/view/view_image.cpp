@@ -40,6 +40,7 @@ bool ViewImage::write(std::uint64_t address, std::span<const std::byte> in) {
     write_bytes(structures_, address - structures_offset_, in);
     return true;
   }
+  // Data is dropped: it is in the file already.
   if (address >= kDataOffset) return true;
   if (address < kUserBlockBytes || address + in.size() > kDataOffset) return false;
   write_bytes(superblock_, address - kUserBlockBytes, in);

@@ -90,6 +90,7 @@ class ViewWriter {
                          "cannot create dataset " + name);
   }
 
+  // Without this check, a change in how HDF5 allocates could describe data that is elsewhere.
   void require_announced_was_taken(const std::string& name) const {
     check_.require(!image_.is_data_expected(), fmt::format("HDF5 did not allocate space for array {}", name));
   }
@@ -97,6 +98,7 @@ class ViewWriter {
   Handle create_contiguous(const IndexedArray& array, hid_t type, hid_t space) const {
     const Handle creation = untimed_list(check_, H5P_DATASET_CREATE);
     check_.succeeded(H5Pset_layout(creation, H5D_CONTIGUOUS), "no contiguous layout");
+    // HDF5 then allocates the data while it creates the dataset, so the expected offset is taken below.
     check_.succeeded(H5Pset_alloc_time(creation, H5D_ALLOC_TIME_EARLY), "no early allocation");
     check_.succeeded(H5Pset_fill_time(creation, H5D_FILL_TIME_NEVER), "cannot leave out fill values");
     image_.expect_data(array.offset, array.info.stored_bytes);

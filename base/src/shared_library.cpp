@@ -1,3 +1,6 @@
+// Loads NVIDIA's libraries from where a user has them: from the system, or from the packages of a Python environment.
+// If no place works, the error gives the loader's reason for each of them. See docs/decisions/devices.md.
+
 #include "holdfast/base/shared_library.h"
 
 #include <dlfcn.h>

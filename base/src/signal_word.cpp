@@ -10,8 +10,8 @@
 namespace holdfast {
 namespace {
 
-// Long enough for a peer on another core to finish a small reduction, and short enough not to take a
-// core away from a peer that needs it.
+// Long enough for a peer on another core to finish a small reduction. Short enough not to take a core
+// away from a peer that needs it.
 constexpr int kSpins = 2000;
 
 constexpr std::uint32_t kCancelled = 1;

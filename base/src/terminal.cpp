@@ -1,6 +1,6 @@
 // Widths of UTF-8 text in columns, for the progress line: a line that is one column too wide wraps, and
-// the next one no longer replaces it. The text may hold anything, also bytes that are not UTF-8, so it
-// is decoded one character at a time, and each bad byte counts as the one '?' that replaces it.
+// the next one no longer replaces it. The text may contain bytes that are not
+// UTF-8. So it is decoded one character at a time, and each bad byte counts as the '?' that replaces it.
 
 #include "holdfast/base/terminal.h"
 

@@ -1,12 +1,12 @@
 #pragma once
 
-// What a disk may contain after a power cut: a model that gets the operations of a program, one by one, and draws what
-// could be found on the disk if the power failed at this moment.
+// What a disk may contain after a power cut. The model gets the operations of a program, one by one. At any moment it
+// draws what could be found on the disk if the power failed then.
 //
 // It is as hostile as file systems are allowed to be. Written bytes are safe once their file was synced. Until then,
-// each sector of each write may or may not be on the disk, in any order, and a file may have its new length with zeros
-// or garbage in it. A create, rename or remove is safe once its folder was synced; syncing a file does not save its
-// name. Until then, a file system with a journal keeps the first few of these operations, and another one keeps any of
+// each sector of each write may or may not be on the disk, in any order. A file may have its new length, with zeros or
+// garbage in it. A create, rename or remove is safe once its folder was synced; syncing a file does not save its
+// name. Until then, a file system with a journal keeps the first few of these operations. Another one keeps any of
 // them, in order only if they concern the same name or file. A rename may leave both names.
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Several processes write one file. Where a slice begins depends on how small the slices before it turned
-// out, so every process first encodes, then learns the sizes of all others from their summaries. Only
+// Several processes write one file. Where a slice begins depends on the encoded sizes of the slices before
+// it. So every process encodes first, and then learns the sizes of all others from their summaries. Only
 // slice 0 creates and renames the file; the index is put together from the summaries. The bytes equal
 // those of write_array_file() because both use PieceEncoder.
 

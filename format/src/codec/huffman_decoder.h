@@ -14,7 +14,7 @@
 namespace holdfast::format {
 
 // What the next bits stand for: one or several bytes. The lowest byte of an entry is the length of their words
-// in bits, the next ones are the bytes (at most kMaxEntryBytes), and the highest byte is their number.
+// in bits. Above it are the bytes, at most kMaxEntryBytes. The highest byte is their number.
 using DecodeEntry = std::uint64_t;
 inline constexpr std::size_t kMaxEntryBytes = 6;
 

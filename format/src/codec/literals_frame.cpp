@@ -1,4 +1,4 @@
-// Of weights, only the planes of exponents can be compressed, and only by a Huffman code. So the encoder
+// The exponents of weights form the only planes that can be compressed, and only by a Huffman code. So the encoder
 // never looks for matches, samples a block before it counts all bytes, and codes two bytes at a time:
 // 1.5 times as fast as ZSTD_compressSequences at the same ratio. See docs/decisions/savepoints.md.
 

@@ -15,8 +15,8 @@ namespace holdfast::format {
 // Wider vectors gained nothing reliably (7 to 25 GB/s against 11 to 27 with 16 bytes; one core of a Xeon, g++
 // 12.2).
 //
-// vectors_past_caches: for results that are not read soon. Memory is then not read before it is overwritten,
-// which saves a fifth of the time to load a state from the page cache (82 against 101 ms for 256 MiB of fp32,
+// vectors_past_caches: for results that are not read soon. Memory is then not read before it is overwritten.
+// This saves a fifth of the time to load a state from the page cache (82 against 101 ms for 256 MiB of fp32,
 // 100 against 129 ms for bf16; the same core, 2026-11-21). It affects unshuffle() only.
 enum class ShuffleMethod { plain, vectors, vectors_past_caches };
 

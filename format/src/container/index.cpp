@@ -68,7 +68,7 @@ class Decoder {
     index.hdf5_offset = integer<std::uint64_t>();
     index.hdf5_bytes = integer<std::uint64_t>();
     index.structure = take_digest(take_bytes(sizeof(Digest)), 0);
-    // The count is limited by the bytes that are there before memory is reserved for it.
+    // The count is limited by the bytes of the index before memory is reserved for it.
     require(count >= 1 && count - 1 <= rest_.size() / kFixedRecordBytes, "counts more arrays than it holds");
     index.metadata = record();
     index.arrays.reserve(count - 1);

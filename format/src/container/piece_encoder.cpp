@@ -1,6 +1,6 @@
 // Plans all pieces first and encodes them later, in any order and in any process. The plan depends only
-// on names, shapes and options, so every thread and every replica makes the same one, and the bytes of
-// the file do not depend on who encoded what.
+// on names, shapes and options, so every thread and every replica makes the same one. The bytes of the
+// file do not depend on which of them encoded what.
 
 #include "container/piece_encoder.h"
 

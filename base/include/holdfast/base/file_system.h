@@ -1,7 +1,7 @@
 #pragma once
 
-// Every file operation of Holdfast that must survive faults goes through this interface, so tests can
-// make any of them fail, cut the power, or keep all files in memory.
+// Every file operation of Holdfast that must survive faults goes through this interface. So tests can
+// make any operation fail, cut the power, or keep all files in memory.
 //
 // All functions throw Error{disk_full, not_found, refused or input_output} that names the path.
 // Interrupted and short system calls are continued inside. Implementations, and each File too, may be

@@ -4,9 +4,9 @@
 // folders, best on other disks. One writer at a time owns the folders. Any number of readers may look
 // for the newest savepoint at the same time.
 //
-// It promises that the newest whole savepoint is found in whichever folder it is, that damaged files are
-// set aside and never deleted, and that files of other names are never touched. What a savepoint means
-// is up to its writer. savepoint_keeper.h deletes old ones.
+// Three promises. The newest whole savepoint is found in whichever folder it is. Damaged files are set
+// aside and never deleted. Files of other names are never touched. What a savepoint means is up to its
+// writer. savepoint_keeper.h deletes old ones.
 //
 //   const std::vector<std::string> folders{"run", "/mnt/backup/run"};
 //   State state;
@@ -46,8 +46,8 @@ std::optional<double> metric_of(std::string_view metadata_json, const std::strin
 // Reads the whole file and checks every digest. Returns the file's digest. Throws what ArrayFile throws.
 Digest verify_savepoint(FileSystem& files, const std::string& path, const ReadOptions& options = {});
 
-// Renames a damaged file to "<path>.damaged", or ".damaged-2" and so on when that exists, and writes `why`
-// into a text file of the same name with ".txt" appended. Returns the new path of the file.
+// Renames a damaged file to "<path>.damaged", or ".damaged-2" and so on when that exists. Writes `why` into
+// a text file of the same name with ".txt" appended. Returns the new path of the damaged file.
 std::string set_aside(FileSystem& files, const std::string& path, const std::string& why);
 
 // A problem that was found and worked around.

@@ -1,7 +1,7 @@
 #pragma once
 
-// Ranks as threads: they share the code of processes, but a test sees inside them. Each rank gets arenas as the
-// watchdog would hand them out.
+// Ranks as threads. They run the code of the processes, and a test can look inside them. Each rank gets arenas as the
+// watchdog would give them to its process.
 
 #include <unistd.h>
 
@@ -42,8 +42,8 @@ class ThreadGroup {
     const auto rank = static_cast<std::size_t>(shape.rank);
     memory.own_arena = SharedMemory::map_writable(FileDescriptor(::dup(arenas[rank].descriptor())), kArenaBytes);
     memory.own_blocks = blocks[rank];
-    // Views of their own, as peers in other processes have: what orders accesses lies in memory that is seen at several
-    // places too, which the thread sanitizer cannot know.
+    // Each rank gets mappings of its own, as a process does. The words that order the accesses are in memory that is
+    // mapped several times too, which the thread sanitizer cannot know.
     for (const auto& of_rank : blocks) {
       memory.blocks.push_back(std::make_shared<SharedMemory>(
           SharedMemory::map_read_only(of_rank->read_only_descriptor(), MemoryCommunicator::blocks_bytes(shape))));
@@ -51,7 +51,7 @@ class ThreadGroup {
     return std::make_unique<MemoryCommunicator>(shape, std::move(memory));
   }
 
-  // What the watchdog does when a generation ends.
+  // Does what the watchdog does when a generation ends.
   void cancel_all() {
     const std::lock_guard lock(mutex_);
     is_cancelled_ = true;
@@ -65,7 +65,7 @@ class ThreadGroup {
   bool is_cancelled_ = false;
   std::vector<std::size_t> made_;
   std::map<std::size_t, std::vector<SharedMemory>> arenas_;
-  // By size: what a rank writes into is the same in each of its communicators, as in a process.
+  // By size: all communicators of a rank write into the same memory, as in a process.
   std::map<std::size_t, std::vector<std::shared_ptr<SharedMemory>>> blocks_;
 };
 
@@ -81,8 +81,8 @@ class ThreadMeeting final : public Meeting {
   ThreadGroup& group_;
 };
 
-// Runs body(rank) in one thread each. When one throws, the others are cancelled; the exception of the first that failed
-// is rethrown.
+// Runs body(rank) in one thread for each rank. When one throws, the others are cancelled, and the first exception is
+// rethrown.
 inline void run_ranks(int ranks, ThreadGroup& group, const std::function<void(int rank)>& body) {
   std::mutex mutex;
   std::exception_ptr failure;

@@ -1,3 +1,5 @@
+// What the log writes to standard error, byte for byte: on a terminal it must replace the progress line.
+
 #include "holdfast/base/log.h"
 
 #include <gtest/gtest.h>
@@ -13,8 +15,8 @@
 namespace holdfast {
 namespace {
 
-// Without the date nobody knew which night a line was of.
-TEST(Log, SaysOnWhichDayAndInWhichZoneALineWasWritten) {
+// Without the date, a log of several days did not show on which day a line was written.
+TEST(Log, WritesTheDateAndTheTimeZoneOfEachLine) {
   testing::internal::CaptureStderr();
 
   log(LogLevel::warning, "replica 1 is gone");
@@ -24,7 +26,7 @@ TEST(Log, SaysOnWhichDayAndInWhichZoneALineWasWritten) {
   EXPECT_TRUE(std::regex_match(line, expected)) << line;
 }
 
-// Captures standard error while it lives.
+// Captures standard error as long as the object exists.
 class ErrorsGoTo {
  public:
   explicit ErrorsGoTo(int descriptor) : before_(::dup(STDERR_FILENO)) { ::dup2(descriptor, STDERR_FILENO); }
@@ -37,8 +39,8 @@ class ErrorsGoTo {
   int before_;
 };
 
-// Replicas draw the progress line while the watchdog logs: one line was appended to the other.
-TEST(Log, TakesThePlaceOfTheLineThatStandsOnATerminal) {
+// A replica draws the progress line while the watchdog logs. One line was appended to the other.
+TEST(Log, ReplacesTheProgressLineOnATerminal) {
   PseudoTerminal terminal(80);
   const std::string progress = std::string(kClearLine) + std::string(70, 'x') + std::string(kLineStart);
   ASSERT_EQ(::write(terminal.program_end(), progress.data(), progress.size()), static_cast<ssize_t>(progress.size()));
@@ -55,7 +57,7 @@ TEST(Log, TakesThePlaceOfTheLineThatStandsOnATerminal) {
   EXPECT_EQ(rows[1], std::string(70, 'x'));
 }
 
-TEST(Log, WritesNoCommandsOfTerminalsElsewhere) {
+TEST(Log, WritesNoTerminalCommandsElsewhere) {
   testing::internal::CaptureStderr();
 
   log(LogLevel::error, "replica 1 is gone");
@@ -73,7 +75,7 @@ class LogLevelForATest {
   LogLevel before_;
 };
 
-TEST(Log, WritesWhatIsAtLeastOfTheLevelThatWasSet) {
+TEST(Log, WritesLinesOfAtLeastTheLevelThatWasSet) {
   testing::internal::CaptureStderr();
   log(LogLevel::debug, "one");
   log(LogLevel::info, "two");

@@ -1,5 +1,6 @@
 #include "core/worker_pool.h"
 
+#include <fmt/format.h>
 #include <string>
 #include <utility>
 
@@ -10,9 +11,8 @@ namespace holdfast {
 WorkerPool::WorkerPool(int workers) {
   try {
     for (int worker = 1; worker < workers; ++worker) {
-      threads_.push_back(
-          start_thread("thread " + std::to_string(worker) + " of " + std::to_string(workers) + " that work together",
-                       [this, worker] { serve(worker); }));
+      threads_.push_back(start_thread(fmt::format("thread {} of {} that work together", worker, workers),
+                                      [this, worker] { serve(worker); }));
     }
   } catch (...) {
     end_all();

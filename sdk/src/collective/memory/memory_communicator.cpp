@@ -1,5 +1,6 @@
 #include "collective/memory/memory_communicator.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -304,13 +305,12 @@ void MemoryCommunicator::barrier(Deadline deadline) {
       case SignalWord::Outcome::reached:
         break;
       case SignalWord::Outcome::cancelled:
-        throw GenerationEnded("the generation was ended while rank " + std::to_string(shape_.rank) +
-                              " waited for rank " + std::to_string(rank));
+        throw GenerationEnded(
+            fmt::format("the generation was ended while rank {} waited for rank {}", shape_.rank, rank));
       case SignalWord::Outcome::deadline_passed:
-        throw Error(ErrorCode::deadline_exceeded, "rank " + std::to_string(shape_.rank) + " waited in vain for rank " +
-                                                      std::to_string(rank) + ", which reached phase " +
-                                                      std::to_string(signal(rank).count()) + " of " +
-                                                      std::to_string(phase_));
+        throw Error(ErrorCode::deadline_exceeded,
+                    fmt::format("rank {} waited in vain for rank {}, which reached phase {} of {}", shape_.rank, rank,
+                                signal(rank).count(), phase_));
     }
   }
 }

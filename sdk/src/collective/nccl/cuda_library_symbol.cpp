@@ -1,6 +1,7 @@
 // The one symbol of the shared library: here, for it hands out collectives, too, and compute/ knows nothing of those.
 
 #include <cuda_runtime_api.h>
+#include <fmt/format.h>
 
 #include <cstring>
 
@@ -23,9 +24,10 @@ std::shared_ptr<CudaCollectiveStream> make_stream(CudaMemorySpace& memory) {
 
 Error foreign_memory(const MemorySpace& memory) {
   return {ErrorCode::unsupported,
-          "several replicas cannot train a model whose memory() is one of its own (" + memory.device() +
-              "): their gradients meet in Holdfast's memory of a GPU alone. Use Holdfast's layers, one replica, or "
-              "host_memory(); see docs/gpu.md"};
+          fmt::format("several replicas cannot train a model whose memory() is one of its own ({}): their gradients "
+                      "meet in Holdfast's memory of a GPU alone. Use Holdfast's layers, one replica, or host_memory(); "
+                      "see docs/gpu.md",
+                      memory.device())};
 }
 
 class LoadedLibrary final : public CudaLibrary {

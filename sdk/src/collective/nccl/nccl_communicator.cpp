@@ -1,5 +1,6 @@
 #include "collective/nccl/nccl_communicator.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -49,7 +50,7 @@ bool is_a_device_shared(Communicator& host, const CollectiveStream& stream, Dead
 std::string process_name() {
   std::array<char, 256> host{};
   ::gethostname(host.data(), host.size() - 1);
-  return std::string(host.data()) + "-" + std::to_string(::getpid());
+  return fmt::format("{}-{}", host.data(), ::getpid());
 }
 
 // NCCL fails without it, and calls that an error of the system, which a new process would be tried against.
@@ -58,8 +59,9 @@ void require_nvml() {
     SharedLibrary::load("libnvidia-ml.so.1");
   } catch (const Error& error) {
     throw Error(ErrorCode::unavailable,
-                std::string("replicas on GPUs cannot meet, for NCCL needs the driver's management library: ") +
-                    error.what() + "; a container gets it by NVIDIA_DRIVER_CAPABILITIES=compute,utility");
+                fmt::format("replicas on GPUs cannot meet, for NCCL needs the driver's management library: {}; a "
+                            "container gets it by NVIDIA_DRIVER_CAPABILITIES=compute,utility",
+                            error.what()));
   }
 }
 

@@ -1,5 +1,6 @@
 #include "collective/nccl/nccl_connection.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
@@ -79,9 +80,10 @@ NcclConnection::NcclConnection(std::shared_ptr<NcclLibrary> library, std::shared
       kept_(std::move(kept)),
       bounds_(bounds) {
   if (library_->was_given_up()) {
-    throw Error(ErrorCode::device_failed, "NCCL " + library_->version_text() +
-                                              " in this process did not recover from an earlier failure on " +
-                                              stream_->device() + "; the process must be replaced");
+    throw Error(ErrorCode::device_failed,
+                fmt::format("NCCL {} in this process did not recover from an earlier failure on {}; the "
+                            "process must be replaced",
+                            library_->version_text(), stream_->device()));
   }
   connect(deadline);
 }
@@ -112,8 +114,8 @@ void NcclConnection::connect(Deadline deadline) {
 }
 
 std::string NcclConnection::who() const {
-  return "rank " + std::to_string(control_.rank()) + " of " + std::to_string(control_.size()) + " on " +
-         stream_->device() + " (NCCL " + library_->version_text() + ")";
+  return fmt::format("rank {} of {} on {} (NCCL {})", control_.rank(), control_.size(), stream_->device(),
+                     library_->version_text());
 }
 
 void NcclConnection::queue(const std::string& what, const std::function<void()>& calls, Deadline deadline) {
@@ -197,8 +199,8 @@ void NcclConnection::poll(const std::string& what, Deadline deadline, const std:
 }
 
 void NcclConnection::fail(Result result, const std::string& what, Deadline deadline) {
-  const std::string why = what + " failed for " + who() + ": " + library_->describe(result, comm_) +
-                          "; NCCL_DEBUG=WARN makes NCCL tell more";
+  const std::string why = fmt::format("{} failed for {}: {}; NCCL_DEBUG=WARN makes NCCL tell more", what, who(),
+                                      library_->describe(result, comm_));
   // At once, so that peers' connections break, too: they need not wait for the watchdog.
   require_aborted(why);
   // A peer's memory, too, which the driver imports while NCCL connects.
@@ -218,14 +220,15 @@ bool NcclConnection::is_verdict_passed(Deadline deadline) const {
 }
 
 void NcclConnection::fail_deadline(const std::string& what) {
-  const std::string why = who() + " waited in vain for the end of " + what +
-                          ", which every rank had begun; a device or a link between devices hangs";
+  const std::string why = fmt::format(
+      "{} waited in vain for the end of {}, which every rank had begun; a device or a link between devices hangs",
+      who(), what);
   require_aborted(why);
   throw Error(ErrorCode::deadline_exceeded, why);
 }
 
 void NcclConnection::end_generation(const std::string& what) {
-  const std::string why = "the generation was ended during " + what + " of " + who();
+  const std::string why = fmt::format("the generation was ended during {} of {}", what, who());
   require_aborted(why);
   throw GenerationEnded(why);
 }
@@ -233,13 +236,11 @@ void NcclConnection::end_generation(const std::string& what) {
 void NcclConnection::require_aborted(const std::string& why) {
   bounds_.leaving();
   if (abort()) return;
-  const auto within = [](std::chrono::milliseconds bound) {
-    return " within " + std::to_string(bound.count()) + " ms";
-  };
+  const auto within = [](std::chrono::milliseconds bound) { return fmt::format(" within {} ms", bound.count()); };
   std::string how = "NCCL did not let go" + within(bounds_.abort);
   if (is_training_late_) how = "what training had queued on the device before did not end" + within(bounds_.training);
   if (!library_->survives_abort()) how = "this version of NCCL cannot connect again in a process; use 2.28.9 or newer";
-  throw Error(ErrorCode::device_failed, why + "; " + how + ", so this process must be replaced");
+  throw Error(ErrorCode::device_failed, fmt::format("{}; {}, so this process must be replaced", why, how));
 }
 
 bool NcclConnection::abort() noexcept {

@@ -1,5 +1,6 @@
 #include "collective/nccl/nccl_environment.h"
 
+#include <fmt/format.h>
 #include <cstdlib>
 #include <string_view>
 
@@ -19,9 +20,10 @@ void require_no_blocking() {
   // As it is from the second generation on, when threads of NCCL may read the environment.
   if (given != nullptr && std::string_view(given) == "0") return;
   if (given != nullptr) {
-    log(LogLevel::warning, std::string(kBlocking) + "=" + given +
-                               " is replaced by 0: calls of NCCL that block know neither deadlines nor the end of a "
-                               "generation");
+    log(LogLevel::warning,
+        fmt::format("{}={} is replaced by 0: calls of NCCL that block know neither deadlines nor the "
+                    "end of a generation",
+                    kBlocking, given));
   }
   ::setenv(kBlocking, "0", 1);
 }

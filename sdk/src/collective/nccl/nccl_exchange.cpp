@@ -1,5 +1,6 @@
 #include "collective/nccl/nccl_exchange.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <utility>
 
@@ -41,7 +42,7 @@ std::vector<SumInstruction> chain_program(std::size_t leaves) {
 }
 
 std::string describe(FloatRange range) {
-  return "floats " + std::to_string(range.begin) + " to " + std::to_string(range.end);
+  return fmt::format("floats {} to {}", range.begin, range.end);
 }
 
 }  // namespace
@@ -145,8 +146,9 @@ void NcclExchange::hand_over(FloatRange range) {
     const std::size_t end = std::min(range.end, pieces_[piece].end);
     if (begin >= end) continue;
     if (end - begin > missing_[piece]) {
-      throw Error(ErrorCode::invalid_argument,
-                  "gradients among " + describe({begin, end}) + " were declared ready twice; each must be, once");
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format("gradients among {} were declared ready twice; each must be, once", describe({begin, end})));
     }
     missing_[piece] -= end - begin;
     if (missing_[piece] == 0) stream_->mark_training(piece);
@@ -207,8 +209,9 @@ void NcclExchange::wait(const std::string& what, Deadline deadline) {
   for (Pause pause; !stream_->has_passed_mark(); pause()) {
     if (control_.is_cancelled()) throw GenerationEnded("the generation was ended during the " + what);
     if (deadline.has_passed()) {
-      throw Error(ErrorCode::deadline_exceeded, "waited in vain for the end of the " + what + " on " +
-                                                    stream_->device() + "; a kernel hangs, or the device is lost");
+      throw Error(ErrorCode::deadline_exceeded,
+                  fmt::format("waited in vain for the end of the {} on {}; a kernel hangs, or the device is lost", what,
+                              stream_->device()));
     }
   }
 }
@@ -307,7 +310,7 @@ void NcclExchange::broadcast(std::span<float> array, int root, bool takes, Deadl
   if (shape_.size == 1 || array.empty()) return;
   const std::vector<int> takers = takers_of(root, takes, deadline);
   const bool is_taker = std::find(takers.begin(), takers.end(), shape_.rank) != takers.end();
-  const std::string what = "broadcast of " + std::to_string(array.size()) + " floats from rank " + std::to_string(root);
+  const std::string what = fmt::format("broadcast of {} floats from rank {}", array.size(), root);
   stream_->follow_training();
   if (static_cast<int>(takers.size()) == shape_.size - 1) {
     connection_->queue(

@@ -1,5 +1,6 @@
 #include "collective/nccl/nccl_library.h"
 
+#include <fmt/format.h>
 #include <cstdlib>
 #include <type_traits>
 #include <utility>
@@ -17,8 +18,9 @@ SharedLibrary open(const std::string& path) {
     return SharedLibrary::load(path);
   } catch (const Error& error) {
     throw Error(ErrorCode::unavailable,
-                "replicas on GPUs cannot meet, for NCCL cannot be loaded from " + path + ": " + error.what() +
-                    "; install NCCL 2.18 or newer, or set HOLDFAST_NCCL to the path of its libnccl.so.2");
+                fmt::format("replicas on GPUs cannot meet, for NCCL cannot be loaded from {}: {}; install NCCL 2.18 or "
+                            "newer, or set HOLDFAST_NCCL to the path of its libnccl.so.2",
+                            path, error.what()));
   }
 }
 
@@ -39,9 +41,9 @@ template <class Function>
 void NcclLibrary::find(const char* name, Function& function) {
   function = library_.find<std::remove_pointer_t<Function>>(name);
   if (function != nullptr) return;
-  throw Error(ErrorCode::unavailable, "NCCL at " + path_ + " has no function " + name +
-                                          "; install NCCL 2.18 or newer, or set HOLDFAST_NCCL to the path of its "
-                                          "libnccl.so.2");
+  throw Error(ErrorCode::unavailable, fmt::format("NCCL at {} has no function {}; install NCCL 2.18 or newer, or set "
+                                                  "HOLDFAST_NCCL to the path of its libnccl.so.2",
+                                                  path_, name));
 }
 
 NcclLibrary::NcclLibrary(const std::string& path) : library_(open(path)), path_(library_.path()) {
@@ -51,12 +53,14 @@ NcclLibrary::NcclLibrary(const std::string& path) : library_(open(path)), path_(
   find("ncclGetLastError", get_last_error);
   const nccl::Result asked = get_version(&version_);
   if (asked != nccl::Result::success) {
-    throw Error(ErrorCode::unavailable, "NCCL at " + path_ + " does not tell its version: " + describe(asked, nullptr));
+    throw Error(ErrorCode::unavailable,
+                fmt::format("NCCL at {} does not tell its version: {}", path_, describe(asked, nullptr)));
   }
   if (version_ < nccl::kOldestVersion) {
-    throw Error(ErrorCode::unavailable, "NCCL at " + path_ + " is version " + version_text() +
-                                            ", and Holdfast needs 2.18 or newer; install one, or set HOLDFAST_NCCL to "
-                                            "the path of its libnccl.so.2");
+    throw Error(ErrorCode::unavailable,
+                fmt::format("NCCL at {} is version {}, and Holdfast needs 2.18 or newer; install one, or set "
+                            "HOLDFAST_NCCL to the path of its libnccl.so.2",
+                            path_, version_text()));
   }
   find("ncclGetUniqueId", get_unique_id);
   find("ncclCommInitRankConfig", comm_init_rank_config);
@@ -75,11 +79,9 @@ NcclLibrary::NcclLibrary(const std::string& path) : library_(open(path)), path_(
 std::string NcclLibrary::version_text() const {
   // Before 2.9 a version was a multiple of 1000, 100 and 1.
   if (version_ < 10'000) {
-    return std::to_string(version_ / 1000) + "." + std::to_string(version_ / 100 % 10) + "." +
-           std::to_string(version_ % 100);
+    return fmt::format("{}.{}.{}", version_ / 1000, version_ / 100 % 10, version_ % 100);
   }
-  return std::to_string(version_ / 10'000) + "." + std::to_string(version_ / 100 % 100) + "." +
-         std::to_string(version_ % 100);
+  return fmt::format("{}.{}.{}", version_ / 10'000, version_ / 100 % 100, version_ % 100);
 }
 
 bool NcclLibrary::survives_abort() const {
@@ -95,10 +97,9 @@ void NcclLibrary::give_up(std::shared_ptr<void> kept) {
 
 std::string NcclLibrary::describe(nccl::Result result, nccl::Comm* comm) const {
   const char* const text = get_error_string(result);
-  std::string sentence =
-      std::string(text == nullptr ? "unknown result" : text) + " (" + std::to_string(static_cast<int>(result)) + ")";
+  std::string sentence = fmt::format("{} ({})", text == nullptr ? "unknown result" : text, static_cast<int>(result));
   const char* const last = comm == nullptr ? nullptr : get_last_error(comm);
-  if (last != nullptr && *last != '\0') sentence += "; last error: " + std::string(last);
+  if (last != nullptr && *last != '\0') sentence += fmt::format("; last error: {}", last);
   return sentence;
 }
 

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <optional>
 
 #include "compute/cpu/operations.h"
@@ -13,8 +14,7 @@ class CpuBatchNormalization : public BatchNormalizationOperation {
       : rows_(static_cast<float>(shape.rows)),
         mean_(static_cast<std::size_t>(shape.channels)),
         variance_(static_cast<std::size_t>(shape.channels)) {
-    const std::string operation =
-        "batch normalization of [" + std::to_string(shape.rows) + ", " + std::to_string(shape.channels) + "]";
+    const std::string operation = fmt::format("batch normalization of [{}, {}]", shape.rows, shape.channels);
     with_named_errors(operation, [&] { make(context, operation, shape, use); });
   }
 

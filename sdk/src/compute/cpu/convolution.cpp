@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <optional>
 
 #include "compute/cpu/operations.h"
@@ -7,12 +8,9 @@
 namespace holdfast::compute {
 
 static std::string describe(const std::string& pass, const ConvolutionShape& shape) {
-  return pass + " of convolution [" + std::to_string(shape.samples) + ", " + std::to_string(shape.height) + ", " +
-         std::to_string(shape.width) + ", " + std::to_string(shape.channels) + "] x [" +
-         std::to_string(shape.kernel_height) + ", " + std::to_string(shape.kernel_width) + ", " +
-         std::to_string(shape.channels) + ", " + std::to_string(shape.filters) + "], strides [" +
-         std::to_string(shape.stride_height) + ", " + std::to_string(shape.stride_width) + "], padding " +
-         std::string(name(shape.padding));
+  return fmt::format("{} of convolution [{}, {}, {}, {}] x [{}, {}, {}, {}], strides [{}, {}], padding {}", pass,
+                     shape.samples, shape.height, shape.width, shape.channels, shape.kernel_height, shape.kernel_width,
+                     shape.channels, shape.filters, shape.stride_height, shape.stride_width, name(shape.padding));
 }
 
 namespace {

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -29,8 +30,7 @@ static void sum_rows(const float* values, std::int64_t rows, std::int64_t column
 }
 
 static std::string describe(const std::string& pass, const DenseShape& shape) {
-  return pass + " of dense [" + std::to_string(shape.rows) + ", " + std::to_string(shape.inputs) + "] x [" +
-         std::to_string(shape.inputs) + ", " + std::to_string(shape.outputs) + "]";
+  return fmt::format("{} of dense [{}, {}] x [{}, {}]", pass, shape.rows, shape.inputs, shape.inputs, shape.outputs);
 }
 
 namespace {

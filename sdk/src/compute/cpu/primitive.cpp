@@ -1,5 +1,6 @@
 #include "compute/cpu/primitive.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 
 #include "compute/cpu/thread_count.h"
@@ -34,7 +35,7 @@ void with_named_errors(const std::string& operation, const std::function<void()>
   try {
     action();
   } catch (const dnnl::error& error) {
-    throw Error(code_of(error.status), "oneDNN failed in " + operation + ": " + error.what());
+    throw Error(code_of(error.status), fmt::format("oneDNN failed in {}: {}", operation, error.what()));
   }
 }
 

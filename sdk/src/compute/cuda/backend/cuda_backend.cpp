@@ -1,5 +1,6 @@
 #include "compute/cuda/backend/cuda_backend.h"
 
+#include <fmt/format.h>
 #include <cstdlib>
 #include <string_view>
 #include <utility>
@@ -100,7 +101,7 @@ class CudaBackend final : public Backend {
   MemorySpace& memory() override { return *memory_; }
   DeviceKernels* device_kernels() override { return &kernels_; }
 
-  std::string description() const override { return context_.description() + ", " + std::string(name(precision_)); }
+  std::string description() const override { return fmt::format("{}, {}", context_.description(), name(precision_)); }
 
  private:
   const std::shared_ptr<CudaMemorySpace> memory_;

@@ -1,5 +1,6 @@
 #include "compute/cuda/backend/cuda_kernels.h"
 
+#include <fmt/format.h>
 #include <bit>
 #include <cstring>
 #include <limits>
@@ -19,10 +20,11 @@ constexpr std::size_t kFloatsOfLabel = sizeof(BadLabel) / sizeof(float);
 
 Error bad_label_error(BadLabel word, std::int64_t classes) {
   const auto label = std::bit_cast<float>(static_cast<std::uint32_t>(word));
-  return Error(ErrorCode::invalid_argument,
-               "sample " + std::to_string(word >> 32) + " of a shard has the class label " + std::to_string(label) +
-                   "; the model has " + std::to_string(classes) + " classes, so labels are the whole numbers 0 to " +
-                   std::to_string(classes - 1));
+  return Error(
+      ErrorCode::invalid_argument,
+      fmt::format("sample {} of a shard has the class label {}; the model has {} classes, so labels are the whole "
+                  "numbers 0 to {}",
+                  word >> 32, label, classes, classes - 1));
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -11,8 +12,7 @@ namespace holdfast::compute {
 namespace {
 
 std::string describe(const std::string& pass, const DenseShape& shape) {
-  return pass + " of dense [" + std::to_string(shape.rows) + ", " + std::to_string(shape.inputs) + "] x [" +
-         std::to_string(shape.inputs) + ", " + std::to_string(shape.outputs) + "]";
+  return fmt::format("{} of dense [{}, {}] x [{}, {}]", pass, shape.rows, shape.inputs, shape.inputs, shape.outputs);
 }
 
 // An array in bf16, for several products.

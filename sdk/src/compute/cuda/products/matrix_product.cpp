@@ -1,5 +1,6 @@
 #include "compute/cuda/products/matrix_product.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -18,7 +19,7 @@ static cublasLtMatrixLayout_t make_layout(cudaDataType_t type, std::int64_t rows
   cublasLtMatrixLayout_t made = nullptr;
   check_cublas(cublasLtMatrixLayoutCreate(&made, type, static_cast<std::uint64_t>(columns),
                                           static_cast<std::uint64_t>(rows), row_stride),
-               "cublasLtMatrixLayoutCreate of [" + std::to_string(rows) + ", " + std::to_string(columns) + "]");
+               fmt::format("cublasLtMatrixLayoutCreate of [{}, {}]", rows, columns));
   return made;
 }
 
@@ -135,16 +136,17 @@ bool MatrixProduct::choose_algorithm(std::uint32_t reduction_schemes) {
 
 void MatrixProduct::describe_algorithm() {
   const auto parts = config_of<std::int32_t>(algorithm_, CUBLASLT_ALGO_CONFIG_SPLITK_NUM);
-  description_ = "algorithm " + std::to_string(config_of<std::int32_t>(algorithm_, CUBLASLT_ALGO_CONFIG_ID)) +
-                 ", tile " + std::to_string(config_of<std::uint32_t>(algorithm_, CUBLASLT_ALGO_CONFIG_TILE_ID)) +
-                 ", stages " + std::to_string(config_of<std::uint32_t>(algorithm_, CUBLASLT_ALGO_CONFIG_STAGES_ID)) +
-                 ", " + std::to_string(parts) + (parts == 1 ? " part" : " parts");
+  description_ = fmt::format(
+      "algorithm {}, tile {}, stages {}, {} {}", config_of<std::int32_t>(algorithm_, CUBLASLT_ALGO_CONFIG_ID),
+      config_of<std::uint32_t>(algorithm_, CUBLASLT_ALGO_CONFIG_TILE_ID),
+      config_of<std::uint32_t>(algorithm_, CUBLASLT_ALGO_CONFIG_STAGES_ID), parts, parts == 1 ? "part" : "parts");
 }
 
 void MatrixProduct::check_alignment(const void* array, std::size_t alignment, const char* name) const {
   if (is_aligned(array, alignment)) return;
-  throw Error(ErrorCode::invalid_argument, operation_ + " needs the " + name + " to be aligned to " +
-                                               std::to_string(alignment) + " bytes: let it begin with a whole row");
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("{} needs the {} to be aligned to {} bytes: let it begin with a whole row", operation_, name,
+                          alignment));
 }
 
 const void* MatrixProduct::prepare(const Array& factor, const float* array, const char* name, std::byte* place) const {

@@ -1,5 +1,6 @@
 #include "compute/cuda/runtime/array_holder.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <chrono>
 #include <optional>
@@ -123,9 +124,9 @@ bool ArrayHolder::make_room(std::size_t bytes) {
     place_bytes_ = bytes;
     return true;
   }
-  obstacle_ = context_.device() + " has " + in_bytes(free_bytes) + " of its " + in_bytes(total_bytes) +
-              " free, too little for a second copy of " + in_bytes(bytes) + " with " + in_bytes(left_free) +
-              " to spare";
+  obstacle_ =
+      fmt::format("{} has {} of its {} free, too little for a second copy of {} with {} to spare", context_.device(),
+                  in_bytes(free_bytes), in_bytes(total_bytes), in_bytes(bytes), in_bytes(left_free));
   return false;
 }
 
@@ -140,8 +141,8 @@ bool ArrayHolder::give_back_idle() {
   }
   is_digest_queued_ = false;
   place_.reset();
-  obstacle_ = context_.device() + " has no room for a second copy any more: training needed the " +
-              in_bytes(place_bytes_) + " that it had";
+  obstacle_ = fmt::format("{} has no room for a second copy any more: training needed the {} that it had",
+                          context_.device(), in_bytes(place_bytes_));
   place_bytes_ = 0;
   return true;
 }
@@ -164,7 +165,7 @@ void ArrayHolder::queue(const Layout& layout, std::span<const std::span<const fl
   for (const Run& run : layout.runs) {
     check_cuda(
         cudaMemcpyAsync(place_.get() + run.place, run.from, run.bytes, cudaMemcpyDeviceToDevice, context_.stream()),
-        "cudaMemcpyAsync of " + in_bytes(run.bytes) + " within " + context_.device());
+        fmt::format("cudaMemcpyAsync of {} within {}", in_bytes(run.bytes), context_.device()));
   }
   check_cuda(cudaEventRecord(taken_.get(), context_.stream()), "cudaEventRecord behind a copy");
   check_cuda(cudaStreamWaitEvent(stream_.get(), taken_.get(), 0), "cudaStreamWaitEvent for a copy");
@@ -209,9 +210,10 @@ void ArrayHolder::Held::copy(const std::vector<Target>& targets, Deadline deadli
   for (std::size_t i = 0; i < targets.size(); ++i) {
     if (!targets[i].is_registered) continue;
     const CudaContext::Turn turn = holder_.context_.take_turn();
-    check_cuda(cudaMemcpyAsync(targets[i].bytes.data(), places_[i].data(), targets[i].bytes.size(),
-                               cudaMemcpyDeviceToHost, stream),
-               "cudaMemcpyAsync of " + in_bytes(targets[i].bytes.size()) + " from " + holder_.context_.device());
+    check_cuda(
+        cudaMemcpyAsync(targets[i].bytes.data(), places_[i].data(), targets[i].bytes.size(), cudaMemcpyDeviceToHost,
+                        stream),
+        fmt::format("cudaMemcpyAsync of {} from {}", in_bytes(targets[i].bytes.size()), holder_.context_.device()));
   }
   for (std::size_t i = 0; i < targets.size(); ++i) {
     if (targets[i].is_registered) continue;

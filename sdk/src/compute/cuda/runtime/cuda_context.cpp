@@ -1,5 +1,6 @@
 #include "compute/cuda/runtime/cuda_context.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <functional>
 #include <thread>
@@ -16,8 +17,10 @@ OwnedEvent make_event() {
 
 static void require_not_given_up(const GivenUp& given_up, const std::string& device, const std::string& what) {
   if (!given_up.is_set()) return;
-  throw Error(ErrorCode::device_failed, device + " was given up, since something hangs on it, so that " + what +
-                                            " is not waited for; this process must be replaced");
+  throw Error(ErrorCode::device_failed,
+              fmt::format("{} was given up, since something hangs on it, so that {} is not waited "
+                          "for; this process must be replaced",
+                          device, what));
 }
 
 static void poll(cudaEvent_t event, Deadline deadline, const std::string& what, const std::function<void()>& check) {
@@ -35,10 +38,11 @@ static void poll(cudaEvent_t event, Deadline deadline, const std::string& what, 
     // The runtime remembers "not ready" as if it were a failure, for the next check of a kernel's start to find.
     static_cast<void>(cudaGetLastError());
     if (is_last) {
-      throw Error(ErrorCode::deadline_exceeded,
-                  what +
-                      " did not end within its time limit: a kernel hangs, or the device is shared with others that "
-                      "keep it busy; this process must be replaced, or given a longer time limit");
+      throw Error(
+          ErrorCode::deadline_exceeded,
+          fmt::format("{} did not end within its time limit: a kernel hangs, or the device is shared with others "
+                      "that keep it busy; this process must be replaced, or given a longer time limit",
+                      what));
     }
     if (nap_from.has_passed()) std::this_thread::sleep_for(kNap);
   }
@@ -48,17 +52,16 @@ static cudaDeviceProp properties_of(int device) {
   int count = 0;
   check_cuda(cudaGetDeviceCount(&count), "cudaGetDeviceCount");
   if (device >= count) {
-    throw Error(ErrorCode::unavailable, "there is no cuda:" + std::to_string(device) + ", but " +
-                                            std::to_string(count) + " CUDA " + (count == 1 ? "device" : "devices") +
-                                            ", counted from 0");
+    throw Error(ErrorCode::unavailable, fmt::format("there is no cuda:{}, but {} CUDA {}, counted from 0", device,
+                                                    count, count == 1 ? "device" : "devices"));
   }
   cudaDeviceProp properties{};
   check_cuda(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
   constexpr int kOldestMajor = 8;
   if (properties.major < kOldestMajor) {
-    throw Error(ErrorCode::unavailable, "cuda:" + std::to_string(device) + " (" + properties.name +
-                                            ") has compute capability " + std::to_string(properties.major) + "." +
-                                            std::to_string(properties.minor) + "; Holdfast needs 8.0 or later");
+    throw Error(ErrorCode::unavailable,
+                fmt::format("cuda:{} ({}) has compute capability {}.{}; Holdfast needs 8.0 or later", device,
+                            properties.name, properties.major, properties.minor));
   }
   return properties;
 }
@@ -90,14 +93,13 @@ CudaContext::Turn::Turn(CudaContext& context) : lock_(context.mutex_) {
 
 // Of a version as the libraries count: 91900 is 9.19.0.
 static std::string version_text(std::size_t version) {
-  return std::to_string(version / 10'000) + "." + std::to_string(version % 10'000 / 100) + "." +
-         std::to_string(version % 100);
+  return fmt::format("{}.{}.{}", version / 10'000, version % 10'000 / 100, version % 100);
 }
 
 std::string CudaContext::description() const {
-  return "cuBLASLt " + version_text(cublasLtGetVersion()) + ", cuDNN " + version_text(cudnnGetVersion()) + ", " +
-         device_model_ + " (compute capability " + std::to_string(compute_capability_ / 10) + "." +
-         std::to_string(compute_capability_ % 10) + ", " + std::to_string(multiprocessors_) + " multiprocessors)";
+  return fmt::format("cuBLASLt {}, cuDNN {}, {} (compute capability {}.{}, {} multiprocessors)",
+                     version_text(cublasLtGetVersion()), version_text(cudnnGetVersion()), device_model_,
+                     compute_capability_ / 10, compute_capability_ % 10, multiprocessors_);
 }
 
 // Null where the device has no room.
@@ -108,12 +110,12 @@ std::byte* CudaContext::try_allocate(std::size_t bytes) const {
     static_cast<void>(cudaGetLastError());
     return nullptr;
   }
-  check_cuda(status, "cudaMalloc of " + in_bytes(bytes) + " on " + device());
+  check_cuda(status, fmt::format("cudaMalloc of {} on {}", in_bytes(bytes), device()));
   return static_cast<std::byte*>(memory);
 }
 
 void CudaContext::throw_out_of_memory(std::size_t bytes) const {
-  MemoryShortage shortage = {.device = device() + " (" + device_model_ + ")", .asked_bytes = bytes};
+  MemoryShortage shortage = {.device = fmt::format("{} ({})", device(), device_model_), .asked_bytes = bytes};
   check_cuda(cudaMemGetInfo(&shortage.free_bytes, &shortage.total_bytes), "cudaMemGetInfo");
   throw Error(ErrorCode::out_of_memory, describe(shortage));
 }

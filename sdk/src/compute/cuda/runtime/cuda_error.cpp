@@ -1,5 +1,6 @@
 #include "compute/cuda/runtime/cuda_error.h"
 
+#include <fmt/format.h>
 #include <array>
 
 namespace holdfast::compute {
@@ -79,13 +80,13 @@ static std::string advice(cudaError_t status) {
 void check_cuda(cudaError_t status, const std::string& call) {
   if (status == cudaSuccess) return;
   static_cast<void>(cudaGetLastError());
-  throw Error(code_of(status),
-              call + " failed: " + cudaGetErrorName(status) + ", " + cudaGetErrorString(status) + advice(status));
+  throw Error(code_of(status), fmt::format("{} failed: {}, {}{}", call, cudaGetErrorName(status),
+                                           cudaGetErrorString(status), advice(status)));
 }
 
 void check_cublas(cublasStatus_t status, const std::string& call) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
-  const std::string sentence = call + " failed: " + cublasLtGetStatusName(status);
+  const std::string sentence = fmt::format("{} failed: {}", call, cublasLtGetStatusName(status));
   if (status == CUBLAS_STATUS_ALLOC_FAILED) throw Error(ErrorCode::out_of_memory, sentence);
   const bool can_never_work = status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE ||
                               status == CUBLAS_STATUS_ARCH_MISMATCH;
@@ -107,8 +108,8 @@ void check_cudnn(cudnnStatus_t status, const std::string& call) {
   // cuDNN explains itself in the calling thread's last message.
   std::array<char, 512> message{};
   cudnnGetLastErrorString(message.data(), message.size());
-  const std::string explanation = message.front() == '\0' ? "" : " (" + std::string(message.data()) + ")";
-  throw Error(code_of(status), call + " failed: " + cudnnGetErrorString(status) + explanation);
+  const std::string explanation = message.front() == '\0' ? "" : fmt::format(" ({})", message.data());
+  throw Error(code_of(status), fmt::format("{} failed: {}{}", call, cudnnGetErrorString(status), explanation));
 }
 
 }  // namespace holdfast::compute

@@ -1,5 +1,6 @@
 #include "compute/cuda/runtime/cuda_memory_space.h"
 
+#include <fmt/format.h>
 #include <map>
 #include <mutex>
 
@@ -79,7 +80,7 @@ void CudaMemorySpace::copy(std::span<const float> from, std::span<float> to) {
   if (from.empty()) return;
   const CudaContext::Turn turn = context_.take_turn();
   check_cuda(cudaMemcpyAsync(to.data(), from.data(), from.size_bytes(), cudaMemcpyDeviceToDevice, context_.stream()),
-             "cudaMemcpyAsync of " + in_bytes(from.size_bytes()) + " within " + device());
+             fmt::format("cudaMemcpyAsync of {} within {}", in_bytes(from.size_bytes()), device()));
 }
 
 void CudaMemorySpace::gather(std::span<const float> from, std::span<const std::int64_t> rows, std::span<float> to) {
@@ -153,10 +154,10 @@ void CudaMemorySpace::pin(std::span<std::byte> memory) {
     pinned_.add(memory);
   } else {
     log(LogLevel::warning,
-        in_bytes(memory.size()) + " of the host's memory cannot be registered with " + device() + " (" +
-            cudaGetErrorString(status) +
-            "), so that copies from and to there are slower; it may be mapped read-only, share a page with what is "
-            "registered already, or be more than the memory limit of the process's control group lets be pinned");
+        fmt::format("{} of the host's memory cannot be registered with {} ({}), so that copies from and to there are "
+                    "slower; it may be mapped read-only, share a page with what is registered already, or be more than "
+                    "the memory limit of the process's control group lets be pinned",
+                    in_bytes(memory.size()), device(), cudaGetErrorString(status)));
   }
 }
 

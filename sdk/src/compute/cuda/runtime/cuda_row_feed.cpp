@@ -1,5 +1,7 @@
 #include "compute/cuda/runtime/cuda_row_feed.h"
 
+#include <fmt/format.h>
+
 #include "compute/cuda/runtime/cuda_arrays.h"
 #include "compute/cuda/runtime/device_sentences.h"
 
@@ -87,7 +89,7 @@ void CudaRowFeed::copy_runs(std::span<const std::int64_t> rows, float* to) {
     const std::size_t bytes = length * row_floats_ * sizeof(float);
     check_cuda(cudaMemcpyAsync(to + at * row_floats_, from_.data() + static_cast<std::size_t>(rows[at]) * row_floats_,
                                bytes, cudaMemcpyHostToDevice, stream_.get()),
-               "cudaMemcpyAsync of " + in_bytes(bytes) + " of samples to " + context_.device());
+               fmt::format("cudaMemcpyAsync of {} of samples to {}", in_bytes(bytes), context_.device()));
     at += length;
   }
 }

@@ -1,5 +1,6 @@
 #include "compute/cuda/runtime/staging_ring.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <cstring>
 
@@ -20,7 +21,7 @@ StagingRing::Piece& StagingRing::piece(std::size_t number) {
   piece.copied = make_event();
   void* memory = nullptr;
   check_cuda(cudaHostAlloc(&memory, kPieceBytes, cudaHostAllocPortable),
-             "cudaHostAlloc of " + in_bytes(kPieceBytes) + " for copies to " + context_.device());
+             fmt::format("cudaHostAlloc of {} for copies to {}", in_bytes(kPieceBytes), context_.device()));
   piece.memory.reset(static_cast<std::byte*>(memory));
   return piece;
 }

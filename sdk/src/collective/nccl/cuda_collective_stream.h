@@ -1,7 +1,7 @@
 #pragma once
 
-// Collectives' stream on a CUDA device: of high priority, so that what waits for peers is not queued behind what
-// computes.
+// The stream of collectives on a CUDA device. It has the highest priority: work that peers wait for should not queue
+// up after work that only computes.
 
 #include <cuda_runtime_api.h>
 
@@ -16,7 +16,8 @@ namespace holdfast {
 
 class CudaCollectiveStream final : public CollectiveStream {
  public:
-  // `training` is the stream that training computes in; it must outlive this one. `given_up` is the device's.
+  // `training` is the stream that training computes in; it must outlive this object. `given_up` is the flag of the
+  // device.
   CudaCollectiveStream(int device, cudaStream_t training, compute::GivenUp given_up = {});
   ~CudaCollectiveStream() override;
 
@@ -51,10 +52,10 @@ class CudaCollectiveStream final : public CollectiveStream {
   cudaStream_t stream_ = nullptr;
   cudaEvent_t training_done_ = nullptr;
   std::vector<cudaEvent_t> training_marks_;
-  cudaEvent_t followed_ = nullptr;  // one of these: the last that the stream waits for
+  cudaEvent_t followed_ = nullptr;  // the one of these that the stream follows last
   cudaEvent_t mark_ = nullptr;
-  unsigned* found_ = nullptr;          // device: not 0 where a sum is not finite
-  unsigned* found_on_host_ = nullptr;  // pinned: as it was at the mark
+  unsigned* found_ = nullptr;          // on the device: not 0 if a sum is not finite
+  unsigned* found_on_host_ = nullptr;  // in pinned memory: its value at the mark
   int most_blocks_ = 1;
 };
 

@@ -1,4 +1,5 @@
-// The one symbol of the shared library: here, for it hands out collectives, too, and compute/ knows nothing of those.
+// The one symbol that libholdfast_cuda.so exports. It lies here because it also makes communicators, which compute/
+// does not know.
 
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
@@ -23,11 +24,12 @@ std::shared_ptr<CudaCollectiveStream> make_stream(CudaMemorySpace& memory) {
 }
 
 Error foreign_memory(const MemorySpace& memory) {
-  return {ErrorCode::unsupported,
-          fmt::format("several replicas cannot train a model whose memory() is one of its own ({}): their gradients "
-                      "meet in Holdfast's memory of a GPU alone. Use Holdfast's layers, one replica, or host_memory(); "
-                      "see docs/gpu.md",
-                      memory.device())};
+  return {
+      ErrorCode::unsupported,
+      fmt::format("several replicas cannot train a model with a memory() of its own ({}), because their gradients are "
+                  "added in Holdfast's own GPU memory. Use Holdfast's layers, one replica, or host_memory(); "
+                  "see docs/gpu.md",
+                  memory.device())};
 }
 
 class LoadedLibrary final : public CudaLibrary {

@@ -1,3 +1,10 @@
+// The ordered all-reduce, bucket by bucket: partial sums travel to the rank that owns a segment, that rank adds them in
+// the tree's order, and the sums travel back. NCCL only moves bytes here. Its own all-reduce adds in an order that
+// depends on the number of ranks, and is used only for Reduction::fastest.
+//
+// Buckets are a function of the model and the assignment of shards. A rank that declares nothing ready, for example
+// because it computes no samples, therefore makes the same calls. See docs/decisions/devices.md.
+
 #include "collective/nccl/nccl_exchange.h"
 
 #include <fmt/format.h>
@@ -16,7 +23,7 @@ std::size_t round_up_to_line(std::size_t floats) {
   return (floats + kLineFloats - 1) / kLineFloats * kLineFloats;
 }
 
-// What peers send of one reduction: no more leaves than shards, each of at most a segment.
+// Room for the partial sums that peers send. There are no more leaves than shards, and each sends at most a segment.
 std::size_t room_for_received(const NcclExchangeShape& shape) {
   const auto leaves = static_cast<std::size_t>(shape.deal.shards());
   return std::max(std::min(leaves * shape.float_count, shape.most_received), leaves * kLineFloats);
@@ -31,7 +38,7 @@ std::vector<int> leaf_ranks_of(const ShardDeal& deal) {
   return ranks;
 }
 
-// From left to right.
+// Adds the leaves from left to right.
 std::vector<SumInstruction> chain_program(std::size_t leaves) {
   std::vector<SumInstruction> program = {SumInstruction::push};
   for (std::size_t leaf = 1; leaf < leaves; ++leaf) {
@@ -85,7 +92,7 @@ std::vector<std::span<float>> NcclExchange::slots() {
   return slots;
 }
 
-// Lines of the piece are dealt to the ranks in order; the last ones may get none.
+// Each rank gets as many whole cache lines of the bucket, in rank order. The last ranks may get fewer or none.
 FloatRange NcclExchange::segment_of(int rank, FloatRange piece) const {
   const auto size = static_cast<std::size_t>(shape_.size);
   const std::size_t floats = round_up_to_line((piece.end - piece.begin + size - 1) / size);
@@ -95,7 +102,7 @@ FloatRange NcclExchange::segment_of(int rank, FloatRange piece) const {
   return {boundary(rank), boundary(rank + 1)};
 }
 
-// So many that each leaf's segment finds room, on every rank; the same segment for each.
+// Chosen so that the segments of all leaves fit into the room for received floats, on every rank.
 std::size_t NcclExchange::piece_floats() const {
   const auto size = static_cast<std::size_t>(shape_.size);
   const std::size_t room = room_for_received(shape_) / leaf_ranks_.size() / kLineFloats;
@@ -103,7 +110,7 @@ std::size_t NcclExchange::piece_floats() const {
   return std::min(room, wanted) * kLineFloats * size;
 }
 
-// The last floats first.
+// From the last floats to the first, which is the order in which a backward pass completes them.
 std::vector<FloatRange> NcclExchange::pieces_of(FloatRange range) const {
   const std::size_t floats = piece_floats();
   std::vector<FloatRange> pieces;
@@ -121,7 +128,8 @@ std::vector<const float*> NcclExchange::own_leaves(std::span<const int> covering
   return leaves;
 }
 
-// NCCL connects two ranks when they first exchange something, which takes as long as many a step.
+// NCCL connects two ranks when they first exchange something, which may take longer than a step. So a small sum is made
+// here.
 void NcclExchange::warm_up(Deadline deadline) {
   stream_->follow_training();
   stream_->begin_sums();
@@ -146,9 +154,9 @@ void NcclExchange::hand_over(FloatRange range) {
     const std::size_t end = std::min(range.end, pieces_[piece].end);
     if (begin >= end) continue;
     if (end - begin > missing_[piece]) {
-      throw Error(
-          ErrorCode::invalid_argument,
-          fmt::format("gradients among {} were declared ready twice; each must be, once", describe({begin, end})));
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("gradients among {} were declared ready twice in one step; declare each of them once",
+                              describe({begin, end})));
     }
     missing_[piece] -= end - begin;
     if (missing_[piece] == 0) stream_->mark_training(piece);
@@ -210,7 +218,7 @@ void NcclExchange::wait(const std::string& what, Deadline deadline) {
     if (control_.is_cancelled()) throw GenerationEnded("the generation was ended during the " + what);
     if (deadline.has_passed()) {
       throw Error(ErrorCode::deadline_exceeded,
-                  fmt::format("waited in vain for the end of the {} on {}; a kernel hangs, or the device is lost", what,
+                  fmt::format("the {} on {} did not end by its deadline; a kernel hangs, or the device is lost", what,
                               stream_->device()));
     }
   }
@@ -224,7 +232,7 @@ void NcclExchange::add_in_shard_order(const std::vector<const float*>& own, Floa
       "gathering of " + describe(piece), [&] { share_segments(piece); }, deadline);
 }
 
-// Between two ranks, what is sent first arrives first.
+// Messages between two ranks arrive in the order in which they were sent, so leaves need no tags.
 void NcclExchange::exchange_partial_sums(const std::vector<const float*>& own, FloatRange piece) {
   const FloatRange mine = segment_of(shape_.rank, piece);
   for (int peer = 0; peer < shape_.size; ++peer) {
@@ -240,7 +248,7 @@ void NcclExchange::exchange_partial_sums(const std::vector<const float*>& own, F
   }
 }
 
-// Each begins at a cache line, so that kernels can read several floats at once.
+// Each leaf begins at a cache line, so that kernels can read several floats at once.
 float* NcclExchange::received_leaf(std::size_t leaf, std::size_t floats) const {
   return sum() + shape_.float_count + leaf * round_up_to_line(floats);
 }
@@ -260,7 +268,7 @@ void NcclExchange::add_segment(const std::vector<const float*>& own, FloatRange 
 void NcclExchange::share_segments(FloatRange piece) {
   const FloatRange mine = segment_of(shape_.rank, piece);
   const std::size_t floats = mine.end - mine.begin;
-  // The same answer on every rank.
+  // The condition has the same answer on every rank, so all of them choose the same way.
   const FloatRange first = segment_of(0, piece);
   if ((first.end - first.begin) * static_cast<std::size_t>(shape_.size) == piece.end - piece.begin) {
     return connection_->all_gather(sum() + mine.begin, sum() + piece.begin, floats);
@@ -293,7 +301,7 @@ void NcclExchange::add_in_the_librarys_order(const std::vector<const float*>& ow
   stream_->add_in_order({.program = chain_program(1), .leaves = std::span(&all, 1), .floats = floats, .sum = nullptr});
 }
 
-// Who takes: those that do not need nothing sent.
+// The ranks to send to: the other ones do not need the array.
 std::vector<int> NcclExchange::takers_of(int root, bool takes, Deadline deadline) {
   const auto own = static_cast<std::byte>(takes);
   std::vector<std::byte> all(static_cast<std::size_t>(shape_.size));
@@ -325,7 +333,7 @@ void NcclExchange::broadcast(std::span<float> array, int root, bool takes, Deadl
         what, [&] { connection_->receive(array.data(), array.size(), root); }, deadline);
   }
   connection_->wait(what, deadline);
-  // Nobody may abort while another still reads what it sent.
+  // No rank may abort while a peer still reads what it sent.
   control_.barrier(deadline);
 }
 

@@ -1,3 +1,6 @@
+// NCCL is looked up at run time, so that one program works on machines with any NCCL from 2.18 on, and with none. Its
+// symbols stay private: PyTorch in the same process may have loaded another version. See docs/decisions/devices.md.
+
 #include "collective/nccl/nccl_library.h"
 
 #include <fmt/format.h>
@@ -12,15 +15,15 @@ namespace {
 
 constexpr int kFirstWithRevoke = nccl::version_code(2, 28, 7);
 
-// Its symbols stay its own: PyTorch in the same process may have brought another version.
 SharedLibrary open(const std::string& path) {
   try {
     return SharedLibrary::load(path);
   } catch (const Error& error) {
-    throw Error(ErrorCode::unavailable,
-                fmt::format("replicas on GPUs cannot meet, for NCCL cannot be loaded from {}: {}; install NCCL 2.18 or "
-                            "newer, or set HOLDFAST_NCCL to the path of its libnccl.so.2",
-                            path, error.what()));
+    throw Error(
+        ErrorCode::unavailable,
+        fmt::format("replicas on GPUs cannot connect, because NCCL cannot be loaded from {}: {}; install NCCL 2.18 or "
+                    "newer, or set HOLDFAST_NCCL to the path of its libnccl.so.2",
+                    path, error.what()));
   }
 }
 
@@ -31,7 +34,7 @@ std::string NcclLibrary::default_path() {
   return given != nullptr && *given != '\0' ? given : "libnccl.so.2";
 }
 
-// Never destroyed: what was given up must not be freed when the process ends, either.
+// Never destroyed: what lost kernels may still use must not be freed at the end of the process either.
 const std::shared_ptr<NcclLibrary>& NcclLibrary::instance() {
   static const auto& library = *new std::shared_ptr<NcclLibrary>(std::make_shared<NcclLibrary>(default_path()));
   return library;
@@ -53,12 +56,16 @@ NcclLibrary::NcclLibrary(const std::string& path) : library_(open(path)), path_(
   find("ncclGetLastError", get_last_error);
   const nccl::Result asked = get_version(&version_);
   if (asked != nccl::Result::success) {
-    throw Error(ErrorCode::unavailable,
-                fmt::format("NCCL at {} does not tell its version: {}", path_, describe(asked, nullptr)));
+    throw Error(
+        ErrorCode::unavailable,
+        fmt::format(
+            "asking NCCL at {} for its version failed: {}; install NCCL 2.18 or newer, or set HOLDFAST_NCCL to the "
+            "path of its libnccl.so.2",
+            path_, describe(asked, nullptr)));
   }
   if (version_ < nccl::kOldestVersion) {
     throw Error(ErrorCode::unavailable,
-                fmt::format("NCCL at {} is version {}, and Holdfast needs 2.18 or newer; install one, or set "
+                fmt::format("NCCL at {} is version {}, but Holdfast needs 2.18 or newer; install that, or set "
                             "HOLDFAST_NCCL to the path of its libnccl.so.2",
                             path_, version_text()));
   }

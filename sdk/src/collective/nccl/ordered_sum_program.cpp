@@ -10,10 +10,11 @@ namespace holdfast {
 
 OrderedSumProgram ordered_sum_program(std::span<const SumInstruction> program, std::span<const float* const> leaves) {
   if (leaves.size() > kMostSumLeaves) {
-    throw Error(ErrorCode::unsupported,
-                fmt::format("{} partial sums are more than the {} that a GPU adds in one pass; use fewer "
-                            "replicas, or deal shards evenly",
-                            leaves.size(), kMostSumLeaves));
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("{} partial sums are more than the {} that a GPU adds in one pass; use fewer replicas, or assign "
+                    "shards evenly",
+                    leaves.size(), kMostSumLeaves));
   }
   HOLDFAST_ASSERT(program.size() + 1 == 2 * leaves.size());
   OrderedSumProgram compiled;

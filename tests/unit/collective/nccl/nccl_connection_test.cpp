@@ -287,7 +287,7 @@ TEST_F(NcclConnectionTest, GivesTheProcessUpWhenTrainingDoesNotEnd) {
   step.set_value();
 
   EXPECT_EQ(error.code(), ErrorCode::device_failed);
-  EXPECT_TRUE(says(error, "what training had queued on the device before did not end within 50 ms")) << error.what();
+  EXPECT_TRUE(says(error, "the work that training had queued before did not end within 50 ms")) << error.what();
   EXPECT_TRUE(says(error, "must be replaced")) << error.what();
   EXPECT_TRUE(library()->was_given_up());
   EXPECT_TRUE(pair.stream->was_given_up());

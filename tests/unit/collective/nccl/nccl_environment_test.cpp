@@ -89,7 +89,7 @@ TEST(NcclEnvironment, LetsNobodyMakeCallsBlock) {
   const std::string said = set_and_listen();
 
   EXPECT_STREQ(std::getenv("NCCL_COMM_BLOCKING"), "0");
-  EXPECT_THAT(said, HasSubstr("NCCL_COMM_BLOCKING=1 is replaced by 0"));
+  EXPECT_THAT(said, HasSubstr("NCCL_COMM_BLOCKING=1 is ignored and set to 0"));
 }
 
 // A file of NCCL's settings may say otherwise, and is read for what is not set.

@@ -35,7 +35,7 @@ TEST(CudaLibrarySymbol, RefusesReplicasWhoseMemoryIsNotHoldfasts) {
     FAIL() << "nothing was thrown";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::unsupported);
-    EXPECT_THAT(error.what(), testing::HasSubstr("memory() is one of its own (cpu)"));
+    EXPECT_THAT(error.what(), testing::HasSubstr("a memory() of its own (cpu)"));
     EXPECT_THAT(error.what(), testing::HasSubstr("docs/gpu.md"));
   }
 }

@@ -31,7 +31,7 @@ Activation activation_from_name(std::string_view text) {
     if (name(activation) == text) return activation;
   }
   throw Error(ErrorCode::invalid_argument,
-              fmt::format("\"{}\" is no activation; there are linear, relu, tanh, sigmoid, softmax and gelu", text));
+              fmt::format("\"{}\" is not an activation; choose linear, relu, tanh, sigmoid, softmax or gelu", text));
 }
 
 }  // namespace holdfast

@@ -23,7 +23,7 @@ Precision precision_from_name(std::string_view text) {
   for (const Precision precision : {Precision::f32, Precision::tf32, Precision::bf16}) {
     if (name(precision) == text) return precision;
   }
-  throw Error(ErrorCode::invalid_argument, fmt::format("\"{}\" is no precision; there are f32, tf32 and bf16", text));
+  throw Error(ErrorCode::invalid_argument, fmt::format("\"{}\" is not a precision; choose f32, tf32 or bf16", text));
 }
 
 }  // namespace holdfast

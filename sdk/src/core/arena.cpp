@@ -15,8 +15,8 @@ std::size_t ArenaLayout::add(const std::string& name, const Shape& shape) {
   const bool is_taken =
       std::any_of(entries_.begin(), entries_.end(), [&](const ArenaEntry& e) { return e.name == name; });
   if (name.empty() || is_taken) {
-    throw Error(ErrorCode::invalid_argument, fmt::format("an arena entry needs a name of its own; \"{}\" is {}", name,
-                                                         is_taken ? "taken" : "empty"));
+    throw Error(ErrorCode::invalid_argument, fmt::format("each entry of an arena needs its own name, but \"{}\" is {}",
+                                                         name, is_taken ? "taken" : "empty"));
   }
   entries_.push_back({.name = name, .shape = shape, .offset = float_count_});
   float_count_ = round_up(float_count_ + entries_.back().element_count());

@@ -11,8 +11,8 @@ namespace holdfast {
 WorkerPool::WorkerPool(int workers) {
   try {
     for (int worker = 1; worker < workers; ++worker) {
-      threads_.push_back(start_thread(fmt::format("thread {} of {} that work together", worker, workers),
-                                      [this, worker] { serve(worker); }));
+      threads_.push_back(
+          start_thread(fmt::format("worker thread {} of {}", worker, workers), [this, worker] { serve(worker); }));
     }
   } catch (...) {
     end_all();

@@ -1,3 +1,7 @@
+// Every operation holds the context's lock while it queues work, because the stream, the workspace and the current
+// device belong to the thread that queues. A wait does not hold it, so several threads can compute shards on one device
+// while one of them waits. See docs/decisions/devices.md.
+
 #include "compute/cuda/backend/cuda_backend.h"
 
 #include <fmt/format.h>
@@ -14,7 +18,7 @@
 namespace holdfast::compute {
 namespace {
 
-// Dropout as other operations are: in turns of the context.
+// Dropout that holds the context's lock while it queues, as the other operations do.
 class TurnDropout final : public DropoutOperation {
  public:
   TurnDropout(CudaContext& context, std::unique_ptr<DropoutOperation> dropout)
@@ -35,7 +39,7 @@ class TurnDropout final : public DropoutOperation {
   const std::unique_ptr<DropoutOperation> dropout_;
 };
 
-// For whoever looks for a fault: HOLDFAST_CUDA_GRAPHS=off queues each kernel by itself. The bits are the same.
+// HOLDFAST_CUDA_GRAPHS=off queues each kernel by itself, which helps to find a fault. The bits are the same.
 bool graphs_are_wanted() {
   const char* const wish = std::getenv("HOLDFAST_CUDA_GRAPHS");
   return wish == nullptr || std::string_view(wish) != "off";
@@ -78,7 +82,7 @@ class CudaBackend final : public Backend {
   }
 
   std::unique_ptr<DropoutOperation> dropout(const DropoutShape& shape) override {
-    // A kernel that nobody else needs is not queued for each step.
+    // Only dropout reads the draws, so models without it do not queue the kernel that sets them.
     has_dropout_ = true;
     set_draws(last_draws_);
     return std::make_unique<TurnDropout>(context_, make_cuda_dropout(shape, draws_, context_.stream()));
@@ -109,7 +113,7 @@ class CudaBackend final : public Backend {
   const Precision precision_;
   CudaDraws draws_;
   Draws last_draws_;
-  bool has_dropout_ = false;  // nothing else reads draws_
+  bool has_dropout_ = false;  // only dropout reads draws_
   TurnKernels kernels_;
   GraphCache graphs_;
 };

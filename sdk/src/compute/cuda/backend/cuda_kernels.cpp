@@ -1,3 +1,6 @@
+// Kernels cannot throw, so a bad class label is written to a word in device memory, which check() reads when the sum of
+// losses is NaN. No step has to wait for that word otherwise. See docs/decisions/devices.md.
+
 #include "compute/cuda/backend/cuda_kernels.h"
 
 #include <fmt/format.h>
@@ -22,8 +25,8 @@ Error bad_label_error(BadLabel word, std::int64_t classes) {
   const auto label = std::bit_cast<float>(static_cast<std::uint32_t>(word));
   return Error(
       ErrorCode::invalid_argument,
-      fmt::format("sample {} of a shard has the class label {}; the model has {} classes, so labels are the whole "
-                  "numbers 0 to {}",
+      fmt::format("sample {} of a shard has the class label {}; the model has {} classes, so labels must be whole "
+                  "numbers from 0 to {}",
                   word >> 32, label, classes, classes - 1));
 }
 
@@ -98,7 +101,7 @@ void CudaKernels::clear(std::span<const Gap> gaps, float* arena) {
 }
 
 void CudaKernels::check() {
-  // The memory space copies floats, whatever their bits mean.
+  // The memory space copies floats, but does not change their bits.
   float bits[kFloatsOfLabel] = {};
   memory_.copy_to_host({reinterpret_cast<const float*>(&workspace()->bad_label), kFloatsOfLabel}, bits);
   BadLabel word = kNoBadLabel;

@@ -1,7 +1,7 @@
 #pragma once
 
-// Losses, metrics and optimizers, each in a turn of the context: the device is the calling thread's current one, and
-// nobody else queues meanwhile.
+// CudaKernels that hold the context's lock while they queue: the device is the calling thread's current one, and no
+// other thread queues work meanwhile.
 
 #include "compute/cuda/backend/cuda_kernels.h"
 #include "compute/cuda/runtime/cuda_memory_space.h"
@@ -10,7 +10,7 @@ namespace holdfast::compute {
 
 class TurnKernels final : public DeviceKernels {
  public:
-  // In a turn of the memory's context.
+  // The caller must hold the lock of the memory's context.
   explicit TurnKernels(CudaMemorySpace& memory) : context_(memory.context()), kernels_(memory, context_.stream()) {}
 
   void loss(const LossShape& shape, const float* outputs, const float* targets, float scale, float* gradient,
@@ -63,7 +63,7 @@ class TurnKernels final : public DeviceKernels {
     kernels_.clear(gaps, arena);
   }
 
-  // It waits, in the turns of the memory space.
+  // Waits, so it must not hold the lock; the memory space takes it where needed.
   void check() override { kernels_.check(); }
 
  private:

@@ -1,3 +1,11 @@
+// A snapshot or savepoint needs the state of one moment, but the next update changes it. Copying within the device is
+// faster than to the host by far, so training waits only for that. The memory of the second copy is allocated once. If
+// less than a sixteenth of the device would stay free, no second copy is made, and training waits for the copy to the
+// host.
+//
+// The digest is that of the copy, not of the state. The copy is what is kept, so it is what replicas must compare.
+// See docs/decisions/devices.md.
+
 #include "compute/cuda/runtime/array_holder.h"
 
 #include <fmt/format.h>
@@ -12,9 +20,9 @@ namespace {
 
 constexpr std::size_t kAlignment = 256;
 constexpr std::size_t kLargestGap = 1024;
-// Of the device's memory, for what training still allocates.
+// A sixteenth of the device's memory stays free for what training allocates later.
 constexpr std::size_t kShareLeftFree = 16;
-// Far below what any link does, in seconds a GiB.
+// In seconds per GiB; any working link is far faster.
 constexpr std::size_t kSlowestLink = 4;
 
 std::size_t round_up(std::size_t bytes) {
@@ -23,13 +31,13 @@ std::size_t round_up(std::size_t bytes) {
 
 }  // namespace
 
-// The place, until its copy is over or it goes.
+// Owns the use of the second copy until it is destroyed.
 class ArrayHolder::Held final : public HeldArrays {
  public:
   Held(ArrayHolder& holder, std::vector<std::span<const float>> places) : holder_(holder), places_(std::move(places)) {
     ++holder_.held_;
   }
-  // The copy uses this object. It ends by its deadline.
+  // The thread that copies uses this object. It ends by its deadline.
   ~Held() override {
     if (copying_.valid()) copying_.wait();
     --holder_.held_;
@@ -50,7 +58,7 @@ class ArrayHolder::Held final : public HeldArrays {
 
   ArrayHolder& holder_;
   const std::vector<std::span<const float>> places_;
-  std::optional<Digest> digest_;  // once somebody has waited for it
+  std::optional<Digest> digest_;  // set once it was waited for
   std::shared_future<void> copying_;
 };
 
@@ -67,7 +75,7 @@ std::unique_ptr<HeldArrays> ArrayHolder::hold(std::span<const std::span<const fl
   return std::make_unique<Held>(*this, std::move(places));
 }
 
-// Its digest may be under way, too, where it was given up.
+// The last copy to the host must be over, and also its digest, which is still under way if nothing asked for it.
 void ArrayHolder::await_last() {
   if (copying_.valid()) copying_.wait();
   copying_ = {};
@@ -104,7 +112,7 @@ bool ArrayHolder::can_join(const Run& run, std::span<const std::byte> next) cons
 
 bool ArrayHolder::make_room(std::size_t bytes) {
   if (place_ != nullptr && bytes <= place_bytes_) return true;
-  // What did not fit will not fit later either: training gives nothing back.
+  // What did not fit once will not fit later, because training frees nothing.
   if (!obstacle_.empty()) return false;
   place_.reset();
   place_bytes_ = 0;
@@ -130,19 +138,19 @@ bool ArrayHolder::make_room(std::size_t bytes) {
   return false;
 }
 
-// Does not wait for a copy or digest of the place: a copy needs the turn, and the thread that allocates may have it.
-// Freeing the memory waits for the device, which every allocation on a full device must do.
+// Does not wait for a copy or a digest. They need the context's lock, which the thread that allocates may hold. Freeing
+// the memory waits for the device, as every allocation on a full device must.
 bool ArrayHolder::give_back_idle() {
   if (place_ == nullptr || held_ > 0) return false;
   if (is_digest_queued_ && cudaEventQuery(digested_.get()) != cudaSuccess) {
-    // The runtime remembers "not ready" as if it were a failure.
+    // The runtime stores "not ready" as its last error.
     static_cast<void>(cudaGetLastError());
     return false;
   }
   is_digest_queued_ = false;
   place_.reset();
-  obstacle_ = fmt::format("{} has no room for a second copy any more: training needed the {} that it had",
-                          context_.device(), in_bytes(place_bytes_));
+  obstacle_ = fmt::format("{} has no room for a second copy any more: training needed its {}", context_.device(),
+                          in_bytes(place_bytes_));
   place_bytes_ = 0;
   return true;
 }
@@ -167,10 +175,10 @@ void ArrayHolder::queue(const Layout& layout, std::span<const std::span<const fl
         cudaMemcpyAsync(place_.get() + run.place, run.from, run.bytes, cudaMemcpyDeviceToDevice, context_.stream()),
         fmt::format("cudaMemcpyAsync of {} within {}", in_bytes(run.bytes), context_.device()));
   }
-  check_cuda(cudaEventRecord(taken_.get(), context_.stream()), "cudaEventRecord behind a copy");
+  check_cuda(cudaEventRecord(taken_.get(), context_.stream()), "cudaEventRecord after a copy");
   check_cuda(cudaStreamWaitEvent(stream_.get(), taken_.get(), 0), "cudaStreamWaitEvent for a copy");
   digester_->queue(places, stream_.get());
-  check_cuda(cudaEventRecord(digested_.get(), stream_.get()), "cudaEventRecord behind a digest");
+  check_cuda(cudaEventRecord(digested_.get(), stream_.get()), "cudaEventRecord after a digest");
   is_digest_queued_ = true;
 }
 
@@ -204,7 +212,7 @@ void ArrayHolder::Held::begin_copy(std::span<const std::span<float>> to) {
   holder_.copying_ = copying_;
 }
 
-// On a thread of its own. The place may be used again behind it, so the digest is fetched, too.
+// Runs on a thread of its own. After it the second copy may be overwritten, so the digest is fetched too.
 void ArrayHolder::Held::copy(const std::vector<Target>& targets, Deadline deadline) {
   const cudaStream_t stream = holder_.stream_.get();
   for (std::size_t i = 0; i < targets.size(); ++i) {
@@ -221,7 +229,7 @@ void ArrayHolder::Held::copy(const std::vector<Target>& targets, Deadline deadli
   }
   {
     const CudaContext::Turn turn = holder_.context_.take_turn();
-    check_cuda(cudaEventRecord(holder_.copied_.get(), stream), "cudaEventRecord behind copies");
+    check_cuda(cudaEventRecord(holder_.copied_.get(), stream), "cudaEventRecord after copies");
   }
   holder_.context_.wait_for(holder_.copied_.get(), deadline, "a copy of the state from " + holder_.context_.device());
   digest();

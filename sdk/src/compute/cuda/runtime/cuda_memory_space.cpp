@@ -1,3 +1,7 @@
+// Pinned host memory is copied directly, so that a large state travels as fast as the link allows. If memory cannot be
+// pinned, copies go through the staging ring: slower, but with a deadline, which CUDA's own copies of such memory do
+// not have. See docs/decisions/devices.md.
+
 #include "compute/cuda/runtime/cuda_memory_space.h"
 
 #include <fmt/format.h>
@@ -13,7 +17,7 @@
 namespace holdfast::compute {
 
 std::shared_ptr<CudaMemorySpace> CudaMemorySpace::of_device(int device) {
-  // Memory spaces belong to those who hold them; this knows only where they are.
+  // The callers own the memory spaces; this map only finds the living ones.
   static std::mutex mutex;
   static std::map<int, std::weak_ptr<CudaMemorySpace>> spaces;
   const std::lock_guard lock(mutex);
@@ -36,7 +40,7 @@ std::shared_ptr<float[]> CudaMemorySpace::allocate(std::size_t floats) {
   return {floats_of_it, [this, bytes, memory = std::move(memory)](float*) { forget({memory.get(), bytes}); }};
 }
 
-// The process is about to end where this cannot be had.
+// If the lock fails, the device is lost and the process is about to end.
 void CudaMemorySpace::forget(std::span<const std::byte> memory) noexcept {
   try {
     const CudaContext::Turn turn = context_.take_turn();
@@ -50,7 +54,7 @@ std::unique_ptr<HeldArrays> CudaMemorySpace::hold(std::span<const std::span<cons
   return hold_in_place(*this, arrays, holder_.obstacle());
 }
 
-// Straight from or to registered memory, which the host may use again on return.
+// Copies directly from or to pinned memory, which the host may use again on return.
 void CudaMemorySpace::copy_and_wait(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
   {
     const CudaContext::Turn turn = context_.take_turn();
@@ -139,12 +143,12 @@ std::unique_ptr<RowFeed> CudaMemorySpace::feed(std::span<const float> from, std:
   return std::make_unique<CudaRowFeed>(context_, from, row_floats);
 }
 
-// Fails where the memory is mapped in a way that the device cannot use, or the system's limit is reached: then copies
-// take the ring.
+// A failure is only a warning: the memory may be mapped in a way that the device cannot use, or the system's limit may
+// be reached. Copies then go through the staging ring.
 void CudaMemorySpace::pin(std::span<std::byte> memory) {
   if (memory.empty()) return;
   const CudaContext::Turn turn = context_.take_turn();
-  // Of a data set that two trainers of a process read, say.
+  // Two trainers of a process may read the same data set, for example.
   if (pinned_.share(memory)) return;
   const cudaError_t status =
       cudaHostRegister(memory.data(), memory.size(), cudaHostRegisterPortable | cudaHostRegisterMapped);
@@ -154,16 +158,16 @@ void CudaMemorySpace::pin(std::span<std::byte> memory) {
     pinned_.add(memory);
   } else {
     log(LogLevel::warning,
-        fmt::format("{} of the host's memory cannot be registered with {} ({}), so that copies from and to there are "
-                    "slower; it may be mapped read-only, share a page with what is registered already, or be more than "
-                    "the memory limit of the process's control group lets be pinned",
+        fmt::format("{} of the host's memory cannot be pinned for {} ({}), so copies from and to it are slower; the "
+                    "memory may be mapped read-only, share a page with pinned memory, or exceed what the memory limit "
+                    "of the process's control group allows to pin",
                     in_bytes(memory.size()), device(), cudaGetErrorString(status)));
   }
 }
 
 void CudaMemorySpace::unpin(std::span<std::byte> memory) {
   if (!pinned_.remove(memory) || context_.given_up().is_set()) return;
-  // To unregister waits for the device without a deadline.
+  // cudaHostUnregister() waits for the device without a deadline, so a wait with a deadline comes first.
   context_.wait();
   const CudaContext::Turn turn = context_.take_turn();
   check_cuda(cudaHostUnregister(memory.data()), "cudaHostUnregister of " + in_bytes(memory.size()));

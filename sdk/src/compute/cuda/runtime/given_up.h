@@ -1,18 +1,20 @@
 #pragma once
 
-// Whether a device was given up: something hangs on it, and will until the process ends. To free memory, to take a
-// registration back and to destroy some of the libraries' handles waits for all that the device has to do, without a
-// deadline. So whoever gives such things back looks here first, and leaves them to the end of the process.
+// Whether a device is lost to this process: a kernel or a call on it hangs, and will until the process ends.
+//
+// Freeing device memory, unpinning host memory and destroying some handles of the libraries wait for all work of the
+// device, without a deadline. A destructor that would do so checks this flag first, and leaves the resource to the end
+// of the process. See docs/decisions/devices.md.
 
 #include <atomic>
 #include <memory>
 
 namespace holdfast::compute {
 
-// Copies are of the same device. For any thread.
+// Copies share one flag. Any thread.
 class GivenUp {
  public:
-  // For good.
+  // Sets the flag, which cannot be cleared.
   void set() const { *is_set_ = true; }
   bool is_set() const { return *is_set_; }
 

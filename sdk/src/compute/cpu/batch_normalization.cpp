@@ -29,8 +29,8 @@ class CpuBatchNormalization : public BatchNormalizationOperation {
 
   void backward(const float* input, const float* gamma, const float* output_gradient, float* input_gradient,
                 float* gamma_gradient, float* beta_gradient) override {
-    // oneDNN 2.6.3 refuses to run without the shift, of which no gradient depends: it is handed an array of the same
-    // size. This may go when the pass runs without.
+    // oneDNN 2.6.3 refuses to run without the shift, although no gradient depends on it. So it gets another array of
+    // the same size. This may go when the pass runs without.
     const float* const any_shift = gamma;
     backward_->run({{DNNL_ARG_SRC, input},
                     {DNNL_ARG_SCALE, gamma},

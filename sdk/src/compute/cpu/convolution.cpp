@@ -45,9 +45,9 @@ struct Arrays {
   const Dims strides;
   const Dims pad_before;
   const Dims pad_after;
-  MemoryDesc input, kernel, output;                       // as callers have them
-  MemoryDesc chosen_input, chosen_kernel, chosen_output;  // left to oneDNN where it pays
-  MemoryDesc bias;                                        // empty without one
+  MemoryDesc input, kernel, output;                       // the callers' layouts
+  MemoryDesc chosen_input, chosen_kernel, chosen_output;  // left to oneDNN if that is faster
+  MemoryDesc bias;                                        // empty without a bias
 };
 
 using Forward = dnnl::convolution_forward;

@@ -73,7 +73,7 @@ class CpuPooling : public PoolingOperation {
 
   const float* workspace() const { return workspace_.data(); }
 
-  AlignedFloats workspace_;  // where each maximum was found, in oneDNN's own form
+  AlignedFloats workspace_;  // the position of each maximum, in oneDNN's own format
   std::optional<Primitive> forward_;
   std::optional<Primitive> backward_;
 };

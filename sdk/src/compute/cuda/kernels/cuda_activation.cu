@@ -58,14 +58,14 @@ class ElementwiseActivation final : public ActivationOperation {
   const std::size_t floats_;
 };
 
-// Of the thread's group, or none.
+// The row of the thread's group; it may be after the last row.
 template <class Group>
 __device__ std::int64_t row_of_group() {
   constexpr int kRowsOfBlock = kSumThreads / Group::kThreads;
   return std::int64_t{blockIdx.x} * kRowsOfBlock + threadIdx.x / Group::kThreads;
 }
 
-// A group a row. Each thread reads and writes its own elements only, so that `output` may be `input`.
+// One group for each row. A thread reads and writes only its own elements, so `output` may be `input`.
 template <class Group>
 __global__ void __launch_bounds__(kSumThreads)
     softmax(std::int64_t rows, std::int64_t channels, const float* input, float* output) {

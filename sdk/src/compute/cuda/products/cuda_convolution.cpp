@@ -19,7 +19,7 @@ std::string describe_convolution(const std::string& pass, const ConvolutionShape
 
 namespace {
 
-// Each pass on cuDNN where that has an engine, else by columns.
+// Each pass uses cuDNN if that has an engine for it, and else the column matrix.
 class CudaConvolution final : public ConvolutionOperation {
  public:
   CudaConvolution(CudaContext& context, Precision precision, const ConvolutionShape& shape, Use use)
@@ -67,7 +67,7 @@ class CudaConvolution final : public ConvolutionOperation {
  private:
   void find(std::optional<CudnnConvolution>& found, Precision precision, ConvolutionPass pass) {
     found = CudnnConvolution::find({.handle = context_.cudnn()}, precision, shape_, pass);
-    // The library takes no null pointer, even for no bytes.
+    // The library refuses a null pointer, even for zero bytes.
     if (found) context_.reserve_workspace(std::max<std::size_t>(found->workspace_bytes(), 1));
   }
 
@@ -82,7 +82,7 @@ class CudaConvolution final : public ConvolutionOperation {
   std::optional<CudnnConvolution> forward_;
   std::optional<CudnnConvolution> backward_input_;
   std::optional<CudnnConvolution> backward_weights_;
-  std::unique_ptr<ConvolutionOperation> columns_;  // the other passes; null where there are none
+  std::unique_ptr<ConvolutionOperation> columns_;  // for the other passes; null if cuDNN has all of them
 };
 
 }  // namespace

@@ -15,7 +15,7 @@ std::string describe(const std::string& pass, const DenseShape& shape) {
   return fmt::format("{} of dense [{}, {}] x [{}, {}]", pass, shape.rows, shape.inputs, shape.inputs, shape.outputs);
 }
 
-// An array in bf16, for several products.
+// An array rounded to bf16, for several products.
 class RoundedArray {
  public:
   RoundedArray(CudaContext& context, const Bfloat16Matrix& matrix)
@@ -29,7 +29,7 @@ class RoundedArray {
   std::shared_ptr<std::byte[]> memory_;
 };
 
-// In training at bf16 each of three arrays is a factor of two products, and rounded once.
+// In training at bf16 three arrays are each a factor of two products, so each is rounded once and kept.
 class CudaDense final : public DenseOperation {
  public:
   CudaDense(CudaContext& context, Precision precision, const DenseShape& shape, Use use)
@@ -111,7 +111,7 @@ class CudaDense final : public DenseOperation {
     context_.reserve_workspace(product->workspace_bytes());
   }
 
-  // By the first of the backward passes behind a forward pass.
+  // Called by the first backward pass after a forward pass.
   const Bfloat16* rounded_gradient(const float* output_gradient) {
     if (!std::exchange(is_gradient_rounded_, true)) output_gradient_->set(output_gradient, context_.stream());
     return output_gradient_->data();
@@ -124,7 +124,7 @@ class CudaDense final : public DenseOperation {
   std::optional<MatrixProduct> forward_;
   std::optional<MatrixProduct> backward_input_;
   std::optional<MatrixProduct> backward_weights_;
-  // Where these are rounded once.
+  // Used if arrays are rounded once.
   std::optional<RoundedArray> input_;
   std::optional<RoundedArray> kernel_;
   std::optional<RoundedArray> output_gradient_;

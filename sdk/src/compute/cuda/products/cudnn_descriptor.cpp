@@ -71,9 +71,10 @@ bool CudnnDescriptor::finalize_if_possible() {
   }
   if (status != CUDNN_STATUS_SUCCESS && CUDNN_STATUS_CATEGORY(static_cast<int>(status)) != CUDNN_STATUS_NOT_SUPPORTED) {
     log(LogLevel::warning,
-        fmt::format("cuDNN failed with status {} in {}, so that another of its engines, or none, is taken; where that "
-                    "does not fail, bits may be others",
-                    static_cast<int>(status), what_));
+        fmt::format(
+            "cuDNN failed with status {} in {}, so another engine of it, or none, is used; on a machine where this "
+            "does not fail, the bits may differ",
+            static_cast<int>(status), what_));
   }
   return status == CUDNN_STATUS_SUCCESS;
 }
@@ -106,7 +107,7 @@ bool CudnnDescriptor::is_compiled_at_run_time() const {
 std::vector<CudnnDescriptor> CudnnDescriptor::descriptors_of(cudnnBackendAttributeName_t name,
                                                              cudnnBackendDescriptorType_t type,
                                                              std::int64_t limit) const {
-  // The library fills descriptors that the caller made.
+  // The library fills in descriptors that the caller has made.
   std::vector<CudnnDescriptor> inner;
   std::vector<cudnnBackendDescriptor_t> raw;
   for (std::int64_t i = 0; i < limit; ++i) raw.push_back(inner.emplace_back(type, "a part of " + what_).get());

@@ -1,6 +1,6 @@
-// A step has parts, between which gradients become ready, and each part is a graph of its own: an event after each of
-// them is simple and well documented, an event within a graph is neither. Either all parts are recorded before the
-// first of them is launched, or none. See docs/decisions/devices.md.
+// A step has parts, between which gradients become ready. Each part is a graph of its own, followed by an event. One
+// graph with events in it would spare some launches, but what a stream waits for then is less clear.
+// See docs/decisions/devices.md.
 
 #include "compute/cuda/runtime/graph_cache.h"
 

@@ -1,5 +1,6 @@
 #include "holdfast/nn/loss.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -183,8 +184,7 @@ INSTANTIATE_TEST_SUITE_P(Losses, EveryDeviceLoss,
                          testing::Combine(testing::ValuesIn(kLosses), testing::ValuesIn(kLossSizes)),
                          [](const auto& test) {
                            const LossBatchSize size = std::get<1>(test.param);
-                           return std::get<0>(test.param).name + "_" + std::to_string(size.samples) + "_" +
-                                  std::to_string(size.outputs);
+                           return fmt::format("{}_{}_{}", std::get<0>(test.param).name, size.samples, size.outputs);
                          });
 
 // Sums and differences of floats alone: nothing is rounded in another way.

@@ -1,5 +1,7 @@
 #include "gpu/layers/support/layer_test.h"
 
+#include <fmt/format.h>
+
 namespace holdfast::compute {
 namespace {
 
@@ -52,7 +54,7 @@ TEST_F(DeviceBatchNormalization, GivesTheHostsNumbers) {
                         gamma_gradient.data(), beta_gradient.data());
     operation->contribute(contributions.data());
 
-    const std::string what = "[" + std::to_string(shape.rows) + ", " + std::to_string(shape.channels) + "]";
+    const std::string what = fmt::format("[{}, {}]", shape.rows, shape.channels);
     // The host's variances, sums of squares in f32, are off by up to 2^-24 * sqrt(rows) of themselves.
     const float tolerance = 0x1p-20F * std::sqrt(static_cast<float>(shape.rows));
     EXPECT_EQ(differences(expected, result.values(), tolerance), "") << what;

@@ -1,4 +1,6 @@
 #include "gpu/layers/support/layer_test.h"
+
+#include <fmt/format.h>
 #include "holdfast/base/error.h"
 
 namespace holdfast::compute {
@@ -51,8 +53,7 @@ const std::vector<DenseShape> kDenseShapes = {{3, 5, 7},     {1, 1, 1},      {4,
                                               {5000, 3, 2},  {1, 8000, 4000}};
 
 std::string text(const DenseShape& shape) {
-  return "[" + std::to_string(shape.rows) + ", " + std::to_string(shape.inputs) + "] x [" +
-         std::to_string(shape.inputs) + ", " + std::to_string(shape.outputs) + "]";
+  return fmt::format("[{}, {}] x [{}, {}]", shape.rows, shape.inputs, shape.inputs, shape.outputs);
 }
 
 TEST_P(DeviceDense, GivesTheHostsNumbers) {

@@ -1,4 +1,6 @@
 #include "compute/window.h"
+
+#include <fmt/format.h>
 #include "gpu/layers/support/layer_test.h"
 
 namespace holdfast::compute {
@@ -70,9 +72,9 @@ TEST_F(DevicePooling, GivesTheHostsNumbers) {
   for (PoolingShape shape : kPoolingShapes) {
     for (const PoolingKind kind : {PoolingKind::maximum, PoolingKind::average}) {
       shape.kind = kind;
-      expect_the_hosts(shape, (kind == PoolingKind::maximum ? "maximum of " : "average of ") +
-                                  std::to_string(shape.samples) + " images with " + std::to_string(shape.channels) +
-                                  " channels");
+      expect_the_hosts(
+          shape, fmt::format("{} of {} images with {} channels", kind == PoolingKind::maximum ? "maximum" : "average",
+                             shape.samples, shape.channels));
     }
   }
 }

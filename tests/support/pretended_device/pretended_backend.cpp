@@ -1,5 +1,6 @@
 #include "pretended_backend.h"
 
+#include <fmt/format.h>
 #include <functional>
 #include <utility>
 
@@ -128,7 +129,7 @@ class PretendedBackend final : public Backend {
   MemorySpace& memory() override { return memory_; }
   DeviceKernels* device_kernels() override { return &kernels_; }
   std::string description() const override {
-    return "pretended device, " + on_host_->description() + ", " + std::string(name(precision_));
+    return fmt::format("pretended device, {}, {}", on_host_->description(), name(precision_));
   }
 
  private:

@@ -1,6 +1,7 @@
 #include "pretended_communicator.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -121,7 +122,7 @@ class PretendedCommunicator final : public Communicator {
     for (std::size_t i = 0; i < tails.size(); ++i)
       std::copy(tails[i].begin(), tails[i].end(), host_->slots()[i].tail.begin());
     for (const Shown& shown : all) {
-      const std::string path = "/proc/" + std::to_string(shown.process) + "/fd/" + std::to_string(shown.descriptor);
+      const std::string path = fmt::format("/proc/{}/fd/{}", shown.process, shown.descriptor);
       FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
       if (!file.is_open()) throw GenerationEnded("a peer is gone: " + path);
       peers_.push_back(SharedMemory::map_read_only(std::move(file), shared_bytes_));

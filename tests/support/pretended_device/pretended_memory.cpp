@@ -1,5 +1,6 @@
 #include "pretended_memory.h"
 
+#include <fmt/format.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -145,8 +146,8 @@ std::shared_ptr<float[]> PretendedMemory::allocate(std::size_t floats) {
   require_no_recording();
   const std::size_t bytes = (floats * sizeof(float) + kAlignment) / kAlignment * kAlignment;
   if (bytes > kRegionBytes - used_) {
-    throw Error(ErrorCode::out_of_memory, device() + " has " + std::to_string(kRegionBytes - used_) +
-                                              " bytes left, and " + std::to_string(bytes) + " were asked for");
+    throw Error(ErrorCode::out_of_memory,
+                fmt::format("{} has {} bytes left, and {} were asked for", device(), kRegionBytes - used_, bytes));
   }
   auto* const first = reinterpret_cast<float*>(region_ + used_);
   used_ += bytes;

@@ -1,5 +1,6 @@
 #include "collective/shard_tree.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -27,7 +28,7 @@ std::string written_out(const std::vector<SumInstruction>& program, const std::v
     }
     const std::string right = stack.back();
     stack.pop_back();
-    stack.back() = "(" + stack.back() + "+" + right + ")";
+    stack.back() = fmt::format("({}+{})", stack.back(), right);
   }
   EXPECT_EQ(stack.size(), 1U);
   return stack.at(0);

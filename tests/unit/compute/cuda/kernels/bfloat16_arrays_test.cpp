@@ -2,6 +2,7 @@
 
 #include "compute/cuda/products/bfloat16_arrays.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -35,8 +36,7 @@ TEST(Bfloat16Arrays, HaveEachElementRoundedAndZerosBehindRows) {
   for (const Bfloat16Matrix& matrix : std::vector<Bfloat16Matrix>{
            {1, 1}, {1, 7}, {1, 8}, {1, 4099}, {3, 5}, {4, 8}, {5, 12}, {7, 300}, {33, 1}, {300, 10}, {16, 64}}) {
     for (const std::size_t padding : {0, 1, 2}) {
-      SCOPED_TRACE(std::to_string(matrix.rows) + " x " + std::to_string(matrix.columns) + " behind " +
-                   std::to_string(padding));
+      SCOPED_TRACE(fmt::format("{} x {} after {}", matrix.rows, matrix.columns, padding));
       const auto elements = static_cast<std::size_t>(matrix.rows * matrix.columns);
       const std::vector<float> values = random_values(5, elements);
       const DeviceArray from(host_memory(), values, padding);

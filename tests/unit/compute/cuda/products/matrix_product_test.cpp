@@ -3,6 +3,7 @@
 
 #include "compute/cuda/products/matrix_product.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -100,9 +101,9 @@ TEST_P(Products, AreThoseOfRowMajorArrays) {
         const Floats result = run(shape, left, right, bias, values(4, shape.rows * shape.columns), false);
 
         expect_near(expected(shape, left, right, bias), result,
-                    std::to_string(shape.rows) + " x " + std::to_string(shape.inner) + " x " +
-                        std::to_string(shape.columns) + (is_left_transposed ? ", left transposed" : "") +
-                        (is_right_transposed ? ", right transposed" : ""));
+                    fmt::format("{} x {} x {}{}{}", shape.rows, shape.inner, shape.columns,
+                                is_left_transposed ? ", left transposed" : "",
+                                is_right_transposed ? ", right transposed" : ""));
       }
     }
   }

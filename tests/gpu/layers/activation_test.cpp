@@ -7,7 +7,7 @@ namespace {
 
 using DeviceActivation = LayerTest;
 
-// The libraries' functions differ by a few units in the last place, of values up to 4.
+// The functions of the libraries differ by a few units in the last place, for values up to 4.
 constexpr float kTolerance = 4e-6F;
 
 TEST_F(DeviceActivation, GivesTheHostsNumbers) {

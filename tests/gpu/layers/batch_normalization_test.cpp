@@ -13,7 +13,8 @@ const std::vector<BatchNormalizationShape> kNormalizationShapes = {{.rows = 40, 
                                                                    {.rows = 100352, .channels = 6, .epsilon = 1e-3F},
                                                                    {.rows = 12544, .channels = 64, .epsilon = 1e-5F}};
 
-// In double: the host adds squares in f32 to a sum that only grows, and is off by 0.5 in 100352 rows.
+// The expected numbers are computed in double: the host adds squares in f32 to a growing sum, and is off by 0.5 after
+// 100352 rows.
 Floats exact_contributions(const BatchNormalizationShape& shape, const Floats& input) {
   const auto rows = static_cast<std::size_t>(shape.rows), channels = static_cast<std::size_t>(shape.channels);
   const auto count = static_cast<double>(rows);
@@ -55,14 +56,14 @@ TEST_F(DeviceBatchNormalization, GivesTheHostsNumbers) {
     operation->contribute(contributions.data());
 
     const std::string what = fmt::format("[{}, {}]", shape.rows, shape.channels);
-    // The host's variances, sums of squares in f32, are off by up to 2^-24 * sqrt(rows) of themselves.
+    // The host's variances are sums of squares in f32, with a relative error of up to 2^-24 * sqrt(rows).
     const float tolerance = 0x1p-20F * std::sqrt(static_cast<float>(shape.rows));
     EXPECT_EQ(differences(expected, result.values(), tolerance), "") << what;
     EXPECT_EQ(differences(expected_gradient, input_gradient.values(), tolerance), "") << what;
-    // Normalized inputs reach sqrt(3).
+    // Normalized inputs are up to sqrt(3).
     EXPECT_EQ(differences(expected_gamma, gamma_gradient.values(), 2 * sum_tolerance(shape.rows)), "") << what;
     EXPECT_EQ(differences(expected_beta, beta_gradient.values(), sum_tolerance(shape.rows)), "") << what;
-    // Means and variances below 1, rounded, times rows, rounded.
+    // Means and variances are below 1. They are rounded, multiplied by rows, and rounded again.
     EXPECT_EQ(differences(exact_contributions(shape, input), contributions.values(),
                           0x1p-23F * static_cast<float>(shape.rows)),
               "")
@@ -86,7 +87,7 @@ TEST_F(DeviceBatchNormalization, TakesTheStatisticsItIsGivenInInference) {
   operation->forward_inference(device_input.data(), device_gamma.data(), device_beta.data(), device_mean.data(),
                                device_variance.data(), result.data());
 
-  // A few roundings of values up to 60 = 2 / sqrt(epsilon).
+  // A few roundings of values up to 60, which is 2 / sqrt(epsilon).
   EXPECT_EQ(differences(expected, result.values(), 4e-5F), "");
 }
 

@@ -12,7 +12,7 @@ class DevicePooling : public LayerTest {
     const std::int64_t outputs = shape.samples * shape.channels *
                                  slide(shape.height, shape.pool_height, shape.stride_height, shape.padding).count *
                                  slide(shape.width, shape.pool_width, shape.stride_width, shape.padding).count;
-    // Whole numbers: there are ties.
+    // Whole numbers, so that there are ties.
     Floats input = values(1, shape.samples * shape.height * shape.width * shape.channels);
     for (float& value : input) value = std::round(4 * value);
     const Floats gradient = values(2, outputs);

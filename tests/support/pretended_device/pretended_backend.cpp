@@ -18,7 +18,7 @@ class OnDevice : public Operation {
       : on_host_(std::move(on_host)), memory_(memory) {}
 
  protected:
-  // `call` gets the host's operation.
+  // `call` gets the operation of the host.
   void queue(std::function<void(Operation&)> call) {
     memory_.queue([operation = on_host_, call = std::move(call)] { call(*operation); });
   }
@@ -115,7 +115,7 @@ class PretendedBackend final : public Backend {
   std::unique_ptr<DropoutOperation> dropout(const DropoutShape& shape) override {
     return wrapped<TwoPassesOnDevice<DropoutOperation>>(on_host_->dropout(shape));
   }
-  // What is repeated makes the draws of then.
+  // Repeated work uses the draws that are set when it runs.
   void set_draws(const Draws& draws) override {
     memory_.require_no_recording();
     on_host_->set_draws(draws);

@@ -17,7 +17,7 @@
 namespace holdfast {
 namespace {
 
-// Where a process shows a file of its own to the others of its user.
+// Names a file of this process that other processes of the same user can open.
 struct Shown {
   int process = 0;
   int descriptor = 0;
@@ -50,9 +50,9 @@ class PretendedCommunicator final : public Communicator {
     return slots;
   }
 
-  // Little, so that models of tests have several pieces.
+  // Small, so that the models of tests have several buckets.
   std::size_t piece_floats() const override { return 64; }
-  // Goes to the others as it is: what is changed afterwards is lost.
+  // Sends the gradients as they are now: a later change is lost.
   void hand_over(std::span<const int> covering_slots, FloatRange range) override {
     show(covering_slots, range);
     handed_over_ += range.end - range.begin;
@@ -110,12 +110,12 @@ class PretendedCommunicator final : public Communicator {
     return {reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float)};
   }
 
-  // Not in the constructor: who does not come ends a wait that must have a deadline.
+  // Not in the constructor, because waiting for peers needs a deadline.
   void connect(Deadline deadline) {
     if (!peers_.empty()) return;
     const Shown own{.process = ::getpid(), .descriptor = own_.descriptor()};
     std::vector<Shown> all(static_cast<std::size_t>(size()));
-    // Through the slots, whose tails are still needed.
+    // gather_all() overwrites the slots, but their tails are still needed.
     std::vector<std::vector<float>> tails;
     for (const Slot& slot : host_->slots()) tails.emplace_back(slot.tail.begin(), slot.tail.end());
     host_->gather_all(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)), deadline);

@@ -23,10 +23,10 @@ std::atomic<int> repeated = 0;
 
 }  // namespace
 
-// In a second place. What is copied arrives with finish_copy(), and no earlier. Of any thread, whatever the others do.
+// Arrays in a second copy. begin_copy() delivers nothing before finish_copy(). Any thread, whatever the others do.
 class PretendedMemory::Held final : public HeldArrays {
  public:
-  // Of `floats` floats together, from the first one's beginning.
+  // Arrays of `floats` floats together, beginning with the first one.
   Held(PretendedMemory& memory, std::vector<std::span<const float>> places, std::size_t floats, float* first)
       : memory_(memory), places_(std::move(places)), floats_(floats), first_(first) {}
   ~Held() override {
@@ -70,7 +70,7 @@ void PretendedMemory::protect(int protection) const {
   if (::mprotect(region_, used_, protection) != 0) throw system_error(errno, "mprotect failed");
 }
 
-// Also where another thread has access: something may have been allocated meanwhile.
+// Also if another thread has access, because memory may have been allocated meanwhile.
 PretendedMemory::Access::Access(PretendedMemory& memory) : memory_(memory) {
   const std::lock_guard lock(memory_.mutex_);
   ++memory_.accesses_;
@@ -88,7 +88,7 @@ void PretendedMemory::queue(std::function<void()> call) {
   call();
 }
 
-// Recorded the second time, as a device does.
+// Records when asked for the second time, as a device does.
 void PretendedMemory::repeat(std::span<const std::uint64_t> key, std::span<const std::function<void()>> parts,
                              const std::function<void(std::size_t)>& behind) {
   require_no_recording();
@@ -141,7 +141,7 @@ void PretendedMemory::require_no_recording() const {
   HOLDFAST_ASSERT(recording_ == nullptr);
 }
 
-// Fresh pages are zero.
+// Pages that were never written are zero.
 std::shared_ptr<float[]> PretendedMemory::allocate(std::size_t floats) {
   require_no_recording();
   const std::size_t bytes = (floats * sizeof(float) + kAlignment) / kAlignment * kAlignment;
@@ -172,7 +172,7 @@ void PretendedMemory::gather(std::span<const float> from, std::span<const std::i
   queue([from, numbers = std::vector(rows.begin(), rows.end()), to] { host_memory().gather(from, numbers, to); });
 }
 
-// Copies at once, to two places in turn: who reads one too late reads what came next.
+// Copies at once, into two alternating buffers: code that reads a buffer too late reads the next rows.
 class PretendedMemory::Feed final : public RowFeed {
  public:
   Feed(PretendedMemory& memory, std::span<const float> from, std::size_t row_floats)

@@ -33,7 +33,7 @@ std::string differences(const Floats& expected, const Floats& actual, float tole
   float worst = 0;
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const float difference = std::abs(expected[i] - actual[i]);
-    // What is not a number is near nothing.
+    // A NaN differs from every number.
     if (difference <= tolerance) continue;
     if (count++ == 0) first = i;
     worst = std::isnan(difference) ? difference : std::max(worst, difference);

@@ -77,7 +77,7 @@ TEST(OrderedSumProgram, GivesTheBitsOfTheHostsSum) {
   }
 }
 
-// What the smallest kernel is good for.
+// The smallest kernel suffices for this.
 TEST(OrderedSumProgram, NeedsAStackOfTwoForTwoRanks) {
   const std::vector<Leaf> leaves = drawn_leaves(2);
   const std::vector<const float*> pointers = pointers_to(leaves);

@@ -1,4 +1,4 @@
-// What the shared library's one symbol hands out, as far as that goes without a device.
+// The shared library's one symbol, as far as it works without a device.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -18,7 +18,7 @@
 
 namespace holdfast {
 
-// A device whose memory is the host's, and whose kernels are those of a device, run by a thread.
+// A device in host memory, with the kernels of a real one. A thread runs them.
 class FakeCollectiveStream final : public CollectiveStream {
  public:
   std::string device() const override { return "fake:0"; }
@@ -40,7 +40,7 @@ class FakeCollectiveStream final : public CollectiveStream {
     return !followed_mark_.valid() || followed_mark_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
   }
 
-  // What training queues, where it does not all happen at once.
+  // Queues work of training, which otherwise happens at once.
   class Training {
    public:
     void enqueue(std::function<void()> work) { stream_.enqueue(std::move(work)); }
@@ -53,7 +53,7 @@ class FakeCollectiveStream final : public CollectiveStream {
    private:
     ThreadStream stream_;
   };
-  // Which must outlive this.
+  // `stream` must outlive this object.
   void set_training(Training& training) { training_ = &training; }
 
   void begin_sums() override {
@@ -82,7 +82,7 @@ class FakeCollectiveStream final : public CollectiveStream {
   bool were_finite() const override { return were_finite_; }
   void give_up() noexcept override { was_given_up_ = true; }
 
-  // Every look at the device fails from here on.
+  // From now on every poll of the device fails.
   void lose() { is_lost_ = true; }
   bool was_given_up() const { return was_given_up_; }
   int followed() const { return followed_; }
@@ -104,7 +104,7 @@ class FakeCollectiveStream final : public CollectiveStream {
   std::atomic<int> passed_ = 0;
   std::atomic<int> marks_ = 0;
   std::atomic<int> followed_ = 0;
-  ThreadStream stream_;  // last, for its work uses the others
+  ThreadStream stream_;  // last, because its work uses the other members
 };
 
 }  // namespace holdfast

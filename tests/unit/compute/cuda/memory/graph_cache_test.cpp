@@ -15,7 +15,7 @@ namespace {
 using Floats = std::vector<float>;
 using Key = std::array<std::uint64_t, 1>;
 
-// Steps that add one array to another.
+// Each step adds one array to another.
 class GraphCacheTest : public testing::Test {
  protected:
   GraphCacheTest() { space_->copy_from_host(Floats{1, 2, 3}, summand()); }
@@ -88,7 +88,7 @@ TEST_F(GraphCacheTest, ForgetsWhatWasNotUsedForLongest) {
   EXPECT_FALSE(pretended_cuda::device().freed_too_early);
 }
 
-// Destroys an executable graph while it runs, as CUDA allows.
+// CUDA allows destroying an executable graph while it runs.
 TEST_F(GraphCacheTest, ForgetsWithoutWaitingForTheDevice) {
   space_->set_time_limit(std::chrono::milliseconds(20));
   for (int i = 0; i < 2; ++i) step(graphs_, 0);
@@ -102,8 +102,8 @@ TEST_F(GraphCacheTest, ForgetsWithoutWaitingForTheDevice) {
   EXPECT_FALSE(space_->context().given_up().is_set());
 }
 
-// Many shards of a device, each with slots of its own, or batches of many sizes.
-TEST_F(GraphCacheTest, KeepsAsManyAsComeRoundInTurn) {
+// A device may have many shards, each with its own slots, or batches of many sizes.
+TEST_F(GraphCacheTest, KeepsAsManyGraphsAsACycleNeeds) {
   constexpr std::uint64_t kKeys = 5 * GraphCache::kGraphsKept;
   const auto go_round = [&](int rounds) {
     for (int round = 0; round < rounds; ++round) {
@@ -118,7 +118,7 @@ TEST_F(GraphCacheTest, KeepsAsManyAsComeRoundInTurn) {
   EXPECT_EQ(calls_, 0);
 }
 
-TEST_F(GraphCacheTest, KeepsNoMoreForKeysThatNeverComeBack) {
+TEST_F(GraphCacheTest, KeepsNoMoreGraphsForKeysThatAreNotUsedAgain) {
   for (std::uint64_t key = 0; key < 100 * GraphCache::kGraphsKept; ++key) step(graphs_, key);
   calls_ = 0;
 
@@ -139,7 +139,7 @@ TEST_F(GraphCacheTest, QueuesWhatCannotBeRecordedAndSaysWhy) {
   EXPECT_EQ(cudaGetLastError(), cudaSuccess) << "a later check would take the refusal for its own";
 }
 
-TEST_F(GraphCacheTest, QueuesWorkThatDoesWhatNoGraphMay) {
+TEST_F(GraphCacheTest, QueuesWorkThatAGraphMustNotContain) {
   for (int i = 0; i < 3; ++i) {
     run(graphs_, 1, {[this] {
           space_->add(summand(), sum());
@@ -151,7 +151,7 @@ TEST_F(GraphCacheTest, QueuesWorkThatDoesWhatNoGraphMay) {
   EXPECT_THAT(graphs_.obstacle(), testing::HasSubstr("cudaMalloc"));
 }
 
-TEST_F(GraphCacheTest, LeavesAStreamThatWorksBehindWhatNobodyWaitsForAnyMore) {
+TEST_F(GraphCacheTest, LeavesAWorkingStreamAfterACancelledRecording) {
   step(graphs_);
 
   EXPECT_THROW(run(graphs_, 1, {[] { throw Error(ErrorCode::cancelled, "a generation ended"); }}), Error);
@@ -161,7 +161,7 @@ TEST_F(GraphCacheTest, LeavesAStreamThatWorksBehindWhatNobodyWaitsForAnyMore) {
   EXPECT_EQ(content_of(sum()), (Floats{2, 4, 6}));
 }
 
-TEST_F(GraphCacheTest, CallsSomebodyBehindEachPartHoweverItIsQueued) {
+TEST_F(GraphCacheTest, CallsBackAfterEachPartHoweverItIsQueued) {
   std::vector<Floats> seen;
   const Parts parts = {[this] { space_->add(summand(), sum()); }, [this] { space_->add(sum(), sum()); }};
 
@@ -192,7 +192,7 @@ TEST_F(GraphCacheTest, KeepsWhatItRecordedWhereAGenerationEndsBetweenTwoParts) {
   EXPECT_FALSE(pretended_cuda::device().freed_too_early);
 }
 
-// As products at bf16 keep what they rounded for the first pass that asks for it.
+// Products at bf16 do this: they keep what they rounded for a later pass.
 TEST_F(GraphCacheTest, RecordsNoPartWhereOneCannotBeSinceOperationsKeepSomethingBetweenThem) {
   bool is_copied = false;
   const std::shared_ptr<float[]> kept = space_->allocate(3);

@@ -18,12 +18,12 @@ using std::chrono::milliseconds;
 
 constexpr std::size_t kLarge = kMostSmallBytes + 1;
 
-// Of a stream that training computes in.
+// The stream that training computes in.
 class Ring : public testing::Test {
  protected:
   ~Ring() override { pretended_cuda::device().only_first_stream_runs = false; }
 
-  // On its way to the host in a stream of its own, which does not come to an end.
+  // A snapshot travels to the host in its own stream, and does not arrive.
   void begin_snapshot() {
     cudaStream_t stream = nullptr;
     check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");

@@ -28,7 +28,7 @@ CudaContext::CudaContext(int device) : device_(device) {}
 
 CudaContext::~CudaContext() = default;
 
-CudaContext::Turn::Turn(CudaContext& context) : lock_(context.mutex_) {}
+CudaContext::StreamLock::StreamLock(CudaContext& context) : lock_(context.mutex_) {}
 
 // Exactly as large as asked for, and filled with NaN.
 void CudaContext::reserve_workspace(std::size_t bytes) {

@@ -63,7 +63,7 @@ class ColumnsConvolutions : public LayerTest, public testing::WithParamInterface
 
  private:
   std::unique_ptr<ConvolutionOperation> make(CudaMemorySpace& space) const {
-    const CudaContext::Turn turn = space.context().take_turn();
+    const CudaContext::StreamLock lock = space.context().lock_stream();
     return make_columns_convolution(space.context(), precision(), shape_,
                                     {.forward = true, .backward_input = true, .backward_weights = true});
   }

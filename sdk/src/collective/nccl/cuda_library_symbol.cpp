@@ -19,7 +19,7 @@ namespace {
 
 std::shared_ptr<CudaCollectiveStream> make_stream(CudaMemorySpace& memory) {
   CudaContext& context = memory.context();
-  const CudaContext::Turn turn = context.take_turn();
+  const CudaContext::StreamLock lock = context.lock_stream();
   return std::make_shared<CudaCollectiveStream>(context.device_index(), context.stream(), context.given_up());
 }
 

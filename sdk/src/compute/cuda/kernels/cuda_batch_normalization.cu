@@ -204,7 +204,7 @@ class CudaBatchNormalization final : public BatchNormalizationOperation {
   }
 
   void forward_training(const float* input, const float* gamma, const float* beta, float* output) override {
-    const CudaContext::Turn turn = context_.take_turn();
+    const CudaContext::StreamLock lock = context_.lock_stream();
     const auto rows = static_cast<double>(extent_.rows);
     reduce_columns<2>(context_.stream(), operation_, extent_, Deviations{input},
                       StoreStatistics{input, rows, epsilon_, mean_, variance_, inverse_}, context_.workspace());
@@ -213,7 +213,7 @@ class CudaBatchNormalization final : public BatchNormalizationOperation {
 
   void forward_inference(const float* input, const float* gamma, const float* beta, const float* mean,
                          const float* variance, float* output) override {
-    const CudaContext::Turn turn = context_.take_turn();
+    const CudaContext::StreamLock lock = context_.lock_stream();
     launch(invert_variances, channel_blocks(), kChannelThreads, context_.stream(), extent_.columns, epsilon_, variance,
            inverse_);
     check_launch(operation_.c_str(), {{"channels", extent_.columns}});
@@ -222,7 +222,7 @@ class CudaBatchNormalization final : public BatchNormalizationOperation {
 
   void backward(const float* input, const float* gamma, const float* output_gradient, float* input_gradient,
                 float* gamma_gradient, float* beta_gradient) override {
-    const CudaContext::Turn turn = context_.take_turn();
+    const CudaContext::StreamLock lock = context_.lock_stream();
     reduce_columns<2>(context_.stream(), operation_, extent_,
                       ParameterGradientTerms{input, output_gradient, mean_, inverse_},
                       StoreParameterGradients{gamma_gradient, beta_gradient}, context_.workspace());
@@ -240,7 +240,7 @@ class CudaBatchNormalization final : public BatchNormalizationOperation {
   }
 
   void contribute(float* contributions) override {
-    const CudaContext::Turn turn = context_.take_turn();
+    const CudaContext::StreamLock lock = context_.lock_stream();
     launch(contribute_statistics, channel_blocks(), kChannelThreads, context_.stream(), extent_, mean_, variance_,
            contributions);
     check_launch(operation_.c_str(), {{"channels", extent_.columns}});

@@ -1,7 +1,7 @@
 #pragma once
 
 // Makes the operations of a CUDA device; each has its own source file. The context must outlive them. The caller must
-// hold the context's lock.
+// hold the stream lock.
 
 #include <memory>
 

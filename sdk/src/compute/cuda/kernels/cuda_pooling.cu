@@ -110,7 +110,7 @@ class CudaPooling final : public PoolingOperation {
   }
 
   void forward(const float* input, float* output) override {
-    const CudaContext::Turn turn = context_.take_turn();
+    const CudaContext::StreamLock lock = context_.lock_stream();
     with_count({input, output}, [&]<int kCount>() {
       const std::int64_t outputs = plan_.output_elements();
       if (kind_ == PoolingKind::maximum) {
@@ -122,7 +122,7 @@ class CudaPooling final : public PoolingOperation {
   }
 
   void backward(const float* output_gradient, float* input_gradient) override {
-    const CudaContext::Turn turn = context_.take_turn();
+    const CudaContext::StreamLock lock = context_.lock_stream();
     with_count({output_gradient, input_gradient}, [&]<int kCount>() {
       const std::int64_t inputs = plan_.input_elements();
       if (kind_ == PoolingKind::maximum) {

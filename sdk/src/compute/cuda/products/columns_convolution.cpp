@@ -31,7 +31,7 @@ class ColumnsConvolution final : public ConvolutionOperation {
   }
 
   void forward(const float* input, const float* kernel, const float* bias, float* output) override {
-    const CudaContext::Turn turn = context_.take_turn();
+    const CudaContext::StreamLock lock = context_.lock_stream();
     for_each_part([&](std::int64_t first, std::int64_t samples, Products& products) {
       const float* const columns = columns_of(input + first * plan_.sample_inputs(), samples);
       products.forward->run({.left = columns, .right = kernel, .bias = bias, .result = outputs_of(output, first)},
@@ -40,7 +40,7 @@ class ColumnsConvolution final : public ConvolutionOperation {
   }
 
   void backward_input(const float* kernel, const float* output_gradient, float* input_gradient) override {
-    const CudaContext::Turn turn = context_.take_turn();
+    const CudaContext::StreamLock lock = context_.lock_stream();
     for_each_part([&](std::int64_t first, std::int64_t samples, Products& products) {
       float* const gradient = input_gradient + first * plan_.sample_inputs();
       float* const columns = plan_.is_pointwise() ? gradient : column_memory();
@@ -54,7 +54,7 @@ class ColumnsConvolution final : public ConvolutionOperation {
 
   void backward_weights(const float* input, const float* output_gradient, float* kernel_gradient,
                         float* bias_gradient) override {
-    const CudaContext::Turn turn = context_.take_turn();
+    const CudaContext::StreamLock lock = context_.lock_stream();
     for_each_part([&](std::int64_t first, std::int64_t samples, Products& products) {
       const float* const columns = columns_of(input + first * plan_.sample_inputs(), samples);
       products.backward_weights->run(

@@ -40,14 +40,14 @@ class CudaConvolution final : public ConvolutionOperation {
 
   void forward(const float* input, const float* kernel, const float* bias, float* output) override {
     if (!forward_) return columns_->forward(input, kernel, bias, output);
-    const CudaContext::Turn turn = context_.take_turn();
+    const CudaContext::StreamLock lock = context_.lock_stream();
     forward_->run(context_, {.images = input, .kernel = kernel, .outputs = output}, context_.workspace());
     if (shape_.has_bias) add_to_columns(context_.stream(), operation_, outputs(), bias, output);
   }
 
   void backward_input(const float* kernel, const float* output_gradient, float* input_gradient) override {
     if (!backward_input_) return columns_->backward_input(kernel, output_gradient, input_gradient);
-    const CudaContext::Turn turn = context_.take_turn();
+    const CudaContext::StreamLock lock = context_.lock_stream();
     backward_input_->run(context_, {.images = input_gradient, .kernel = kernel, .outputs = output_gradient},
                          context_.workspace());
   }
@@ -57,7 +57,7 @@ class CudaConvolution final : public ConvolutionOperation {
     if (!backward_weights_) {
       return columns_->backward_weights(input, output_gradient, kernel_gradient, bias_gradient);
     }
-    const CudaContext::Turn turn = context_.take_turn();
+    const CudaContext::StreamLock lock = context_.lock_stream();
     backward_weights_->run(context_, {.images = input, .kernel = kernel_gradient, .outputs = output_gradient},
                            context_.workspace());
     if (!shape_.has_bias) return;

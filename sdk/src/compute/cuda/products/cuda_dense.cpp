@@ -69,7 +69,7 @@ class CudaDense final : public DenseOperation {
   }
 
   void forward(const float* input, const float* kernel, const float* bias, float* output) override {
-    const CudaContext::Turn turn = context_.take_turn();
+    const CudaContext::StreamLock lock = context_.lock_stream();
     ProductArrays arrays{.left = input, .right = kernel, .bias = bias, .result = output};
     if (rounds_once_) {
       input_->set(input, context_.stream());
@@ -82,7 +82,7 @@ class CudaDense final : public DenseOperation {
   }
 
   void backward_input(const float* kernel, const float* output_gradient, float* input_gradient) override {
-    const CudaContext::Turn turn = context_.take_turn();
+    const CudaContext::StreamLock lock = context_.lock_stream();
     ProductArrays arrays{.left = output_gradient, .right = kernel, .result = input_gradient};
     if (rounds_once_) {
       arrays.given_left = rounded_gradient(output_gradient);
@@ -93,7 +93,7 @@ class CudaDense final : public DenseOperation {
 
   void backward_weights(const float* input, const float* output_gradient, float* kernel_gradient,
                         float* bias_gradient) override {
-    const CudaContext::Turn turn = context_.take_turn();
+    const CudaContext::StreamLock lock = context_.lock_stream();
     ProductArrays arrays{.left = input, .right = output_gradient, .result = kernel_gradient};
     if (rounds_once_) {
       arrays.given_left = input_->data();

@@ -44,8 +44,8 @@ class CudnnConvolution {
   std::size_t workspace_bytes() const;
   const std::string& engine() const { return engine_; }  // "engine 12"
 
-  // The caller must hold the lock of the context that owns the target's handle. The array of the result is written,
-  // although all pointers are to const.
+  // The caller must hold the stream lock of the context that owns the target's handle. The array of the result is
+  // written, although all pointers are to const.
   void run(CudaContext& context, const CudnnConvolutionArrays& arrays, std::byte* workspace) const;
 
  private:

@@ -37,7 +37,7 @@ struct ProductArrays {
 
 class MatrixProduct {
  public:
-  // The caller must hold the context's lock. `operation` names the product in errors. Throws Error{unsupported} if the
+  // The caller must hold the stream lock. `operation` names the product in errors. Throws Error{unsupported} if the
   // library has no algorithm.
   MatrixProduct(CudaContext& context, const std::string& operation, const ProductShape& shape);
 
@@ -51,7 +51,7 @@ class MatrixProduct {
   // "algorithm 21, tile 18, stages 15, 1 part"
   const std::string& algorithm() const { return description_; }
 
-  // The caller must hold the context's lock.
+  // The caller must hold the stream lock.
   void run(const ProductArrays& arrays, std::byte* workspace);
 
  private:

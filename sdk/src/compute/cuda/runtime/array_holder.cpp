@@ -84,7 +84,7 @@ void ArrayHolder::await_last() {
 }
 
 ArrayHolder::Layout ArrayHolder::lay_out(std::span<const std::span<const float>> arrays) const {
-  const CudaContext::Turn turn = context_.take_turn();
+  const CudaContext::StreamLock lock = context_.lock_stream();
   Layout layout;
   for (const std::span<const float> array : arrays) {
     const std::span<const std::byte> bytes = std::as_bytes(array);
@@ -119,7 +119,7 @@ bool ArrayHolder::make_room(std::size_t bytes) {
   std::size_t free_bytes = 0;
   std::size_t total_bytes = 0;
   {
-    const CudaContext::Turn turn = context_.take_turn();
+    const CudaContext::StreamLock lock = context_.lock_stream();
     check_cuda(cudaMemGetInfo(&free_bytes, &total_bytes), "cudaMemGetInfo");
   }
   const std::size_t left_free = total_bytes / kShareLeftFree;
@@ -138,7 +138,7 @@ bool ArrayHolder::make_room(std::size_t bytes) {
   return false;
 }
 
-// Does not wait for a copy or a digest. They need the context's lock, which the thread that allocates may hold. Freeing
+// Does not wait for a copy or a digest. They need the stream lock, which the thread that allocates may hold. Freeing
 // the memory waits for the device, as every allocation on a full device must.
 bool ArrayHolder::give_back_idle() {
   if (place_ == nullptr || held_ > 0) return false;
@@ -157,7 +157,7 @@ bool ArrayHolder::give_back_idle() {
 
 void ArrayHolder::begin_use() {
   if (stream_ != nullptr) return;
-  const CudaContext::Turn turn = context_.take_turn();
+  const CudaContext::StreamLock lock = context_.lock_stream();
   taken_ = make_event();
   digested_ = make_event();
   copied_ = make_event();
@@ -169,7 +169,7 @@ void ArrayHolder::begin_use() {
 }
 
 void ArrayHolder::queue(const Layout& layout, std::span<const std::span<const float>> places) {
-  const CudaContext::Turn turn = context_.take_turn();
+  const CudaContext::StreamLock lock = context_.lock_stream();
   for (const Run& run : layout.runs) {
     check_cuda(
         cudaMemcpyAsync(place_.get() + run.place, run.from, run.bytes, cudaMemcpyDeviceToDevice, context_.stream()),
@@ -217,7 +217,7 @@ void ArrayHolder::Held::copy(const std::vector<Target>& targets, Deadline deadli
   const cudaStream_t stream = holder_.stream_.get();
   for (std::size_t i = 0; i < targets.size(); ++i) {
     if (!targets[i].is_registered) continue;
-    const CudaContext::Turn turn = holder_.context_.take_turn();
+    const CudaContext::StreamLock lock = holder_.context_.lock_stream();
     check_cuda(
         cudaMemcpyAsync(targets[i].bytes.data(), places_[i].data(), targets[i].bytes.size(), cudaMemcpyDeviceToHost,
                         stream),
@@ -228,7 +228,7 @@ void ArrayHolder::Held::copy(const std::vector<Target>& targets, Deadline deadli
     holder_.ring_->fetch(std::as_bytes(places_[i]).data(), targets[i].bytes, deadline);
   }
   {
-    const CudaContext::Turn turn = holder_.context_.take_turn();
+    const CudaContext::StreamLock lock = holder_.context_.lock_stream();
     check_cuda(cudaEventRecord(holder_.copied_.get(), stream), "cudaEventRecord after copies");
   }
   holder_.context_.wait_for(holder_.copied_.get(), deadline, "a copy of the state from " + holder_.context_.device());

@@ -24,7 +24,7 @@ namespace holdfast::compute {
 
 class ArrayHolder {
  public:
-  // `allocated` is what is allocated on the device; it changes only under the context's lock. `registered` is host
+  // `allocated` is what is allocated on the device; it changes only under the stream lock. `registered` is host
   // memory that is registered with the device. All three must outlive the holder, and the holder what it returns.
   ArrayHolder(CudaContext& context, const MemoryRanges& allocated, const MemoryRanges& registered)
       : context_(context), allocated_(allocated), registered_(registered) {}

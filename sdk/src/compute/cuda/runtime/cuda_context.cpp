@@ -94,7 +94,7 @@ CudaContext::~CudaContext() {
   static_cast<void>(cudnn_.release());
 }
 
-CudaContext::Turn::Turn(CudaContext& context) : lock_(context.mutex_) {
+CudaContext::StreamLock::StreamLock(CudaContext& context) : lock_(context.mutex_) {
   check_cuda(cudaSetDevice(context.device_), "cudaSetDevice");
 }
 
@@ -133,7 +133,7 @@ void CudaContext::release(std::byte* memory) noexcept {
   if (given_up_.is_set()) return;
   try {
     wait();
-    const Turn turn = take_turn();
+    const StreamLock lock = lock_stream();
     static_cast<void>(cudaFree(memory));
   } catch (const Error&) {
   }
@@ -144,12 +144,12 @@ std::shared_ptr<std::byte[]> CudaContext::allocate(std::size_t bytes) {
     return std::shared_ptr<std::byte[]>(memory, [this](std::byte* given_back) { release(given_back); });
   };
   {
-    const Turn turn = take_turn();
+    const StreamLock lock = lock_stream();
     if (std::byte* const memory = try_allocate(bytes)) return owned(memory);
   }
   // Without the lock: freeing memory waits for the device, and other threads may queue work meanwhile.
   const bool is_more_free = give_back_ && give_back_();
-  const Turn turn = take_turn();
+  const StreamLock lock = lock_stream();
   if (std::byte* const memory = is_more_free ? try_allocate(bytes) : nullptr) return owned(memory);
   throw_out_of_memory(bytes);
 }
@@ -165,13 +165,13 @@ void CudaContext::wait() {
   OwnedEvent done;
   Deadline limit = Deadline::after({});
   {
-    const Turn turn = take_turn();
+    const StreamLock lock = lock_stream();
     done = take_event();
     check_cuda(cudaEventRecord(done.get(), stream_.get()), "cudaEventRecord on " + device());
     limit = deadline();
   }
   wait_for(done.get(), limit, "the work of " + device());
-  const Turn turn = take_turn();
+  const StreamLock lock = lock_stream();
   idle_events_.push_back(std::move(done));
 }
 
@@ -186,12 +186,12 @@ void CudaContext::wait_for(cudaEvent_t event, Deadline deadline, const std::stri
 }
 
 void CudaContext::set_time_limit(std::chrono::milliseconds limit) {
-  const Turn turn = take_turn();
+  const StreamLock lock = lock_stream();
   time_limit_ = limit;
 }
 
 Deadline CudaContext::deadline() {
-  const Turn turn = take_turn();
+  const StreamLock lock = lock_stream();
   return Deadline::after(time_limit_);
 }
 

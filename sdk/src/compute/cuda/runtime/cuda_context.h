@@ -4,8 +4,8 @@
 // libraries' handles; and one workspace. The workspace is free between two operations, because the stream runs one
 // operation at a time.
 //
-// Any thread may use it. A thread holds the context's lock, a Turn, while it queues work or uses the workspace. A wait
-// does not hold the lock, so other threads can queue work meanwhile. See docs/decisions/devices.md.
+// Any thread may use it. A thread holds the stream lock while it queues work or uses the workspace. A wait does not
+// hold the lock, so other threads can queue work meanwhile. See docs/decisions/devices.md.
 
 #include <chrono>
 #include <cstddef>
@@ -43,16 +43,16 @@ class CudaContext {
   CudaContext(const CudaContext&) = delete;
   CudaContext& operator=(const CudaContext&) = delete;
 
-  // Holds the context's lock: meanwhile the device is the thread's current one, and no other thread queues work. Hold
+  // Holds the stream lock: meanwhile the device is the thread's current one, and no other thread queues work. Hold
   // it briefly and never wait for the device in it. A thread may hold it more than once.
-  class Turn {
+  class StreamLock {
    public:
-    explicit Turn(CudaContext& context);
+    explicit StreamLock(CudaContext& context);
 
    private:
     std::unique_lock<std::recursive_mutex> lock_;
   };
-  [[nodiscard]] Turn take_turn() { return Turn(*this); }
+  [[nodiscard]] StreamLock lock_stream() { return StreamLock(*this); }
 
   std::string device() const { return "cuda:" + std::to_string(device_); }
   int device_index() const { return device_; }

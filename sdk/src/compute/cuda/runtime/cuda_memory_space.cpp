@@ -33,7 +33,7 @@ std::shared_ptr<float[]> CudaMemorySpace::allocate(std::size_t floats) {
   HOLDFAST_ASSERT(floats <= SIZE_MAX / sizeof(float));
   const std::size_t bytes = floats * sizeof(float);
   std::shared_ptr<std::byte[]> memory = context_.allocate(bytes);
-  const CudaContext::Turn turn = context_.take_turn();
+  const CudaContext::StreamLock lock = context_.lock_stream();
   check_cuda(cudaMemsetAsync(memory.get(), 0, bytes, context_.stream()), "cudaMemsetAsync of " + in_bytes(bytes));
   auto* const floats_of_it = reinterpret_cast<float*>(memory.get());
   allocated_.add({memory.get(), bytes});
@@ -43,7 +43,7 @@ std::shared_ptr<float[]> CudaMemorySpace::allocate(std::size_t floats) {
 // If the lock fails, the device is lost and the process is about to end.
 void CudaMemorySpace::forget(std::span<const std::byte> memory) noexcept {
   try {
-    const CudaContext::Turn turn = context_.take_turn();
+    const CudaContext::StreamLock lock = context_.lock_stream();
     allocated_.remove(memory);
   } catch (const Error&) {
   }
@@ -57,7 +57,7 @@ std::unique_ptr<HeldArrays> CudaMemorySpace::hold(std::span<const std::span<cons
 // Copies directly from or to pinned memory, which the host may use again on return.
 void CudaMemorySpace::copy_and_wait(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
   {
-    const CudaContext::Turn turn = context_.take_turn();
+    const CudaContext::StreamLock lock = context_.lock_stream();
     check_cuda(cudaMemcpyAsync(to, from, bytes, kind, context_.stream()), "cudaMemcpyAsync of " + in_bytes(bytes));
   }
   context_.wait();
@@ -82,7 +82,7 @@ void CudaMemorySpace::copy_from_host(std::span<const float> from, std::span<floa
 void CudaMemorySpace::copy(std::span<const float> from, std::span<float> to) {
   HOLDFAST_ASSERT(from.size() == to.size());
   if (from.empty()) return;
-  const CudaContext::Turn turn = context_.take_turn();
+  const CudaContext::StreamLock lock = context_.lock_stream();
   check_cuda(cudaMemcpyAsync(to.data(), from.data(), from.size_bytes(), cudaMemcpyDeviceToDevice, context_.stream()),
              fmt::format("cudaMemcpyAsync of {} within {}", in_bytes(from.size_bytes()), device()));
 }
@@ -96,7 +96,7 @@ void CudaMemorySpace::gather(std::span<const float> from, std::span<const std::i
     row_numbers_bytes_ = numbers.size();
   }
   staging_.send(numbers, row_numbers_.get());
-  const CudaContext::Turn turn = context_.take_turn();
+  const CudaContext::StreamLock lock = context_.lock_stream();
   gather_rows(from.data(), row_floats, reinterpret_cast<const std::int64_t*>(row_numbers_.get()), rows.size(),
               to.data(), context_.stream());
 }
@@ -104,13 +104,13 @@ void CudaMemorySpace::gather(std::span<const float> from, std::span<const std::i
 void CudaMemorySpace::add(std::span<const float> summand, std::span<float> sum) {
   HOLDFAST_ASSERT(summand.size() == sum.size());
   if (sum.empty()) return;
-  const CudaContext::Turn turn = context_.take_turn();
+  const CudaContext::StreamLock lock = context_.lock_stream();
   add_arrays(summand.data(), sum.data(), sum.size(), context_.stream());
 }
 
 void CudaMemorySpace::fill_zero(std::span<float> array) {
   if (array.empty()) return;
-  const CudaContext::Turn turn = context_.take_turn();
+  const CudaContext::StreamLock lock = context_.lock_stream();
   check_cuda(cudaMemsetAsync(array.data(), 0, array.size_bytes(), context_.stream()),
              "cudaMemsetAsync of " + in_bytes(array.size_bytes()));
 }
@@ -120,7 +120,7 @@ bool CudaMemorySpace::is_finite(std::span<const float> array) {
   if (flag_ == nullptr) flag_ = allocate(1);
   fill_zero({flag_.get(), 1});
   {
-    const CudaContext::Turn turn = context_.take_turn();
+    const CudaContext::StreamLock lock = context_.lock_stream();
     flag_not_finite(array.data(), array.size(), reinterpret_cast<std::uint32_t*>(flag_.get()), context_.stream());
   }
   std::uint32_t is_flagged = 0;
@@ -130,7 +130,7 @@ bool CudaMemorySpace::is_finite(std::span<const float> array) {
 
 Digest CudaMemorySpace::digest_of(std::span<const std::span<const float>> arrays) {
   {
-    const CudaContext::Turn turn = context_.take_turn();
+    const CudaContext::StreamLock lock = context_.lock_stream();
     if (!digester_) digester_.emplace(context_.given_up());
     digester_->queue(arrays, context_.stream());
   }
@@ -147,7 +147,7 @@ std::unique_ptr<RowFeed> CudaMemorySpace::feed(std::span<const float> from, std:
 // be reached. Copies then go through the staging ring.
 void CudaMemorySpace::pin(std::span<std::byte> memory) {
   if (memory.empty()) return;
-  const CudaContext::Turn turn = context_.take_turn();
+  const CudaContext::StreamLock lock = context_.lock_stream();
   // Two trainers of a process may read the same data set, for example.
   if (pinned_.share(memory)) return;
   const cudaError_t status =
@@ -169,7 +169,7 @@ void CudaMemorySpace::unpin(std::span<std::byte> memory) {
   if (!pinned_.remove(memory) || context_.given_up().is_set()) return;
   // cudaHostUnregister() waits for the device without a deadline, so a wait with a deadline comes first.
   context_.wait();
-  const CudaContext::Turn turn = context_.take_turn();
+  const CudaContext::StreamLock lock = context_.lock_stream();
   check_cuda(cudaHostUnregister(memory.data()), "cudaHostUnregister of " + in_bytes(memory.size()));
 }
 

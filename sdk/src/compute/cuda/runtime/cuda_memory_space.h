@@ -50,7 +50,7 @@ class CudaMemorySpace final : public MemorySpace {
 
   CudaContext context_;
   StagingRing staging_;
-  MemoryRanges allocated_;  // guarded by the context's lock
+  MemoryRanges allocated_;  // guarded by the stream lock
   MemoryRanges pinned_;
   ArrayHolder holder_{context_, allocated_, pinned_};
   std::optional<CudaDigester> digester_;      // made by the first digest

@@ -31,7 +31,7 @@ bool are_at_most(std::size_t most, std::span<const std::int64_t> rows) {
 CudaRowFeed::CudaRowFeed(CudaContext& context, std::span<const float> from, std::size_t row_floats)
     : context_(context), from_(from), row_floats_(row_floats) {
   HOLDFAST_ASSERT(row_floats > 0 && !from.empty() && from.size() % row_floats == 0);
-  const CudaContext::Turn turn = context_.take_turn();
+  const CudaContext::StreamLock lock = context_.lock_stream();
   cudaStream_t stream = nullptr;
   check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags for samples");
   stream_.reset(stream);
@@ -74,7 +74,7 @@ void CudaRowFeed::begin(std::span<const std::int64_t> rows) {
   place.floats = rows.size() * row_floats_;
   {
     // All work that read this buffer was queued in the context's stream before.
-    const CudaContext::Turn turn = context_.take_turn();
+    const CudaContext::StreamLock lock = context_.lock_stream();
     check_cuda(cudaEventRecord(read_.get(), context_.stream()), "cudaEventRecord after a reader of samples");
     check_cuda(cudaStreamWaitEvent(stream_.get(), read_.get(), 0), "cudaStreamWaitEvent for a reader of samples");
   }
@@ -83,12 +83,12 @@ void CudaRowFeed::begin(std::span<const std::int64_t> rows) {
   } else {
     gather(rows, place);
   }
-  const CudaContext::Turn turn = context_.take_turn();
+  const CudaContext::StreamLock lock = context_.lock_stream();
   check_cuda(cudaEventRecord(place.filled.get(), stream_.get()), "cudaEventRecord after samples");
 }
 
 void CudaRowFeed::copy_runs(std::span<const std::int64_t> rows, float* to) {
-  const CudaContext::Turn turn = context_.take_turn();
+  const CudaContext::StreamLock lock = context_.lock_stream();
   for (std::size_t at = 0; at < rows.size();) {
     const std::size_t length = run_length(rows, at);
     const std::size_t bytes = length * row_floats_ * sizeof(float);
@@ -108,7 +108,7 @@ void CudaRowFeed::gather(std::span<const std::int64_t> rows, Place& place) {
     place.row_numbers_bytes = numbers.size();
   }
   ring_->send(numbers, place.row_numbers.get());
-  const CudaContext::Turn turn = context_.take_turn();
+  const CudaContext::StreamLock lock = context_.lock_stream();
   gather_host_rows(from_on_device_, row_floats_, reinterpret_cast<const std::int64_t*>(place.row_numbers.get()),
                    rows.size(), place.data(), stream_.get());
 }
@@ -116,7 +116,7 @@ void CudaRowFeed::gather(std::span<const std::int64_t> rows, Place& place) {
 std::span<const float> CudaRowFeed::take() {
   HOLDFAST_ASSERT(taken_ < begun_);
   const Place& place = places_[taken_++ % places_.size()];
-  const CudaContext::Turn turn = context_.take_turn();
+  const CudaContext::StreamLock lock = context_.lock_stream();
   check_cuda(cudaStreamWaitEvent(context_.stream(), place.filled.get(), 0), "cudaStreamWaitEvent for samples");
   return {place.data(), place.floats};
 }

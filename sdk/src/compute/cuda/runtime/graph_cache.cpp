@@ -30,7 +30,7 @@ void GraphCache::run(std::span<const std::uint64_t> key, std::span<const std::fu
 }
 
 void GraphCache::launch(const OwnedGraphExec& graph) {
-  const CudaContext::Turn turn = context_.take_turn();
+  const CudaContext::StreamLock lock = context_.lock_stream();
   check_cuda(cudaGraphLaunch(graph.get(), context_.stream()), "cudaGraphLaunch of a step on " + context_.device());
 }
 
@@ -65,7 +65,7 @@ void GraphCache::make_room(const std::vector<std::uint64_t>& key) {
 // Records all parts or none. What cannot be recorded is queued instead, with the same bits. If the device has failed,
 // queueing fails too and says so.
 void GraphCache::record(Entry& entry, std::span<const std::function<void()>> parts) {
-  const CudaContext::Turn turn = context_.take_turn();
+  const CudaContext::StreamLock lock = context_.lock_stream();
   std::vector<OwnedGraphExec> graphs;
   try {
     for (const std::function<void()>& queue : parts) {

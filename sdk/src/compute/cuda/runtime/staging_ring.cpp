@@ -17,7 +17,7 @@ StagingRing::~StagingRing() {
 StagingRing::Piece& StagingRing::piece(std::size_t number) {
   Piece& piece = pieces_[number % kPieces];
   if (piece.memory != nullptr) return piece;
-  const CudaContext::Turn turn = context_.take_turn();
+  const CudaContext::StreamLock lock = context_.lock_stream();
   piece.copied = make_event();
   void* memory = nullptr;
   check_cuda(cudaHostAlloc(&memory, kPieceBytes, cudaHostAllocPortable),
@@ -27,7 +27,7 @@ StagingRing::Piece& StagingRing::piece(std::size_t number) {
 }
 
 void StagingRing::queue(Piece& piece, std::byte* to, const std::byte* from, std::size_t bytes, cudaMemcpyKind kind) {
-  const CudaContext::Turn turn = context_.take_turn();
+  const CudaContext::StreamLock lock = context_.lock_stream();
   // The copy engine would let the few bytes at the end of a step wait for a snapshot on its way to the host. In the
   // other direction nothing as large travels while training waits for a few bytes.
   if (kind == cudaMemcpyDeviceToHost && bytes <= kMostSmallBytes) {

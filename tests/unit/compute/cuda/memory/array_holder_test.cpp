@@ -108,7 +108,7 @@ TEST_F(HeldOnADevice, TheirMemoryIsFreedWhileOtherThreadsQueueWork) {
   ASSERT_TRUE(comes_true([] { return pretended_cuda::looks_in_vain() > 0; }));
 
   {
-    const CudaContext::Turn turn = space_->context().take_turn();
+    const CudaContext::StreamLock lock = space_->context().lock_stream();
     device.hangs = false;
   }
 

@@ -57,7 +57,7 @@ class CollectiveStream {
   virtual bool were_finite() const = 0;
 
   // Declares the device lost: what is queued may never end, so no thread of this process waits for it any more.
-  virtual void give_up() noexcept = 0;
+  virtual void mark_device_lost() noexcept = 0;
 };
 
 }  // namespace holdfast

@@ -96,8 +96,8 @@ OrderedSumProgram behind(OrderedSumProgram program, std::size_t leaves, std::siz
 
 }  // namespace
 
-CudaCollectiveStream::CudaCollectiveStream(int device, cudaStream_t training, compute::GivenUp given_up)
-    : device_(device), training_(training), given_up_(std::move(given_up)) {
+CudaCollectiveStream::CudaCollectiveStream(int device, cudaStream_t training, compute::LostDeviceFlag lost_device)
+    : device_(device), training_(training), lost_device_(std::move(lost_device)) {
   try {
     create();
   } catch (...) {
@@ -134,7 +134,7 @@ void CudaCollectiveStream::create() {
 
 // Results are ignored: nothing can be freed on a lost device, and the process that lost it ends.
 void CudaCollectiveStream::destroy() noexcept {
-  if (given_up_.is_set()) return;
+  if (lost_device_.is_set()) return;
   cudaSetDevice(device_);
   if (found_on_host_ != nullptr) cudaFreeHost(found_on_host_);
   if (found_ != nullptr) cudaFree(found_);
@@ -180,7 +180,7 @@ void CudaCollectiveStream::follow_training(std::size_t mark) {
 }
 
 bool CudaCollectiveStream::has_training_passed() {
-  return followed_ == nullptr || given_up_.is_set() || has_passed(followed_, "training");
+  return followed_ == nullptr || lost_device_.is_set() || has_passed(followed_, "training");
 }
 
 void CudaCollectiveStream::begin_sums() {

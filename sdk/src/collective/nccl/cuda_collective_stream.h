@@ -10,15 +10,15 @@
 #include <vector>
 
 #include "collective/nccl/collective_stream.h"
-#include "compute/cuda/runtime/given_up.h"
+#include "compute/cuda/runtime/lost_device.h"
 
 namespace holdfast {
 
 class CudaCollectiveStream final : public CollectiveStream {
  public:
-  // `training` is the stream that training computes in; it must outlive this object. `given_up` is the flag of the
+  // `training` is the stream that training computes in; it must outlive this object. `lost_device` is the flag of the
   // device.
-  CudaCollectiveStream(int device, cudaStream_t training, compute::GivenUp given_up = {});
+  CudaCollectiveStream(int device, cudaStream_t training, compute::LostDeviceFlag lost_device = {});
   ~CudaCollectiveStream() override;
 
   CudaCollectiveStream(const CudaCollectiveStream&) = delete;
@@ -37,7 +37,7 @@ class CudaCollectiveStream final : public CollectiveStream {
   void mark() override;
   bool has_passed_mark() override;
   bool were_finite() const override { return *found_on_host_ == 0; }
-  void give_up() noexcept override { given_up_.set(); }
+  void mark_device_lost() noexcept override { lost_device_.set(); }
 
  private:
   void create();
@@ -47,7 +47,7 @@ class CudaCollectiveStream final : public CollectiveStream {
 
   const int device_;
   const cudaStream_t training_;
-  const compute::GivenUp given_up_;
+  const compute::LostDeviceFlag lost_device_;
   std::string identity_;
   cudaStream_t stream_ = nullptr;
   cudaEvent_t training_done_ = nullptr;

@@ -20,7 +20,7 @@ namespace {
 std::shared_ptr<CudaCollectiveStream> make_stream(CudaMemorySpace& memory) {
   CudaContext& context = memory.context();
   const CudaContext::StreamLock lock = context.lock_stream();
-  return std::make_shared<CudaCollectiveStream>(context.device_index(), context.stream(), context.given_up());
+  return std::make_shared<CudaCollectiveStream>(context.device_index(), context.stream(), context.lost_device());
 }
 
 Error foreign_memory(const MemorySpace& memory) {

@@ -86,7 +86,7 @@ NcclConnection::NcclConnection(std::shared_ptr<NcclLibrary> library, std::shared
       control_(control),
       kept_(std::move(kept)),
       bounds_(bounds) {
-  if (library_->was_given_up()) {
+  if (library_->is_poisoned()) {
     throw Error(ErrorCode::device_failed,
                 fmt::format("NCCL {} in this process did not recover from an earlier failure on {}; the "
                             "process must be replaced",
@@ -192,7 +192,7 @@ bool NcclConnection::has_passed_mark() {
   try {
     return stream_->has_passed_mark();
   } catch (...) {
-    give_up(true);
+    poison(true);
     throw;
   }
 }
@@ -272,16 +272,16 @@ bool NcclConnection::abort() noexcept {
     // The device is lost, and its memory is freed with the process.
   }
   comm_ = nullptr;
-  if (!is_aborted) give_up(is_stuck);
+  if (!is_aborted) poison(is_stuck);
   return is_aborted;
 }
 
 // Freeing memory or the stream would wait for kernels that may never end. So NCCL's library keeps both.
-void NcclConnection::give_up(bool is_stuck) {
+void NcclConnection::poison(bool is_stuck) {
   comm_ = nullptr;
-  if (is_stuck) stream_->give_up();
+  if (is_stuck) stream_->mark_device_lost();
   using Kept = std::pair<std::shared_ptr<void>, std::shared_ptr<CollectiveStream>>;
-  library_->give_up(std::make_shared<Kept>(kept_, stream_));
+  library_->poison(std::make_shared<Kept>(kept_, stream_));
 }
 
 // In a detached thread, since the abort may never return.

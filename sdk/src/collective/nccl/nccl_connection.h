@@ -4,8 +4,9 @@
 // deadline, and at once when the generation ends, whatever NCCL does:
 //
 //   connecting -> ready <-> queueing, waiting -> aborted
-//        \___________________\__________________^      If the abort does not end in time, NCCL is lost to this process,
-//                                                      which must be replaced (NcclLibrary::was_given_up()).
+//        \___________________\__________________^      If the abort does not end in time, this process's NCCL is
+//        poisoned,
+//                                                      and the process must be replaced (NcclLibrary::is_poisoned()).
 //
 // Only the control communicator knows whether a peer is gone. NCCL reports errors of this rank and broken sockets, but
 // not the death of a peer on the same host. After an error of NCCL the connection therefore waits a moment for the
@@ -82,7 +83,7 @@ class NcclConnection {
 
   struct AbortProgress;
   bool abort() noexcept;
-  void give_up(bool is_stuck);
+  void poison(bool is_stuck);
   std::shared_ptr<AbortProgress> begin_abort();
   bool has_training_ended_in_time();
   bool is_stream_empty_by(Deadline deadline);

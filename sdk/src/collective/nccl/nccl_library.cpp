@@ -96,10 +96,10 @@ bool NcclLibrary::survives_abort() const {
   return version_ >= nccl::version_code(2, 19, 0) && !crashes;
 }
 
-void NcclLibrary::give_up(std::shared_ptr<void> kept) {
+void NcclLibrary::poison(std::shared_ptr<void> kept) {
   const std::lock_guard lock(mutex_);
   kept_.push_back(std::move(kept));
-  was_given_up_ = true;
+  is_poisoned_ = true;
 }
 
 std::string NcclLibrary::describe(nccl::Result result, nccl::Comm* comm) const {

@@ -35,8 +35,8 @@ class NcclLibrary {
 
   // Declares that a call or a kernel does not end: this process cannot communicate any more and must be replaced.
   // `kept` is never freed, because freeing device memory would wait for the kernel. Any thread.
-  void give_up(std::shared_ptr<void> kept);
-  bool was_given_up() const { return was_given_up_; }
+  void poison(std::shared_ptr<void> kept);
+  bool is_poisoned() const { return is_poisoned_; }
 
   // "unhandled cuda error (1); last error: ..."; `comm` may be null.
   std::string describe(nccl::Result result, nccl::Comm* comm) const;
@@ -64,7 +64,7 @@ class NcclLibrary {
   const SharedLibrary library_;
   const std::string path_;
   int version_ = 0;
-  std::atomic<bool> was_given_up_ = false;
+  std::atomic<bool> is_poisoned_ = false;
 
   std::mutex mutex_;
   std::vector<std::shared_ptr<void>> kept_;  // guarded by mutex_

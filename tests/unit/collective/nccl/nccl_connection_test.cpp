@@ -138,7 +138,7 @@ TEST_F(NcclConnectionTest, EndsByItsDeadlineWhenNcclStaysInProgress) {
 
   EXPECT_EQ(error.code(), ErrorCode::deadline_exceeded);
   EXPECT_TRUE(says(error, "reception")) << error.what();
-  EXPECT_FALSE(library()->was_given_up());
+  EXPECT_FALSE(library()->is_poisoned());
   EXPECT_EQ(fake_nccl_calls("ncclCommRevoke", 0), 0);
   EXPECT_EQ(fake_nccl_calls("ncclCommAbort", 0), 1);
 }
@@ -152,7 +152,7 @@ TEST_F(NcclConnectionTest, EndsAtOnceWhenAPeerDiedAndNcclSaysNothing) {
   const Error error = error_of([&] { pair.connection->wait("reception", Deadline::after(10min)); });
 
   EXPECT_TRUE(is_generation_ended(error)) << error.what();
-  EXPECT_FALSE(library()->was_given_up());
+  EXPECT_FALSE(library()->is_poisoned());
 }
 
 TEST_F(NcclConnectionTest, EndsByItsDeadlineWhenNothingIsSent) {
@@ -189,7 +189,7 @@ TEST_F(NcclConnectionTest, ConnectsAgainAfterAnAbort) {
 
   Pair again(*this);
 
-  EXPECT_FALSE(again.stream->was_given_up());
+  EXPECT_FALSE(again.stream->is_device_lost());
 }
 
 TEST_F(NcclConnectionTest, AsksToBeReplacedWhenAnAbortHangs) {
@@ -203,8 +203,8 @@ TEST_F(NcclConnectionTest, AsksToBeReplacedWhenAnAbortHangs) {
 
   EXPECT_EQ(error.code(), ErrorCode::device_failed);
   EXPECT_TRUE(says(error, "must be replaced")) << error.what();
-  EXPECT_TRUE(library()->was_given_up());
-  EXPECT_TRUE(pair.stream->was_given_up()) << "freeing memory would wait for the kernel";
+  EXPECT_TRUE(library()->is_poisoned());
+  EXPECT_TRUE(pair.stream->is_device_lost()) << "freeing memory would wait for the kernel";
 }
 
 TEST_F(NcclConnectionTest, AsksToBeReplacedWhenARevokeHangs) {
@@ -230,7 +230,7 @@ TEST_F(NcclConnectionTest, AsksToBeReplacedWhenAKernelDoesNotEnd) {
   const Error error = error_of([&] { pair.connection->wait("reception", soon()); });
 
   EXPECT_TRUE(says(error, "must be replaced")) << error.what();
-  EXPECT_TRUE(library()->was_given_up());
+  EXPECT_TRUE(library()->is_poisoned());
 }
 
 TEST_F(NcclConnectionTest, AsksToBeReplacedWhenAnAbortFails) {
@@ -268,7 +268,7 @@ TEST_F(NcclConnectionTest, WaitsForTrainingBeforeTheBoundOfAnAbortBegins) {
   long_step.join();
 
   EXPECT_TRUE(is_generation_ended(error)) << error.what();
-  EXPECT_FALSE(library()->was_given_up());
+  EXPECT_FALSE(library()->is_poisoned());
 }
 
 TEST_F(NcclConnectionTest, AsksToBeReplacedWhenTrainingDoesNotEnd) {
@@ -289,8 +289,8 @@ TEST_F(NcclConnectionTest, AsksToBeReplacedWhenTrainingDoesNotEnd) {
   EXPECT_EQ(error.code(), ErrorCode::device_failed);
   EXPECT_TRUE(says(error, "the work that training had queued before did not end within 50 ms")) << error.what();
   EXPECT_TRUE(says(error, "must be replaced")) << error.what();
-  EXPECT_TRUE(library()->was_given_up());
-  EXPECT_TRUE(pair.stream->was_given_up());
+  EXPECT_TRUE(library()->is_poisoned());
+  EXPECT_TRUE(pair.stream->is_device_lost());
 }
 
 // Freeing memory that a kernel still writes would wait for the kernel, or corrupt memory.
@@ -321,11 +321,11 @@ TEST_F(NcclConnectionTest, IsDestroyedInBoundedTime) {
 
   pair.connection.reset();
 
-  EXPECT_TRUE(library()->was_given_up());
+  EXPECT_TRUE(library()->is_poisoned());
 }
 
 TEST_F(NcclConnectionTest, DoesNotConnectAgainAfterNcclWasLost) {
-  library()->give_up(nullptr);
+  library()->poison(nullptr);
   ThreadGroup group(2);
   const auto control = connect_control(group, 0, 2);
 
@@ -345,8 +345,8 @@ TEST_F(NcclConnectionTest, LeavesTheDeviceUsableIfNothingIsStuckAndNoAbortIsTrie
 
   pair.connection.reset();
 
-  EXPECT_TRUE(library()->was_given_up());
-  EXPECT_FALSE(pair.stream->was_given_up());
+  EXPECT_TRUE(library()->is_poisoned());
+  EXPECT_FALSE(pair.stream->is_device_lost());
 }
 
 TEST_F(NcclConnectionTest, LosesTheDeviceIfSomethingIsStuckAndNoAbortIsTried) {
@@ -357,7 +357,7 @@ TEST_F(NcclConnectionTest, LosesTheDeviceIfSomethingIsStuckAndNoAbortIsTried) {
 
   pair.connection.reset();
 
-  EXPECT_TRUE(pair.stream->was_given_up());
+  EXPECT_TRUE(pair.stream->is_device_lost());
   // Otherwise the test would not end.
   const std::vector<float> sent(pair.received.size());
   pair.peer->queue(

@@ -409,7 +409,7 @@ TEST_F(NcclExchangeTest, EndsWithTheGenerationWhenAPeerDiesInAReduction) {
   peer.join();
 
   EXPECT_EQ(error.code(), ErrorCode::cancelled) << error.what();
-  EXPECT_FALSE(library()->was_given_up());
+  EXPECT_FALSE(library()->is_poisoned());
 }
 
 // The next generation of the same processes uses the memory of the last one.

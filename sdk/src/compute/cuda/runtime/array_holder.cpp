@@ -165,7 +165,7 @@ void ArrayHolder::begin_use() {
   check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags for copies");
   stream_.reset(stream);
   ring_ = std::make_unique<StagingRing>(context_, stream);
-  digester_ = std::make_unique<CudaDigester>(context_.given_up());
+  digester_ = std::make_unique<CudaDigester>(context_.lost_device());
 }
 
 void ArrayHolder::queue(const Layout& layout, std::span<const std::span<const float>> places) {

@@ -20,8 +20,8 @@ OwnedEvent make_event() {
   return OwnedEvent(event);
 }
 
-static void require_not_given_up(const GivenUp& given_up, const std::string& device, const std::string& what) {
-  if (!given_up.is_set()) return;
+static void require_not_lost(const LostDeviceFlag& lost_device, const std::string& device, const std::string& what) {
+  if (!lost_device.is_set()) return;
   throw Error(
       ErrorCode::device_failed,
       fmt::format("{0} is lost, because an earlier wait for it reached its deadline, so {1} is not waited for; this "
@@ -89,7 +89,7 @@ CudaContext::CudaContext(int device) : device_(device) {
 }
 
 CudaContext::~CudaContext() {
-  if (!given_up_.is_set()) return;
+  if (!lost_device_.is_set()) return;
   static_cast<void>(cublas_.release());
   static_cast<void>(cudnn_.release());
 }
@@ -130,7 +130,7 @@ void CudaContext::throw_out_of_memory(std::size_t bytes) const {
 // cudaFree() waits for the device without a deadline, so a wait with a deadline comes first. If that fails, the process
 // is about to be replaced, and its memory is freed with it.
 void CudaContext::release(std::byte* memory) noexcept {
-  if (given_up_.is_set()) return;
+  if (lost_device_.is_set()) return;
   try {
     wait();
     const StreamLock lock = lock_stream();
@@ -178,9 +178,9 @@ void CudaContext::wait() {
 void CudaContext::wait_for(cudaEvent_t event, Deadline deadline, const std::string& what) {
   try {
     // Another thread may find the device lost meanwhile.
-    poll(event, deadline, what, [&] { require_not_given_up(given_up_, device(), what); });
+    poll(event, deadline, what, [&] { require_not_lost(lost_device_, device(), what); });
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::deadline_exceeded) given_up_.set();
+    if (error.code() == ErrorCode::deadline_exceeded) lost_device_.set();
     throw;
   }
 }

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "compute/cuda/runtime/cuda_error.h"
-#include "compute/cuda/runtime/given_up.h"
+#include "compute/cuda/runtime/lost_device.h"
 #include "holdfast/base/deadline.h"
 
 namespace holdfast::compute {
@@ -80,7 +80,7 @@ class CudaContext {
   void wait_for(cudaEvent_t event, Deadline deadline, const std::string& what);
   void set_time_limit(std::chrono::milliseconds limit);
   Deadline deadline();
-  const GivenUp& given_up() const { return given_up_; }
+  const LostDeviceFlag& lost_device() const { return lost_device_; }
 
   // What follows is only for a thread that holds the lock.
 
@@ -102,7 +102,7 @@ class CudaContext {
   void release(std::byte* memory) noexcept;
 
   const int device_;
-  const GivenUp given_up_;
+  const LostDeviceFlag lost_device_;
   std::function<bool()> give_back_;
   std::string device_model_;
   int multiprocessors_ = 0;

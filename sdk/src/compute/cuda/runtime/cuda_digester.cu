@@ -231,7 +231,7 @@ void allocate_on_device(Element*& device, std::size_t count) {
 }  // namespace
 
 CudaDigester::~CudaDigester() {
-  if (given_up_.is_set()) return;
+  if (lost_device_.is_set()) return;
   // Failures are ignored: nothing can be freed on a lost device.
   for (const Memory& memory : memories_) {
     cudaFreeHost(memory.host_pieces);

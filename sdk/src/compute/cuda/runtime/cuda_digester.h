@@ -16,7 +16,7 @@
 
 #include "compute/arithmetic/piece_words.h"
 #include "compute/arithmetic/xxh3.h"
-#include "compute/cuda/runtime/given_up.h"
+#include "compute/cuda/runtime/lost_device.h"
 #include "holdfast/base/digest.h"
 
 namespace holdfast::compute {
@@ -25,8 +25,8 @@ namespace holdfast::compute {
 // that became too small is kept until the end, because freeing it would wait for all work of the device.
 class CudaDigester {
  public:
-  // `given_up` is the flag of the device.
-  explicit CudaDigester(GivenUp given_up = {}) : given_up_(std::move(given_up)) {}
+  // `lost_device` is the flag of the device.
+  explicit CudaDigester(LostDeviceFlag lost_device = {}) : lost_device_(std::move(lost_device)) {}
   ~CudaDigester();
   CudaDigester(const CudaDigester&) = delete;
   CudaDigester& operator=(const CudaDigester&) = delete;
@@ -48,7 +48,7 @@ class CudaDigester {
 
   void reserve(std::size_t pieces, std::size_t leaves);
 
-  const GivenUp given_up_;
+  const LostDeviceFlag lost_device_;
   std::vector<Memory> memories_;  // the last one is in use
   std::uint64_t bytes_ = 0;       // of the last queue()
 };

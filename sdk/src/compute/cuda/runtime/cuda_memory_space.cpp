@@ -131,7 +131,7 @@ bool CudaMemorySpace::is_finite(std::span<const float> array) {
 Digest CudaMemorySpace::digest_of(std::span<const std::span<const float>> arrays) {
   {
     const CudaContext::StreamLock lock = context_.lock_stream();
-    if (!digester_) digester_.emplace(context_.given_up());
+    if (!digester_) digester_.emplace(context_.lost_device());
     digester_->queue(arrays, context_.stream());
   }
   context_.wait();
@@ -166,7 +166,7 @@ void CudaMemorySpace::pin(std::span<std::byte> memory) {
 }
 
 void CudaMemorySpace::unpin(std::span<std::byte> memory) {
-  if (!pinned_.remove(memory) || context_.given_up().is_set()) return;
+  if (!pinned_.remove(memory) || context_.lost_device().is_set()) return;
   // cudaHostUnregister() waits for the device without a deadline, so a wait with a deadline comes first.
   context_.wait();
   const CudaContext::StreamLock lock = context_.lock_stream();

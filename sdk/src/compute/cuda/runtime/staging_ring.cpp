@@ -10,7 +10,7 @@
 namespace holdfast::compute {
 
 StagingRing::~StagingRing() {
-  if (!context_.given_up().is_set()) return;
+  if (!context_.lost_device().is_set()) return;
   for (Piece& piece : pieces_) static_cast<void>(piece.memory.release());
 }
 

@@ -80,11 +80,11 @@ class FakeCollectiveStream final : public CollectiveStream {
     return passed_ == marks_;
   }
   bool were_finite() const override { return were_finite_; }
-  void give_up() noexcept override { was_given_up_ = true; }
+  void mark_device_lost() noexcept override { is_device_lost_ = true; }
 
   // From now on every poll of the device fails.
   void lose() { is_lost_ = true; }
-  bool was_given_up() const { return was_given_up_; }
+  bool is_device_lost() const { return is_device_lost_; }
   int followed() const { return followed_; }
 
  private:
@@ -99,7 +99,7 @@ class FakeCollectiveStream final : public CollectiveStream {
   std::map<std::size_t, std::shared_future<void>> training_marks_;  // guarded by marks_mutex_
   std::shared_future<void> followed_mark_;                          // guarded by marks_mutex_
   std::atomic<bool> is_lost_ = false;
-  std::atomic<bool> was_given_up_ = false;
+  std::atomic<bool> is_device_lost_ = false;
   std::atomic<bool> were_finite_ = true;
   std::atomic<int> passed_ = 0;
   std::atomic<int> marks_ = 0;

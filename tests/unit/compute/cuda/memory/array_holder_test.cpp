@@ -113,7 +113,7 @@ TEST_F(HeldOnADevice, TheirMemoryIsFreedWhileOtherThreadsQueueWork) {
   }
 
   EXPECT_NE(needed.get(), nullptr);
-  EXPECT_FALSE(space_->context().given_up().is_set());
+  EXPECT_FALSE(space_->context().lost_device().is_set());
 }
 
 TEST_F(HeldOnADevice, ArraysHaveTheDigestOfWhatTheyWere) {
@@ -213,7 +213,7 @@ TEST_F(HeldOnADevice, ArraysOfADeviceThatHangsAreWaitedForByADeadline) {
     EXPECT_EQ(error.code(), ErrorCode::deadline_exceeded);
     EXPECT_THAT(error.what(), testing::HasSubstr("cuda:0"));
   }
-  EXPECT_TRUE(space_->context().given_up().is_set());
+  EXPECT_TRUE(space_->context().lost_device().is_set());
 }
 
 }  // namespace

@@ -246,7 +246,7 @@ TEST_F(CudaMemory, IsLeftToTheEndOfTheProcessIfAnotherUserLostTheDevice) {
   array(1000);
   const std::size_t used = pretended_cuda::device().used_bytes;
 
-  space_->context().given_up().set();
+  space_->context().lost_device().set();
   arrays_.clear();
 
   EXPECT_EQ(pretended_cuda::device().used_bytes, used);

@@ -99,7 +99,7 @@ TEST_F(GraphCacheTest, ForgetsWithoutWaitingForTheDevice) {
   pretended_cuda::device().hangs = false;
   const auto steps = static_cast<float>(2 + 2 * GraphCache::kGraphsKept);
   EXPECT_EQ(content_of(sum()), (Floats{steps, 2 * steps, 3 * steps}));
-  EXPECT_FALSE(space_->context().given_up().is_set());
+  EXPECT_FALSE(space_->context().lost_device().is_set());
 }
 
 // A device may have many shards, each with its own slots, or batches of many sizes.

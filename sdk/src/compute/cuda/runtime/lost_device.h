@@ -12,7 +12,7 @@
 namespace holdfast::compute {
 
 // Copies share one flag. Any thread.
-class GivenUp {
+class LostDeviceFlag {
  public:
   // Sets the flag, which cannot be cleared.
   void set() const { *is_set_ = true; }

@@ -204,14 +204,14 @@ class Backend {
   //
   // A device may record the work. If it is asked again with an equal key, it repeats the recorded operations on the
   // same arrays, with their content of then, and calls no part. So the key must have everything that the parts depend
-  // on, their number included, except for the draws. `behind` is called each time after a part was queued, and is never
-  // recorded. Exceptions of the parts are passed on.
+  // on, their number included, except for the draws. `after_part` is called each time after a part was queued, and is
+  // never recorded. Exceptions of the parts are passed on.
   virtual void repeat(std::span<const std::uint64_t> key, std::span<const std::function<void()>> parts,
-                      const std::function<void(std::size_t part)>& behind) {
+                      const std::function<void(std::size_t part)>& after_part) {
     static_cast<void>(key);
     for (std::size_t part = 0; part < parts.size(); ++part) {
       parts[part]();
-      behind(part);
+      after_part(part);
     }
   }
   void repeat(std::span<const std::uint64_t> key, const std::function<void()>& queue) {

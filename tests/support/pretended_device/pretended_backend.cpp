@@ -122,8 +122,8 @@ class PretendedBackend final : public Backend {
   }
   using Backend::repeat;
   void repeat(std::span<const std::uint64_t> key, std::span<const std::function<void()>> parts,
-              const std::function<void(std::size_t)>& behind) override {
-    memory_.repeat(key, parts, behind);
+              const std::function<void(std::size_t)>& after_part) override {
+    memory_.repeat(key, parts, after_part);
   }
   std::string repeat_obstacle() const override { return {}; }
   MemorySpace& memory() override { return memory_; }

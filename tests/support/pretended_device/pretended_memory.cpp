@@ -90,7 +90,7 @@ void PretendedMemory::queue(std::function<void()> call) {
 
 // Records when asked for the second time, as a device does.
 void PretendedMemory::repeat(std::span<const std::uint64_t> key, std::span<const std::function<void()>> parts,
-                             const std::function<void(std::size_t)>& behind) {
+                             const std::function<void(std::size_t)>& after_part) {
   require_no_recording();
   const char* const wish = std::getenv("HOLDFAST_CUDA_GRAPHS");
   const bool records = wish == nullptr || std::string_view(wish) != "off";
@@ -110,7 +110,7 @@ void PretendedMemory::repeat(std::span<const std::uint64_t> key, std::span<const
       if (!is_recorded) recorded->push_back(record(parts[part]));
       play((*recorded)[part]);
     }
-    behind(part);
+    after_part(part);
   }
   if (!is_new) ++repeated;
 }

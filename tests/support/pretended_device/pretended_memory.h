@@ -39,7 +39,7 @@ class PretendedMemory final : public MemorySpace {
   void queue(std::function<void()> call);
   // See Backend::repeat(). Waiting or allocating meanwhile fails an assertion.
   void repeat(std::span<const std::uint64_t> key, std::span<const std::function<void()>> parts,
-              const std::function<void(std::size_t)>& behind);
+              const std::function<void(std::size_t)>& after_part);
 
   void require_no_recording() const;
   // How often recorded work was repeated since the process began.

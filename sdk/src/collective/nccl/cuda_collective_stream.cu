@@ -89,7 +89,7 @@ bool can_be_wide(const OrderedSum& sum) {
 }
 
 // The same program for leaves that begin `floats` later.
-OrderedSumProgram behind(OrderedSumProgram program, std::size_t leaves, std::size_t floats) {
+OrderedSumProgram advanced(OrderedSumProgram program, std::size_t leaves, std::size_t floats) {
   for (std::size_t leaf = 0; leaf < leaves; ++leaf) program.leaves[leaf] += floats;
   return program;
 }
@@ -195,7 +195,7 @@ void CudaCollectiveStream::add_in_order(const OrderedSum& sum) {
   if (wide > 0) launch<kWide>(program, {wide / kWide, sum.sum, found_, most_blocks_, stream_});
   if (wide == sum.floats) return;
   float* const rest = sum.sum == nullptr ? nullptr : sum.sum + wide;
-  launch<1>(behind(program, sum.leaves.size(), wide), {sum.floats - wide, rest, found_, most_blocks_, stream_});
+  launch<1>(advanced(program, sum.leaves.size(), wide), {sum.floats - wide, rest, found_, most_blocks_, stream_});
 }
 
 void CudaCollectiveStream::mark() {

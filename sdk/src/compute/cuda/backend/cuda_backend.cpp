@@ -97,8 +97,8 @@ class CudaBackend final : public Backend {
 
   using Backend::repeat;
   void repeat(std::span<const std::uint64_t> key, std::span<const std::function<void()>> parts,
-              const std::function<void(std::size_t)>& behind) override {
-    graphs_.run(key, parts, behind);
+              const std::function<void(std::size_t)>& after_part) override {
+    graphs_.run(key, parts, after_part);
   }
   std::string repeat_obstacle() const override { return graphs_.obstacle(); }
 

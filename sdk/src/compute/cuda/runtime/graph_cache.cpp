@@ -13,7 +13,7 @@ namespace holdfast::compute {
 // a later one, such as what a product has rounded. A recorded part keeps it without having computed it, so no part may
 // be recorded if a later one cannot be.
 void GraphCache::run(std::span<const std::uint64_t> key, std::span<const std::function<void()>> parts,
-                     const std::function<void(std::size_t part)>& behind) {
+                     const std::function<void(std::size_t part)>& after_part) {
   Entry* const entry = is_wanted_ && obstacle_.empty() ? find(key) : nullptr;
   const bool is_new = entry == nullptr && is_wanted_ && obstacle_.empty();
   if (entry != nullptr && entry->graphs.size() != parts.size()) record(*entry, parts);
@@ -24,7 +24,7 @@ void GraphCache::run(std::span<const std::uint64_t> key, std::span<const std::fu
     } else {
       parts[part]();
     }
-    behind(part);
+    after_part(part);
   }
   if (is_new) add(key);
 }

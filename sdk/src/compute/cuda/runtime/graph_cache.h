@@ -31,7 +31,7 @@ class GraphCache {
 
   // See Backend::repeat().
   void run(std::span<const std::uint64_t> key, std::span<const std::function<void()>> parts,
-           const std::function<void(std::size_t part)>& behind);
+           const std::function<void(std::size_t part)>& after_part);
 
   // CUDA's error, if something could not be recorded; else empty. After that nothing is recorded any more.
   const std::string& obstacle() const { return obstacle_; }

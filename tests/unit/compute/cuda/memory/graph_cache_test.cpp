@@ -25,8 +25,8 @@ class GraphCacheTest : public testing::Test {
   using Parts = std::vector<std::function<void()>>;
   static void run(
       GraphCache& graphs, std::uint64_t key, const Parts& parts,
-      const std::function<void(std::size_t)>& behind = [](std::size_t) {}) {
-    graphs.run(Key{key}, parts, behind);
+      const std::function<void(std::size_t)>& after_part = [](std::size_t) {}) {
+    graphs.run(Key{key}, parts, after_part);
   }
   void step(GraphCache& graphs, std::uint64_t key = 1) {
     run(graphs, key, {[this] {

@@ -20,7 +20,7 @@ struct DeviceCommunicatorShape {
   int slots = 1;  // that this rank has
   std::size_t gradient_floats = 0;
   std::size_t tail_floats = 0;
-  bool in_the_librarys_order = false;  // Reduction::fastest
+  bool library_order = false;  // Reduction::fastest
   // Called after a failure, before the collectives that are under way on the device are aborted.
   std::function<void()> leaving = [] {};
   std::chrono::milliseconds connect_timeout = std::chrono::minutes(1);

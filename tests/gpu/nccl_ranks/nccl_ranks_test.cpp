@@ -59,7 +59,7 @@ std::vector<float> expected_sum(int round, int shards) {
 
 // A rank in its process, with NCCL set up for ranks that share a GPU.
 struct GpuRank {
-  GpuRank(Communicator& control, bool in_the_librarys_order) : host(control) {
+  GpuRank(Communicator& control, bool library_order) : host(control) {
     compute::check_cuda(cudaSetDevice(0), "cudaSetDevice");
     compute::check_cuda(cudaStreamCreateWithFlags(&training, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
     set_nccl_environment({.version = NcclLibrary::instance()->version(),
@@ -71,7 +71,7 @@ struct GpuRank {
              .slots = 1,
              .float_count = kFloats,
              .most_in_a_piece = 16'384,
-             .in_the_librarys_order = in_the_librarys_order};
+             .library_order = library_order};
     exchange = std::make_unique<NcclExchange>(shape, NcclLibrary::instance(),
                                               std::make_shared<CudaCollectiveStream>(0, training), host,
                                               device_floats(shape.block_floats()), soon());

@@ -100,7 +100,7 @@ class PretendedCommunicator final : public Communicator {
  private:
   static std::vector<SumInstruction> program_of(const DeviceCommunicatorShape& shape) {
     const std::vector<ShardRange> nodes = shape.deal.covering_nodes();
-    if (!shape.in_the_librarys_order) return sum_program(ShardTree(shape.deal.shards()), nodes);
+    if (!shape.library_order) return sum_program(ShardTree(shape.deal.shards()), nodes);
     std::vector<SumInstruction> program(nodes.size(), SumInstruction::push);
     program.resize(2 * nodes.size() - 1, SumInstruction::add);
     return program;

@@ -28,7 +28,7 @@ NcclExchangeShape exchange_shape(const Communicator& host, const DeviceCommunica
           .deal = shape.deal,
           .slots = shape.slots,
           .float_count = shape.gradient_floats,
-          .in_the_librarys_order = shape.in_the_librarys_order,
+          .library_order = shape.library_order,
           .bounds = std::move(bounds)};
 }
 

@@ -204,8 +204,8 @@ void NcclExchange::add_piece(const std::vector<const float*>& own, FloatRange pi
     const float* const leaf = own[0] + piece.begin;
     stream_->add_in_order(
         {.program = program_, .leaves = std::span(&leaf, 1), .floats = piece.end - piece.begin, .sum = nullptr});
-  } else if (shape_.in_the_librarys_order) {
-    add_in_the_librarys_order(own, piece, deadline);
+  } else if (shape_.library_order) {
+    add_in_library_order(own, piece, deadline);
   } else {
     add_in_shard_order(own, piece, deadline);
   }
@@ -283,8 +283,7 @@ void NcclExchange::share_segments(FloatRange piece) {
   }
 }
 
-void NcclExchange::add_in_the_librarys_order(const std::vector<const float*>& own, FloatRange range,
-                                             Deadline deadline) {
+void NcclExchange::add_in_library_order(const std::vector<const float*>& own, FloatRange range, Deadline deadline) {
   const std::size_t floats = range.end - range.begin;
   const float* summand = own[0] + range.begin;
   if (own.size() > 1) {

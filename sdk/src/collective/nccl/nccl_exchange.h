@@ -37,7 +37,7 @@ struct NcclExchangeShape {
   // The size of a bucket in floats, approximately; `most_received` may make it smaller. 16 MiB is near what other
   // libraries use; it was not measured.
   std::size_t most_in_a_piece = std::size_t{4} * 1024 * 1024;
-  bool in_the_librarys_order = false;  // ncclAllReduce instead: other bits for other numbers of ranks
+  bool library_order = false;  // ncclAllReduce instead: other bits for other numbers of ranks
   NcclBounds bounds{};
 
   // The device memory that a replica keeps through all generations: the slots, the sum, and room for what peers send.
@@ -88,7 +88,7 @@ class NcclExchange {
   void exchange_partial_sums(const std::vector<const float*>& own, FloatRange piece);
   void add_segment(const std::vector<const float*>& own, FloatRange segment);
   void share_segments(FloatRange piece);
-  void add_in_the_librarys_order(const std::vector<const float*>& own, FloatRange range, Deadline deadline);
+  void add_in_library_order(const std::vector<const float*>& own, FloatRange range, Deadline deadline);
   std::vector<int> takers_of(int root, bool takes, Deadline deadline);
   void wait(const std::string& what, Deadline deadline);
 

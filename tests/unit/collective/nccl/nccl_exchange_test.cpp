@@ -288,7 +288,7 @@ TEST_F(NcclExchangeTest, AddsInTheLibrarysOrderWhereThatIsAskedFor) {
   const ShardDeal deal({3, 2});
   const auto shape = [&](int rank) {
     NcclExchangeShape made = shape_of(rank, deal, kFloats);
-    made.in_the_librarys_order = true;
+    made.library_order = true;
     return made;
   };
   std::atomic<int> wrong{0};
@@ -310,12 +310,12 @@ TEST_F(NcclExchangeTest, AddsInTheLibrarysOrderWhereThatIsAskedFor) {
 TEST_F(NcclExchangeTest, FindsWhatIsNotFinite) {
   constexpr std::size_t kFloats = 96;
   for (const int ranks : {1, 2, 3}) {
-    for (const bool in_the_librarys_order : {false, true}) {
+    for (const bool library_order : {false, true}) {
       for (const std::size_t place : {std::size_t{0}, kFloats / 2, kFloats - 1}) {
         const ShardDeal deal = ShardDeal::even(ranks, ranks);
         const auto shape = [&](int rank) {
           NcclExchangeShape made = shape_of(rank, deal, kFloats);
-          made.in_the_librarys_order = in_the_librarys_order;
+          made.library_order = library_order;
           return made;
         };
         std::vector<std::atomic<int>> found(3);

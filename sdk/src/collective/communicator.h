@@ -57,13 +57,13 @@ class Communicator {
   virtual std::vector<Slot> slots() = 0;
 
   // The size of a bucket, which is what the ranks add at a time. There is no gain in declaring less than this ready.
-  virtual std::size_t piece_floats() const { return std::numeric_limits<std::size_t>::max(); }
+  virtual std::size_t bucket_floats() const { return std::numeric_limits<std::size_t>::max(); }
   // Declares gradients of the covering slots ready: once the work that training has queued so far is done, they do not
   // change any more. The communicator may add their buckets while other gradients are still being computed.
   //
   // Each rank may do this or not, whatever the others do. Throws Error{invalid_argument}, if at all, for a float that
   // is declared ready twice between two reductions. Does not wait.
-  virtual void hand_over(std::span<const int> covering_slots, FloatRange range) {
+  virtual void mark_ready(std::span<const int> covering_slots, FloatRange range) {
     static_cast<void>(covering_slots), static_cast<void>(range);
   }
   // Lets the sum begin, after all gradients were declared ready. The next call must be reduce() of the same slots and

@@ -70,7 +70,7 @@ struct GpuRank {
              .deal = ShardDeal::even(control.size(), control.size()),
              .slots = 1,
              .float_count = kFloats,
-             .most_in_a_piece = 16'384,
+             .wanted_bucket_floats = 16'384,
              .library_order = library_order};
     exchange = std::make_unique<NcclExchange>(shape, NcclLibrary::instance(),
                                               std::make_shared<CudaCollectiveStream>(0, training), host,
@@ -87,7 +87,7 @@ struct GpuRank {
   }
 
   // Declares the last floats ready first, in the order of the training's stream.
-  std::vector<float> reduce_handed_over(int round, Deadline deadline) {
+  std::vector<float> reduce_in_buckets(int round, Deadline deadline) {
     const std::vector<float> values = shard_values(round, shape.rank);
     float* const own = exchange->slots()[0].data();
     constexpr std::size_t kMiddle = kFloats / 32 * 16;
@@ -95,7 +95,7 @@ struct GpuRank {
       compute::check_cuda(cudaMemcpyAsync(own + range.begin, values.data() + range.begin,
                                           (range.end - range.begin) * sizeof(float), cudaMemcpyHostToDevice, training),
                           "cudaMemcpyAsync");
-      exchange->hand_over(range);
+      exchange->mark_ready(range);
     }
     const int slot = 0;
     exchange->begin_reduce(std::span(&slot, 1), deadline);
@@ -196,8 +196,8 @@ TEST_F(NcclRanks, AddBucketsAsGradientsBecomeReady) {
     GpuRank rank(host, false);
     for (int round = 0; round < 5; ++round) {
       // In alternation, one rank declares gradients ready and the other does not.
-      const bool hands_over = (round + host.rank()) % 2 == 0;
-      const std::vector<float> sum = hands_over ? rank.reduce_handed_over(round, soon()) : rank.reduce(round, soon());
+      const bool marks_ready = (round + host.rank()) % 2 == 0;
+      const std::vector<float> sum = marks_ready ? rank.reduce_in_buckets(round, soon()) : rank.reduce(round, soon());
       if (!are_same(sum, expected_sum(round, 2))) return kFailed;
     }
     return kPassed;

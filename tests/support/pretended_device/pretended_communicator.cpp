@@ -51,14 +51,14 @@ class PretendedCommunicator final : public Communicator {
   }
 
   // Small, so that the models of tests have several buckets.
-  std::size_t piece_floats() const override { return 64; }
+  std::size_t bucket_floats() const override { return 64; }
   // Sends the gradients as they are now: a later change is lost.
-  void hand_over(std::span<const int> covering_slots, FloatRange range) override {
+  void mark_ready(std::span<const int> covering_slots, FloatRange range) override {
     show(covering_slots, range);
-    handed_over_ += range.end - range.begin;
+    ready_floats_ += range.end - range.begin;
   }
   void begin_reduce(std::span<const int>, Deadline) override {
-    HOLDFAST_ASSERT(handed_over_ == shape_.gradient_floats);
+    HOLDFAST_ASSERT(ready_floats_ == shape_.gradient_floats);
     has_begun_ = true;
   }
 
@@ -146,7 +146,7 @@ class PretendedCommunicator final : public Communicator {
     const std::size_t floats = shape_.gradient_floats;
     if (!has_begun_) show(covering_slots, {0, floats});
     has_begun_ = false;
-    handed_over_ = 0;
+    ready_floats_ = 0;
     host_->barrier(deadline);
     std::vector<const float*> leaves;
     for (int rank = 0; rank < size(); ++rank) {
@@ -170,7 +170,7 @@ class PretendedCommunicator final : public Communicator {
   const std::size_t shared_bytes_;
   SharedMemory own_;
   std::vector<SharedMemory> peers_;  // by rank
-  std::size_t handed_over_ = 0;      // floats
+  std::size_t ready_floats_ = 0;
   bool has_begun_ = false;
   bool was_finite_ = true;
 };

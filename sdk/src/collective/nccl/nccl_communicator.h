@@ -28,8 +28,8 @@ class NcclCommunicator final : public Communicator {
   int rank() const override { return host_->rank(); }
   int size() const override { return host_->size(); }
   std::vector<Slot> slots() override;
-  std::size_t piece_floats() const override { return exchange_.piece_floats(); }
-  void hand_over(std::span<const int>, FloatRange range) override { exchange_.hand_over(range); }
+  std::size_t bucket_floats() const override { return exchange_.bucket_floats(); }
+  void mark_ready(std::span<const int>, FloatRange range) override { exchange_.mark_ready(range); }
   void begin_reduce(std::span<const int> covering_slots, Deadline deadline) override {
     exchange_.begin_reduce(covering_slots, deadline);
   }

@@ -36,7 +36,7 @@ struct NcclExchangeShape {
   std::size_t most_received = std::size_t{16} * 1024 * 1024;
   // The size of a bucket in floats, approximately; `most_received` may make it smaller. 16 MiB is near what other
   // libraries use; it was not measured.
-  std::size_t most_in_a_piece = std::size_t{4} * 1024 * 1024;
+  std::size_t wanted_bucket_floats = std::size_t{4} * 1024 * 1024;
   bool library_order = false;  // ncclAllReduce instead: other bits for other numbers of ranks
   NcclBounds bounds{};
 
@@ -56,8 +56,8 @@ class NcclExchange {
   std::vector<std::span<float>> slots();
 
   // See Communicator.
-  std::size_t piece_floats() const;
-  void hand_over(FloatRange range);
+  std::size_t bucket_floats() const;
+  void mark_ready(FloatRange range);
   void begin_reduce(std::span<const int> covering_slots, Deadline deadline);
 
   // The shard-order sum of `range`, complete on this rank's device and valid until the next call. After the control
@@ -74,20 +74,20 @@ class NcclExchange {
   float* sum() const;
   float* received_leaf(std::size_t leaf, std::size_t floats) const;
 
-  FloatRange segment_of(int rank, FloatRange piece) const;
+  FloatRange segment_of(int rank, FloatRange bucket) const;
   std::vector<const float*> own_leaves(std::span<const int> covering_slots) const;
 
   void warm_up(Deadline deadline);
-  void forget_what_was_handed_over();
-  std::vector<FloatRange> pieces_of(FloatRange range) const;
+  void reset_buckets();
+  std::vector<FloatRange> buckets_of(FloatRange range) const;
   // `follow` is called before each bucket is queued.
   void queue_sum(const std::vector<const float*>& own, FloatRange range,
-                 const std::function<void(std::size_t piece)>& follow, Deadline deadline);
-  void add_piece(const std::vector<const float*>& own, FloatRange piece, Deadline deadline);
-  void add_in_shard_order(const std::vector<const float*>& own, FloatRange piece, Deadline deadline);
-  void exchange_partial_sums(const std::vector<const float*>& own, FloatRange piece);
+                 const std::function<void(std::size_t bucket)>& follow, Deadline deadline);
+  void reduce_bucket(const std::vector<const float*>& own, FloatRange bucket, Deadline deadline);
+  void add_in_shard_order(const std::vector<const float*>& own, FloatRange bucket, Deadline deadline);
+  void exchange_partial_sums(const std::vector<const float*>& own, FloatRange bucket);
   void add_segment(const std::vector<const float*>& own, FloatRange segment);
-  void share_segments(FloatRange piece);
+  void share_segments(FloatRange bucket);
   void add_in_library_order(const std::vector<const float*>& own, FloatRange range, Deadline deadline);
   std::vector<int> takers_of(int root, bool takes, Deadline deadline);
   void wait(const std::string& what, Deadline deadline);
@@ -99,7 +99,7 @@ class NcclExchange {
   Communicator& control_;
   const std::shared_ptr<float[]> blocks_;
   std::optional<NcclConnection> connection_;  // empty for a single rank
-  const std::vector<FloatRange> pieces_;      // the buckets of a whole block
+  const std::vector<FloatRange> buckets_;     // the buckets of a whole block
   std::vector<std::size_t> missing_;          // for each bucket, how many floats are not ready yet
   bool has_begun_ = false;                    // the sum is queued, and reduce() only has to wait for it
   bool was_finite_ = true;

@@ -118,7 +118,7 @@ TEST_F(NcclCommunicatorTest, AddsBucketsInTheSameOrder) {
       std::vector<int> slots;
       for (const FloatRange range : {FloatRange{80, kGradients}, {0, 80}}) {
         slots = accumulator.add_ahead(local.end - 1, range);
-        communicator.hand_over(slots, range);
+        communicator.mark_ready(slots, range);
       }
       communicator.begin_reduce(slots, soon());
       accumulator.complete(local.end - 1, {kGradients, kGradients + kTail});

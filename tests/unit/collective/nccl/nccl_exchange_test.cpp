@@ -172,10 +172,10 @@ TEST_F(NcclExchangeTest, GivesTheHostsBitsHoweverGradientsBecomeReady) {
   const ShardDeal deal({1, 1, 1});
   const auto shape = [&](int rank) {
     NcclExchangeShape made = shape_of(rank, deal, kFloats);
-    made.most_in_a_piece = 96;
+    made.wanted_bucket_floats = 96;
     return made;
   };
-  const std::vector<std::vector<FloatRange>> handed_over = {
+  const std::vector<std::vector<FloatRange>> ready_ranges = {
       {{1000, 1024}, {500, 1000}, {0, 16}, {16, 500}}, {{0, kFloats}}, {}};
   std::atomic<int> wrong{0};
 
@@ -188,14 +188,14 @@ TEST_F(NcclExchangeTest, GivesTheHostsBitsHoweverGradientsBecomeReady) {
       fill_shard(round, number, values);
       const int slot = 0;
       // Each rank uses each way once.
-      const auto& ranges = handed_over[static_cast<std::size_t>((number + round) % 3)];
+      const auto& ranges = ready_ranges[static_cast<std::size_t>((number + round) % 3)];
       if (ranges.empty()) std::copy(values.begin(), values.end(), own.begin());
       for (const FloatRange range : ranges) {
         training.enqueue([&values, own, range] {
           std::copy(values.begin() + static_cast<std::ptrdiff_t>(range.begin),
                     values.begin() + static_cast<std::ptrdiff_t>(range.end), own.subspan(range.begin).begin());
         });
-        rank.exchange.hand_over(range);
+        rank.exchange.mark_ready(range);
       }
       if (!ranges.empty()) rank.exchange.begin_reduce(std::span(&slot, 1), soon());
       const auto sum = rank.exchange.reduce(std::span(&slot, 1), {0, kFloats}, soon());
@@ -212,7 +212,7 @@ TEST_F(NcclExchangeTest, AddsWhileTheRestIsStillBeingComputed) {
   const ShardDeal deal = ShardDeal::even(2, 2);
   const auto shape = [&](int rank) {
     NcclExchangeShape made = shape_of(rank, deal, kFloats);
-    made.most_in_a_piece = 64;
+    made.wanted_bucket_floats = 64;
     return made;
   };
   std::atomic<int> wrong{0};
@@ -224,12 +224,12 @@ TEST_F(NcclExchangeTest, AddsWhileTheRestIsStillBeingComputed) {
     const std::span<float> own = rank.exchange.slots()[0];
     const int slot = 0;
     training.enqueue([&] { std::fill(own.begin() + 64, own.end(), static_cast<float>(1 + number)); });
-    rank.exchange.hand_over({64, kFloats});
+    rank.exchange.mark_ready({64, kFloats});
     training.enqueue([&, is_due = rest.get_future().share()] {
       is_due.wait();
       std::fill(own.begin(), own.begin() + 64, static_cast<float>(10 + number));
     });
-    rank.exchange.hand_over({0, 64});
+    rank.exchange.mark_ready({0, 64});
 
     rank.exchange.begin_reduce(std::span(&slot, 1), soon());
 
@@ -248,9 +248,9 @@ TEST_F(NcclExchangeTest, RefusesGradientsThatAreDeclaredReadyTwice) {
   const ShardDeal deal = ShardDeal::even(1, 1);
   ThreadGroup group(1);
   Rank rank(*this, group, shape_of(0, deal, 64));
-  rank.exchange.hand_over({16, 64});
+  rank.exchange.mark_ready({16, 64});
 
-  const Error error = error_of([&] { rank.exchange.hand_over({0, 32}); });
+  const Error error = error_of([&] { rank.exchange.mark_ready({0, 32}); });
 
   EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
   EXPECT_NE(std::string(error.what()).find("floats 0 to 32"), std::string::npos) << error.what();
@@ -261,7 +261,7 @@ TEST_F(NcclExchangeTest, EndsWithTheGenerationIfAPeerDoesNotBegin) {
   ThreadGroup group(2);
   const std::vector<std::unique_ptr<Rank>> ranks = connect(group, deal);
   const int slot = 0;
-  ranks[0]->exchange.hand_over({0, 64});
+  ranks[0]->exchange.mark_ready({0, 64});
 
   const Error late = error_of([&] { ranks[0]->exchange.begin_reduce(std::span(&slot, 1), Deadline::after(20ms)); });
   group.cancel_all();

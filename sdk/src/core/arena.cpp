@@ -40,6 +40,7 @@ std::span<float> ArenaLayout::view(std::span<float> arena, std::size_t entry) co
 }
 
 Digest ArenaLayout::digest(std::span<const float> arena) const {
+  // Entries only: the padding between them is not part of the state.
   DigestBuilder builder;
   for (std::size_t entry = 0; entry < entries_.size(); ++entry) builder.update(std::as_bytes(view(arena, entry)));
   return builder.finish();

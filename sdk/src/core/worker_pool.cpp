@@ -15,6 +15,7 @@ WorkerPool::WorkerPool(int workers) {
           start_thread(fmt::format("worker thread {} of {}", worker, workers), [this, worker] { serve(worker); }));
     }
   } catch (...) {
+    // The destructor does not run now, and destroying a thread that was not joined would end the process.
     end_all();
     throw;
   }
@@ -39,6 +40,7 @@ void WorkerPool::run(int count, const std::function<void(int, int)>& task) {
   next_index_ = 0;
   count_ = count;
   work_arrived_.notify_all();
+  // The calling thread works too, so a pool of one worker needs no other thread.
   work(0, lock);
   work_done_.wait(lock, [&] { return running_ == 0; });
   task_ = nullptr;

@@ -1,3 +1,6 @@
+// Ranks exchange messages through the mailboxes of their communicator. A send waits until its message is received, as a
+// kernel of NCCL may, so code that relies on buffering hangs here too.
+
 #include "support/fake_nccl/fake_nccl.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// The CPU's operations, run through the pretended memory, which records and repeats them as a device does.
+
 #include "pretended_backend.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,7 @@
+// The pages of a device are protected except while a call of this library runs. So code that reads device memory on the
+// host ends at once, instead of passing here and failing on a GPU. Copies of held arrays fill their targets with -1
+// until they are finished, so that reading one too early shows. See docs/decisions/testing.md.
+
 #include "pretended_memory.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,6 @@
+// Ranks are threads here (ThreadGroup), with the same shared memory as processes. Sums must have the bits of a single
+// rank for every assignment of shards.
+
 #include "collective/memory/memory_communicator.h"
 
 #include <gtest/gtest.h>

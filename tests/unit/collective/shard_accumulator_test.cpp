@@ -1,3 +1,5 @@
+// Whatever the order in which shards end, and whatever the number of threads, the bits must be those of the tree.
+
 #include "collective/shard_accumulator.h"
 
 #include <gtest/gtest.h>

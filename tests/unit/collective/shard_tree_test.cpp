@@ -1,3 +1,5 @@
+// Programs are compared as text, in which parentheses show the order of additions.
+
 #include "collective/shard_tree.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// The communicator over the fake NCCL, compared with the host's communicator on one rank.
+
 #include "collective/nccl/nccl_communicator.h"
 
 #include <gtest/gtest.h>

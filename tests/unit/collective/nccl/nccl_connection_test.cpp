@@ -1,3 +1,6 @@
+// Every way in which NCCL can fail or hang, with the fake NCCL: each call must end by its deadline or with the
+// generation, and the process must know whether it can connect again.
+
 #include "collective/nccl/nccl_connection.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,5 @@
+// The variables for each situation of a run, and what happens to those that the user has set.
+
 #include "collective/nccl/nccl_environment.h"
 
 #include <gmock/gmock.h>

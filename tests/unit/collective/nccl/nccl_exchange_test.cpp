@@ -1,3 +1,5 @@
+// The ordered all-reduce over the fake NCCL, compared bit for bit with the host's communicator on one rank.
+
 #include "collective/nccl/nccl_exchange.h"
 
 #include <gtest/gtest.h>

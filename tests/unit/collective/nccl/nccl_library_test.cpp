@@ -1,3 +1,5 @@
+// Loading NCCL: versions, missing functions, and errors that say what to install.
+
 #include "collective/nccl/nccl_library.h"
 
 #include <gtest/gtest.h>

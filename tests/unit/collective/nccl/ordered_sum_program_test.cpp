@@ -1,3 +1,5 @@
+// The kernel's additions, compiled for the host, compared bit for bit with add_in_order().
+
 #include "collective/nccl/ordered_sum_program.h"
 
 #include <gtest/gtest.h>

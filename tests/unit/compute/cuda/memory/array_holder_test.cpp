@@ -1,3 +1,5 @@
+// Held arrays on a pretended CUDA runtime, in which queued work happens only when it is waited for.
+
 #include "compute/cuda/runtime/array_holder.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,5 @@
+// The CUDA memory space on a pretended runtime. Its devices can hang, fail, run out of memory and refuse to pin memory.
+
 #include "compute/cuda/runtime/cuda_memory_space.h"
 
 #include <gmock/gmock.h>

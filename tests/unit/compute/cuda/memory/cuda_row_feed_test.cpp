@@ -1,3 +1,5 @@
+// Rows of samples on a pretended runtime: a buffer must not be filled while queued work still reads it.
+
 #include "compute/cuda/runtime/cuda_row_feed.h"
 
 #include <gtest/gtest.h>

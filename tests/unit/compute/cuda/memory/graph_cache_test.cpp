@@ -1,3 +1,5 @@
+// Recording and repeating steps on a pretended runtime, with recordings that fail and generations that end in between.
+
 #include "compute/cuda/runtime/graph_cache.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,5 @@
+// Small copies must not wait for a snapshot that travels through the same copy engine.
+
 #include "compute/cuda/runtime/staging_ring.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,6 @@
+// Streams are queues of actions. Polling an event runs the actions before it, unless the device hangs or a copy engine
+// is occupied by a stream that does not run.
+
 #include "unit/compute/cuda/memory/support/pretended_cuda.h"
 
 #include <cublasLt.h>

@@ -317,8 +317,9 @@ void MemoryCommunicator::barrier(Deadline deadline) {
             fmt::format("the generation was ended while rank {} waited for rank {}", shape_.rank, rank));
       case SignalWord::Outcome::deadline_passed:
         throw Error(ErrorCode::deadline_exceeded,
-                    fmt::format("rank {} waited in vain for rank {}, which reached phase {} of {}", shape_.rank, rank,
-                                signal(rank).count(), phase_));
+                    fmt::format("rank {} reached its deadline while waiting for rank {}, which is slow or hangs; it "
+                                "has entered {} of {} barriers",
+                                shape_.rank, rank, signal(rank).count(), phase_));
     }
   }
 }

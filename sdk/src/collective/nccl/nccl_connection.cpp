@@ -227,8 +227,9 @@ bool NcclConnection::is_verdict_passed(Deadline deadline) const {
 
 void NcclConnection::fail_deadline(const std::string& what) {
   const std::string why = fmt::format(
-      "{} reached its deadline for {}, which every rank had begun; a device or a link between devices hangs", who(),
-      what);
+      "{} reached its deadline while waiting for {}, which every rank had begun; a device or a link between devices "
+      "hangs",
+      who(), what);
   require_aborted(why);
   throw Error(ErrorCode::deadline_exceeded, why);
 }

@@ -1,3 +1,5 @@
+// One mutex guards the tasks' state. A thread holds it except while it runs a task or waits for one.
+
 #include "core/worker_pool.h"
 
 #include <fmt/format.h>

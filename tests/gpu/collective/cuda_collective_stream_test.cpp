@@ -1,3 +1,5 @@
+// The collectives' stream on a device: sums with the bits of the host, and their order after training.
+
 #include "collective/nccl/cuda_collective_stream.h"
 
 #include <gtest/gtest.h>

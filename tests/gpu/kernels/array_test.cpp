@@ -1,3 +1,5 @@
+// A memory space's kernels on a device, compared bit for bit with the host: addition, gathering, digests.
+
 #include <limits>
 #include <vector>
 

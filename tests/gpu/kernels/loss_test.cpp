@@ -1,3 +1,5 @@
+// Losses on a device within derived tolerances of the host's, and labels that do not exist.
+
 #include "holdfast/nn/loss.h"
 
 #include <fmt/format.h>

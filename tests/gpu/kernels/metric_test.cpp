@@ -1,3 +1,5 @@
+// Metrics on a device, compared with the classes of nn/ on the host.
+
 #include "holdfast/nn/metric.h"
 
 #include <cmath>

@@ -1,3 +1,5 @@
+// Optimizers, moving averages and gaps on a device, compared bit for bit with the host.
+
 #include "holdfast/optim/optimizer.h"
 
 #include <cmath>

@@ -1,3 +1,5 @@
+// Batch normalization on a device, compared with the host and with statistics in double.
+
 #include "gpu/layers/support/layer_test.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// Convolutions on a device at each precision, within derived tolerances of the host's.
+
 #include <algorithm>
 #include <ostream>
 #include <tuple>

@@ -1,3 +1,5 @@
+// Dense layers on a device at each precision, within derived tolerances of the host's.
+
 #include "gpu/layers/support/layer_test.h"
 
 #include <fmt/format.h>

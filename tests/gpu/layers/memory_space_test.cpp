@@ -1,3 +1,5 @@
+// The memory space of a real device; unit/compute/cuda/memory tests it on a pretended runtime.
+
 #include "holdfast/core/memory_space.h"
 
 #include <algorithm>

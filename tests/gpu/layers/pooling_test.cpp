@@ -1,3 +1,5 @@
+// Pooling on a device, compared with the host.
+
 #include "compute/window.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// The CPU back end: backward passes are transposes of forward passes, and bits depend on its own threads only.
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,3 +1,5 @@
+// Rounding to bfloat16, compared with the definition of the format for every result.
+
 #include "compute/arithmetic/bfloat16.h"
 
 #include <gtest/gtest.h>

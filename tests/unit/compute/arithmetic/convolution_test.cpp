@@ -1,3 +1,5 @@
+// Convolution by the column matrix, one element at a time, compared with the CPU back end.
+
 #include "compute/arithmetic/convolution.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,5 @@
+// The device's formulas of pooling, one element at a time, compared with the CPU back end.
+
 #include "compute/arithmetic/pooling.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,5 @@
+// XXH3 over words of arrays, compared with the digests of base/digest.h.
+
 #include "compute/arithmetic/xxh3.h"
 
 #include <gtest/gtest.h>

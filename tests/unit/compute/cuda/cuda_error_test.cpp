@@ -1,3 +1,5 @@
+// How failures of the CUDA runtime become error codes, which decide what the watchdog does.
+
 #include "compute/cuda/runtime/cuda_error.h"
 
 #include <gmock/gmock.h>

@@ -177,13 +177,13 @@ GradientSink::Wishes ShardComputation::send_when_ready(int index, std::int64_t s
     // The padding is complete, too.
     const FloatRange bucket{begin, end == layout_.gradient_count() ? layout_.gradient_floats() : end};
     const std::vector<int> slots = accumulator_.add_ahead(local_.begin + index, bucket);
-    communicator_.hand_over(slots, bucket);
+    communicator_.mark_ready(slots, bucket);
     if (missing > 0) return;
     place_.supervision->enter(TrainingPhase::waiting_for_peers, step);
     communicator_.begin_reduce(slots, Deadline::after(place_.collective_timeout));
     place_.supervision->enter(TrainingPhase::computing, step);
   };
-  return {.on_ready = send, .least_floats = communicator_.piece_floats()};
+  return {.on_ready = send, .least_floats = communicator_.bucket_floats()};
 }
 
 // Rank 0 alone asks for a savepoint: the other ranks may hear of the request after it was answered.

@@ -53,7 +53,7 @@ std::unique_ptr<Communicator> connect(Replica::Place& place, Trainable& trainabl
        .slots = slots_of_this_generation(place),
        .gradient_floats = layout.gradient_floats(),
        .tail_floats = layout.tail_floats(),
-       .in_the_librarys_order = place.reduction == Reduction::fastest,
+       .library_order = place.reduction == Reduction::fastest,
        .leaving = [supervision = place.supervision] { supervision->regroup(); },
        .connect_timeout = std::chrono::duration_cast<std::chrono::milliseconds>(place.collective_timeout)});
 }

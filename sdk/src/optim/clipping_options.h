@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "core/json_object.h"
 #include "holdfast/optim/gradient_clipping.h"
 
 namespace holdfast {
@@ -16,7 +17,7 @@ GradientClipping clipping_of(const Options& options) {
 // Throws Error{invalid_argument} for more than one, or one that is not positive.
 void check_clipping(const std::string& optimizer, const GradientClipping& clipping);
 
-// For the end of a JSON object: ,"clip_norm":1 or nothing.
-std::string clipping_members(const GradientClipping& clipping);
+// Appends the option that is set, if there is one: "clip_norm":1.
+void add_clipping(JsonObject& configuration, const GradientClipping& clipping);
 
 }  // namespace holdfast

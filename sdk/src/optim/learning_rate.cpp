@@ -1,5 +1,7 @@
 #include "holdfast/optim/learning_rate.h"
 
+#include <fmt/format.h>
+
 #include "core/json_text.h"
 #include "holdfast/base/error.h"
 #include "optim/check_option.h"
@@ -10,7 +12,7 @@ float LearningRate::of_update(std::int64_t step) const {
   HOLDFAST_ASSERT(step >= 1);
   if (!schedule_) return constant_;
   const float rate = schedule_->rate_after(step - 1);
-  check_option(schedule_->configuration(), "its rate of step " + std::to_string(step), rate, rate >= 0, "not negative");
+  check_option(schedule_->configuration(), fmt::format("its rate of step {}", step), rate, rate >= 0, "not negative");
   return rate;
 }
 

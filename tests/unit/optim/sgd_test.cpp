@@ -121,7 +121,7 @@ TEST(SGD, NamesTheRefusedOption) {
     FAIL() << "took a momentum of 2: " << sgd.configuration();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
-    EXPECT_THAT(error.what(), HasSubstr("sgd: momentum is a finite number that is in [0, 1], not 2.0"));
+    EXPECT_THAT(error.what(), HasSubstr("sgd: momentum is a finite number that is in [0, 1], not 2"));
   }
 }
 

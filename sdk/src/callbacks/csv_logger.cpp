@@ -1,5 +1,7 @@
 #include "holdfast/observe/csv_logger.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <charconv>
 #include <optional>
@@ -62,8 +64,8 @@ void bring_to(FileSystem& files, const std::string& path, std::string_view text)
 
 CSVLogger::CSVLogger(CSVLoggerOptions options) : options_(std::move(options)) {
   if (std::string_view("\"\r\n+-.0123456789").find(options_.separator) != std::string_view::npos) {
-    throw Error(ErrorCode::invalid_argument, "CSVLogger cannot separate columns by \"" +
-                                                 std::string(1, options_.separator) + "\"; use a comma or a tab");
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("CSVLogger cannot separate columns by \"{}\"; use a comma or a tab", options_.separator));
   }
 }
 

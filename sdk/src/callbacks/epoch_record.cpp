@@ -1,5 +1,7 @@
 #include "holdfast/observe/epoch_record.h"
 
+#include <fmt/format.h>
+
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
 
@@ -38,7 +40,7 @@ void EpochRecord::try_to_write(const TrainingContext& context, const std::vector
   try {
     write(context, epochs);
   } catch (const Error& failure) {
-    log(LogLevel::error, name() + " is behind, and training goes on: " + failure.what());
+    log(LogLevel::error, fmt::format("{} is behind, and training goes on: {}", name(), failure.what()));
   }
 }
 

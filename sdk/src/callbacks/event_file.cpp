@@ -1,11 +1,11 @@
 #include "callbacks/event_file.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <boost/crc.hpp>
 #include <charconv>
-#include <cinttypes>
-#include <cstdio>
 #include <cstring>
 #include <optional>
 #include <span>
@@ -215,9 +215,7 @@ std::string next_event_file(FileSystem& files, const std::string& folder, std::i
     std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), last);
     if (last < kLastSecond) seconds = std::max(seconds, last + 1);
   }
-  char digits[32];
-  std::snprintf(digits, sizeof digits, "%010" PRId64, seconds);
-  return std::string(kPrefix) + digits + ".holdfast";
+  return fmt::format("{}{:010}.holdfast", kPrefix, seconds);
 }
 
 }  // namespace holdfast

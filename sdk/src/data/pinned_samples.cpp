@@ -1,5 +1,6 @@
 #include "data/pinned_samples.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include "data/stage.h"
@@ -41,9 +42,9 @@ PinnedMemory::~PinnedMemory() {
 SampleFeeds feeds_of_rows(const Dataset& dataset, const HostRows& rows, MemorySpace& memory) {
   if (!is_little_enough(rows.memory.size())) {
     log(LogLevel::info,
-        "the batches that are loaded ahead are more than a quarter of the host's memory, so that each is "
-        "sent to " +
-            memory.device() + " when its step begins");
+        fmt::format("the batches that are loaded ahead are more than a quarter of the host's memory, so that each is "
+                    "sent to {} when its step begins",
+                    memory.device()));
     return {};
   }
   const auto pinned = std::make_shared<PinnedMemory>(rows.memory, memory);
@@ -58,9 +59,9 @@ PinnedSamples::PinnedSamples(const Dataset& dataset, MemorySpace& memory)
   const SourceArrays arrays = last_stage_->source()->arrays();
   if (!is_little_enough(arrays.features.size_bytes() + arrays.targets.size_bytes())) {
     log(LogLevel::info,
-        "the samples are more than a quarter of the host's memory, so that batches are loaded before "
-        "they are sent to " +
-            memory.device());
+        fmt::format("the samples are more than a quarter of the host's memory, so that batches are loaded before "
+                    "they are sent to {}",
+                    memory.device()));
     return;
   }
   for (const std::span<const float> array : {arrays.features, arrays.targets}) {

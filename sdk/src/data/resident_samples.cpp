@@ -1,5 +1,7 @@
 #include "data/resident_samples.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <vector>
 
@@ -26,9 +28,10 @@ ResidentSamples::Column::Column(std::size_t floats, std::int64_t samples, Memory
     all = memory.allocate(size);
   } catch (const Error& failure) {
     if (failure.code() != ErrorCode::out_of_memory) throw;
-    throw Error(ErrorCode::out_of_memory, "keeping " + std::to_string(samples) + " samples on " + memory.device() +
-                                              ": " + failure.what() +
-                                              "; without keep_on_device() each batch is sent when it is needed");
+    throw Error(ErrorCode::out_of_memory,
+                fmt::format("keeping {} samples on {}: {}; without keep_on_device() each batch is sent when it is "
+                            "needed",
+                            samples, memory.device(), failure.what()));
   }
 }
 

@@ -1,5 +1,7 @@
 #include "data/shuffle_stage.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -13,11 +15,12 @@ ShuffleStage::ShuffleStage(std::shared_ptr<const Stage> before, std::int64_t win
     : ChainedStage(before, before->size()), window_(std::min(window, std::max<std::int64_t>(1, before->size()))) {
   if (window <= 0) {
     throw Error(ErrorCode::invalid_argument,
-                "shuffle() needs a window of one sample or more, not " + std::to_string(window));
+                fmt::format("shuffle() needs a window of one sample or more, not {}", window));
   }
   if (window_ > std::numeric_limits<std::uint32_t>::max()) {
-    throw Error(ErrorCode::unsupported, "shuffle() takes windows of up to 4294967295 samples, not " +
-                                            std::to_string(window_) + "; pass a smaller window");
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("shuffle() takes windows of up to 4294967295 samples, not {}; pass a smaller window", window_));
   }
 }
 

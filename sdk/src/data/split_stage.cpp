@@ -1,5 +1,7 @@
 #include "data/split_stage.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -45,8 +47,10 @@ std::vector<SampleClass> classes_of(const Stage& stage, std::uint64_t seed) {
   for (std::int64_t position = 0; position < stage.size(); ++position) {
     stage.load_targets(seed, 0, position, targets);
     if (std::ranges::any_of(targets, [](float value) { return std::isnan(value); })) {
-      throw refused_split("split() by label: sample " + std::to_string(position) +
-                          " has a target that is NaN and belongs to no class; leave it out, or split without by_label");
+      throw refused_split(
+          fmt::format("split() by label: sample {} has a target that is NaN and belongs to no class; "
+                      "leave it out, or split without by_label",
+                      position));
     }
     samples[targets].push_back(static_cast<std::uint32_t>(position));
   }
@@ -67,16 +71,18 @@ void require_samples_of_each_class(const std::vector<SampleClass>& classes, std:
                                    std::int64_t validation_samples) {
   for (const SampleClass& each : classes) {
     if (each.samples.size() >= 2) continue;
-    throw refused_split("split() by label needs two samples or more of each class, one for each part, and " +
-                        text_of_class(each) + " has one (sample " + std::to_string(each.samples.front()) +
-                        "); leave it out, add samples of it, or split without by_label" +
-                        (classes.size() > 1000 ? ", which is for classes, not for targets of a regression" : ""));
+    throw refused_split(fmt::format(
+        "split() by label needs two samples or more of each class, one for each part, and {} has one (sample {}); "
+        "leave it out, add samples of it, or split without by_label{}",
+        text_of_class(each), each.samples.front(),
+        classes.size() > 1000 ? ", which is for classes, not for targets of a regression" : ""));
   }
   const auto count = static_cast<std::int64_t>(classes.size());
   if (count <= validation_samples && count <= samples - validation_samples) return;
-  throw refused_split("split() by label puts at least one sample of each of the " + std::to_string(count) +
-                      " classes into both parts, which are to have " + std::to_string(samples - validation_samples) +
-                      " and " + std::to_string(validation_samples) + " samples; use another fraction or count");
+  throw refused_split(fmt::format(
+      "split() by label puts at least one sample of each of the {} classes into both parts, which are to have {} and "
+      "{} samples; use another fraction or count",
+      count, samples - validation_samples, validation_samples));
 }
 
 // How many samples of each class are for validation: its share of all, rounded down or up, at least one and not all.
@@ -154,13 +160,15 @@ void check_split(const Stage& before, std::int64_t validation_samples) {
         "parts");
   }
   if (validation_samples < 1 || validation_samples >= before.size()) {
-    throw refused_split("split() of " + std::to_string(validation_samples) + " samples for validation out of " +
-                        std::to_string(before.size()) + " would leave a part without samples; split off 1 or more, " +
-                        "and fewer than there are");
+    throw refused_split(fmt::format(
+        "split() of {} samples for validation out of {} would leave a part without samples; split off 1 or more, and "
+        "fewer than there are",
+        validation_samples, before.size()));
   }
   if (before.size() > std::numeric_limits<std::uint32_t>::max()) {
-    throw Error(ErrorCode::unsupported, "split() takes up to 4294967295 samples, not " + std::to_string(before.size()) +
-                                            "; use take() and skip() on so many");
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("split() takes up to 4294967295 samples, not {}; use take() and skip() on so many", before.size()));
   }
 }
 

@@ -87,7 +87,7 @@ std::string ModelCheckpoint::directory(const TrainingContext& context) const {
   return directory;
 }
 
-bool ModelCheckpoint::is_kept_for_ever(std::int64_t step) const {
+bool ModelCheckpoint::is_kept_always(std::int64_t step) const {
   return options_.keep_every_steps > 0 && step % options_.keep_every_steps == 0;
 }
 
@@ -114,15 +114,15 @@ void ModelCheckpoint::save(TrainingContext& context, WhenStorageIsSlow when_stor
       drop_savepoint(files, folders, savepoint_name(step), saved);
     };
   }
-  context.save(folder + "/" + saved, {.when_storage_is_slow = is_kept_for_ever(context.step()) ? WhenStorageIsSlow::wait
-                                                                                               : when_storage_is_slow,
-                                      .compression = options_.compression,
-                                      .zstd_level = options_.zstd_level,
-                                      .threads = threads,
-                                      .when_durable = [keep = keep_, drop, saved] {
-                                        drop();
-                                        keep(saved);
-                                      }});
+  context.save(folder + "/" + saved,
+               {.when_storage_is_slow = is_kept_always(context.step()) ? WhenStorageIsSlow::wait : when_storage_is_slow,
+                .compression = options_.compression,
+                .zstd_level = options_.zstd_level,
+                .threads = threads,
+                .when_durable = [keep = keep_, drop, saved] {
+                  drop();
+                  keep(saved);
+                }});
 }
 
 }  // namespace holdfast

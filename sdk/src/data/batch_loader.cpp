@@ -230,7 +230,7 @@ void BatchLoader::stage(SampleWays& ways) {
   staged_.reset();
 }
 
-BatchLoader::Cursor BatchLoader::behind(const Cursor& cursor) const {
+BatchLoader::Cursor BatchLoader::following(const Cursor& cursor) const {
   const bool is_last = cursor.index + 1 == dataset_.batches();
   return is_last ? Cursor{.epoch = cursor.epoch + 1, .index = 0}
                  : Cursor{.epoch = cursor.epoch, .index = cursor.index + 1};
@@ -330,7 +330,7 @@ std::optional<Batch> BatchLoader::next_fed() {
 std::optional<Batch> BatchLoader::load_in_this_thread() {
   if (is_at_end(cursor_)) return std::nullopt;
   load(cursor_, *current_, std::stop_token());
-  cursor_ = behind(cursor_);
+  cursor_ = following(cursor_);
   return view(*current_);
 }
 
@@ -348,7 +348,7 @@ void BatchLoader::run(const std::stop_token& stop) {
 }
 
 void BatchLoader::load_all(const std::stop_token& stop) {
-  for (; !is_at_end(cursor_); cursor_ = behind(cursor_)) {
+  for (; !is_at_end(cursor_); cursor_ = following(cursor_)) {
     std::unique_lock lock(mutex_);
     if (!changed_.wait(lock, stop, [&] { return !free_.empty(); })) return;
     std::unique_ptr<LoadedBatch> batch = std::move(free_.front());

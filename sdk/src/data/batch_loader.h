@@ -108,7 +108,7 @@ class BatchLoader {
   };
 
   bool is_at_end(const Cursor& cursor) const { return cursor.epoch >= end_epoch_ || dataset_.batches() == 0; }
-  Cursor behind(const Cursor& cursor) const;
+  Cursor following(const Cursor& cursor) const;
   // False when it was stopped half-way.
   bool load(const Cursor& cursor, LoadedBatch& batch, const std::stop_token& stop) const;
   Batch view(const LoadedBatch& batch) const;

@@ -151,8 +151,8 @@ TEST(CSVLogger, MendsAFileThatIsCutOffAnywhere) {
   training.context.files = &files;
   training.go_back_to(kThreePlayedEpochs);
   for (std::size_t length = 0; length <= kThreeEpochs.size(); ++length) {
-    for (const std::string& behind : {std::string(), std::string("\0\0", 2), std::string("7,7")}) {
-      write_text(files, "/log.csv", kThreeEpochs.substr(0, length) + behind);
+    for (const std::string& rest : {std::string(), std::string("\0\0", 2), std::string("7,7")}) {
+      write_text(files, "/log.csv", kThreeEpochs.substr(0, length) + rest);
       CSVLogger logger({.path = "/log.csv"});
 
       training.end_step(logger);

@@ -51,7 +51,7 @@ constexpr std::size_t kWhole = std::numeric_limits<std::size_t>::max();
 // gradients. `behind` gets the step as it is behind each part, and the first gradient that is complete.
 Step train(
     ModelProgram& program, const Sequential& model, std::int64_t samples, std::size_t least_floats = kWhole,
-    const std::function<void(const Step&, std::size_t)>& behind = [](const Step&, std::size_t) {}) {
+    const std::function<void(const Step&, std::size_t)>& after_part = [](const Step&, std::size_t) {}) {
   const auto count = static_cast<std::size_t>(samples);
   const std::vector<float> features = random_values(count * 144, 1);
   const std::vector<float> output_gradient = random_values(count * 10, 2);
@@ -76,7 +76,7 @@ Step train(
                            .parameters = parameters,
                            .gradients = step.gradients,
                            .contributions = step.contributions});
-    behind(step, part.gradients_begin);
+    after_part(step, part.gradients_begin);
   }
   return step;
 }

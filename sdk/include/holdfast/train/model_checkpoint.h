@@ -62,7 +62,7 @@ class ModelCheckpoint final : public Callback {
  private:
   std::string directory(const TrainingContext& context) const;
   bool enter_best(double value);
-  bool is_kept_for_ever(std::int64_t step) const;
+  bool is_kept_always(std::int64_t step) const;
   void save(TrainingContext& context, WhenStorageIsSlow when_storage_is_slow);
 
   ModelCheckpointOptions options_;

@@ -86,9 +86,10 @@ class Dataset {
   Dataset shuffle() const;
   Dataset shuffle(std::int64_t window) const;
 
-  // The first `count` samples of each epoch, or all others; all or none if the epoch is shorter. After
-  // shuffle() these are other samples in each epoch. To keep samples apart for validation, use split(),
-  // or take() and skip() before shuffle(). Both throw Error{invalid_argument} for a negative count.
+  // take() keeps the first `count` samples of each epoch, skip() all others. If an epoch has fewer,
+  // take() keeps all of them and skip() none. After shuffle() these are other samples in each epoch. To
+  // keep samples apart for validation, use split(), or take() and skip() before shuffle(). Both throw
+  // Error{invalid_argument} for a negative count.
   Dataset take(std::int64_t count) const;
   Dataset skip(std::int64_t count) const;
 

@@ -1,7 +1,9 @@
 #pragma once
 
-// A fully connected layer: output = activation(input x kernel + bias) along the last axis; axes before it are kept.
-// Parameters: kernel [inputs, units] and bias [units].
+// A fully connected layer: output = activation(input x kernel + bias) along the last axis. Axes before
+// it stay as they are. Parameters: kernel [inputs, units] and bias [units].
+//
+//   Dense{128, {.activation = Activation::relu, .kernel_initializer = Initializer::he_uniform()}}
 
 #include <memory>
 
@@ -12,6 +14,7 @@ namespace holdfast {
 
 class ConfigReader;
 
+// The defaults of Keras.
 struct DenseOptions {
   Activation activation = Activation::linear;
   bool use_bias = true;
@@ -22,10 +25,12 @@ struct DenseOptions {
 
 class Dense final : public Layer {
  public:
-  // Throws Error{invalid_argument} unless units is in [1, kMaximumExtent].
+  // Throws Error{invalid_argument} unless `units` is in [1, kMaximumExtent].
   explicit Dense(std::int64_t units, const DenseOptions& options = {});
+  // For Holdfast's own use: the layer that write_config() described.
   static std::shared_ptr<const Layer> from_config(const std::string& name, ConfigReader& config);
 
+  // What Layer promises.
   std::string_view kind() const override { return "Dense"; }
   Shape output_shape(const Shape& input) const override;
   std::vector<WeightDescription> parameters(const Shape& input) const override;

@@ -1,3 +1,8 @@
+// Which savepoints stay is decided by what the savepoints say about themselves; the state of this
+// callback only tells whether one is worth writing. So a run that goes back to an older state cannot
+// delete or overwrite a better savepoint. A savepoint that was made only because fit() ended goes when
+// a longer run has its successor. See docs/decisions/savepoints.md.
+
 #include "holdfast/train/model_checkpoint.h"
 
 #include <algorithm>
@@ -15,7 +20,7 @@ ModelCheckpoint::ModelCheckpoint(ModelCheckpointOptions options) : options_(std:
   if (is_negative(options_.every_steps) || is_negative(options_.every_epochs) || is_negative(options_.keep_last) ||
       is_negative(options_.keep_best) || is_negative(options_.keep_every_steps) || is_negative(options_.threads)) {
     throw Error(ErrorCode::invalid_argument,
-                "ModelCheckpoint takes no negative numbers of steps, epochs, threads or savepoints to keep");
+                "ModelCheckpoint needs numbers of at least 0 for steps, epochs, threads and savepoints to keep");
   }
 }
 
@@ -49,11 +54,11 @@ void ModelCheckpoint::on_step_end(TrainingContext& context, const Logs&) {
 void ModelCheckpoint::on_epoch_end(TrainingContext& context, const Logs& logs) {
   const bool is_among_best = !options_.best_by.empty() && enter_best(monitored(logs, options_.best_by, name()));
   const bool is_due = options_.every_epochs > 0 && (context.epoch() + 1) % options_.every_epochs == 0;
-  // No later savepoint makes up for one among the best.
+  // No later savepoint makes up for one among the best, so it is never skipped.
   if (is_among_best || is_due) save(context, is_among_best ? WhenStorageIsSlow::wait : options_.when_storage_is_slow);
 }
 
-// Which savepoints stay is decided by what they say of themselves; this only tells whether one is worth writing.
+// Returns whether `value` is among the best so far, and remembers it.
 bool ModelCheckpoint::enter_best(double value) {
   if (std::isnan(value)) return false;
   const auto place = std::find_if(best_values_.begin(), best_values_.end(),

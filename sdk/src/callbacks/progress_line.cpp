@@ -1,3 +1,7 @@
+// One row of a terminal is written again and again, so it must never wrap: a second row could not be
+// taken back. The parts of the line are left out one by one until it fits. Elsewhere, as in a file,
+// whole lines are written rarely.
+
 #include "holdfast/observe/progress_line.h"
 
 #include <fmt/format.h>
@@ -23,7 +27,7 @@ std::string duration(double seconds) {
   return fmt::format("{} h {} min", whole / 3600, whole / 60 % 60);
 }
 
-// The parts in the order in which they are left out of a narrow line.
+// The parts of the line, and the order in which a narrow terminal loses them.
 enum class Part { step, samples, batch, time_left, epoch, value };
 constexpr std::array kLeftOutFirst{Part::step, Part::samples, Part::batch, Part::time_left};
 
@@ -72,7 +76,7 @@ void ProgressLine::on_step_end(TrainingContext& context, const Logs& logs) {
   if (is_due(now)) show(context, logs, false);
 }
 
-// After a change of width the line is drawn at once: what stands there may take two rows.
+// After a change of width the line is drawn at once, since the old one may take two rows by then.
 bool ProgressLine::is_due(Clock::time_point now) {
   if (!is_terminal_) return now - std::max(start_, last_shown_) >= kPlainPeriod;
   return now - last_shown_ >= kTerminalPeriod || terminal_columns(::fileno(stream_)) != columns_;
@@ -94,8 +98,8 @@ ProgressSpeed ProgressLine::speed(const TrainingContext& context) const {
           .seconds_left = seconds / static_cast<double>(batches) * static_cast<double>(batches_left)};
 }
 
-// The last column stays free, since some terminals begin a new row as soon as it is filled. The cursor goes back to the
-// first column, so that no output is appended to the line.
+// The last column stays free, since some terminals begin a new row as soon as it is filled. The cursor
+// goes back to the first column, so that no other output is appended to the line.
 void ProgressLine::show(const TrainingContext& context, const Logs& logs, bool is_epoch_end) {
   last_shown_ = Clock::now();
   std::string line;

@@ -1,3 +1,7 @@
+// A Dataset is a chain of immutable stages plus what batch(), prefetch() and keep_on_device() were
+// given. Each function returns a new handle, and it refuses what cannot be meant where the user wrote
+// it, rather than in fit(). See docs/decisions/data.md.
+
 #include "holdfast/data/dataset.h"
 
 #include <fmt/format.h>
@@ -20,7 +24,7 @@ namespace {
 void check_count(const std::string& stage, std::int64_t count, std::int64_t least) {
   if (count >= least) return;
   throw Error(ErrorCode::invalid_argument,
-              fmt::format("{}() takes a number of at least {}, not {}", stage, least, count));
+              fmt::format("{}() needs a number of at least {}, not {}", stage, least, count));
 }
 
 }  // namespace
@@ -39,7 +43,7 @@ std::int64_t Dataset::size() const {
   return stage_->size();
 }
 
-// Stages work on samples: behind batch() a user would expect them to see batches.
+// Stages work on samples, but after batch() a user would expect them to see batches.
 void Dataset::check_is_open(const std::string& stage) const {
   if (batch_size_ == 0 && !is_prefetched_ && !is_kept_on_device_) return;
   const std::string before = batch_size_ != 0 ? "batch()" : is_prefetched_ ? "prefetch()" : "keep_on_device()";
@@ -88,8 +92,8 @@ DatasetSplit Dataset::split_off_fraction(double fraction, const SplitOptions& op
   if (!(fraction > 0 && fraction < 1)) {
     throw Error(ErrorCode::invalid_argument,
                 given +
-                    " takes a fraction between 0 and 1, that of the samples for validation; a number of samples "
-                    "is given as a whole number, split(1000)");
+                    " takes a fraction between 0 and 1, the share of samples for validation; to give a number of "
+                    "samples, pass an integer as in split(1000)");
   }
   const auto count = static_cast<std::int64_t>(std::llround(fraction * static_cast<double>(size())));
   if (count < 1 || count >= size()) {
@@ -123,8 +127,8 @@ Dataset Dataset::prefetch(int depth, PrefetchOptions options) const {
   check_count("prefetch", depth, 0);
   if (options.threads < 1 || (depth == 0 && options.threads > 1)) {
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("prefetch() of {} batches by {} threads: there must be at least 1, and with a depth of 0, "
-                            "where nothing is loaded ahead, no more",
+                fmt::format("prefetch() of {} batches by {} threads: use at least one thread, and just one with a "
+                            "depth of 0, which loads nothing ahead",
                             depth, options.threads));
   }
   if (is_prefetched_) throw Error(ErrorCode::invalid_argument, "prefetch() is given twice");
@@ -140,7 +144,7 @@ Dataset Dataset::keep_on_device() const {
   if (stage_->source() == nullptr) {
     throw Error(
         ErrorCode::invalid_argument,
-        "keep_on_device() stands after map(), which makes other samples in each epoch; leave one of the two out");
+        "keep_on_device() stands after map(), which makes other samples in each epoch; leave out one of the two");
   }
   Dataset result = *this;
   result.is_kept_on_device_ = true;
@@ -169,7 +173,8 @@ void Dataset::load(std::uint64_t seed, std::int64_t epoch, std::int64_t position
   stage_->load(seed, epoch, position, destination);
 }
 
-// How far batches are loaded ahead, by how many threads, and where samples are kept, is left out: no bit depends on it.
+// Prefetching and keep_on_device() are left out, since no bit depends on them: a run may resume with
+// other ones.
 std::string Dataset::description() const {
   nlohmann::ordered_json stages = nlohmann::ordered_json::array();
   stage_->describe(stages);

@@ -1,3 +1,7 @@
+// Images stay bytes in memory, a quarter of their size as floats, and become floats when a sample is
+// loaded. The description has digests of both files, so that a run which resumes with other data is
+// refused. See docs/decisions/data.md.
+
 #include "holdfast/data/idx.h"
 
 #include <fmt/format.h>
@@ -46,7 +50,7 @@ class IdxSource : public Stage {
   StageKind kind() const override {
     return StageKind::source;
   }
-  // Whatever the scale.
+  // The scale is left out: the samples are the same.
   std::string content() const override {
     return "idx " + feature_shape().with_batch(size()).to_string() + " " + image_digest_.hex() + " " +
            label_digest_.hex();
@@ -79,7 +83,7 @@ void check_rank(const std::string& path, const IdxFile& file, std::size_t rank, 
 Dataset read_idx(const std::string& images_path, const std::string& labels_path, IdxOptions options) {
   if (!std::isfinite(options.scale)) {
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("the scale of pixels is a finite number, not {}", options.scale));
+                fmt::format("read_idx() needs a finite scale for pixels, not {}", options.scale));
   }
   IdxFile images = read_idx_file(images_path);
   check_rank(images_path, images, 3, "images [count, rows, columns]");

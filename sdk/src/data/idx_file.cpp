@@ -1,3 +1,7 @@
+// Files come from outside, so nothing in them is believed: memory grows with the bytes that arrive, not
+// with what the header promises, and a cut, damaged or padded file is refused with a reason. zlib reads
+// plain and compressed files alike. See docs/decisions/data.md.
+
 #include "data/idx_file.h"
 
 #include <fcntl.h>
@@ -23,11 +27,11 @@ constexpr std::uint8_t kUnsignedByte = 0x08;
   throw Error(ErrorCode::invalid_file, fmt::format("\"{}\" is not a whole IDX file: {}", path, reason));
 }
 
-// A file that is decompressed where it begins with gzip's magic, and read as it is otherwise.
+// Reads a file, and decompresses it if it begins with the magic number of gzip.
 class GzipReader {
  public:
   explicit GzipReader(const std::string& path) : path_(path) {
-    // A FIFO would keep each replica waiting, and give its bytes to only one of them.
+    // A FIFO would keep each replica waiting, and would give its bytes to only one of them.
     FileDescriptor file = open_regular_file(path, O_RDONLY, "open \"" + path + "\"");
     errno = 0;
     file_ = gzdopen(file.value(), "rb");
@@ -38,7 +42,7 @@ class GzipReader {
   GzipReader(const GzipReader&) = delete;
   GzipReader& operator=(const GzipReader&) = delete;
 
-  // Fewer bytes than asked for only at the end of the content.
+  // Returns fewer bytes than asked for only at the end of the content.
   std::size_t read(std::span<std::uint8_t> bytes) {
     errno = 0;
     const int count = gzread(file_, bytes.data(), static_cast<unsigned>(bytes.size()));
@@ -46,7 +50,7 @@ class GzipReader {
     int code = Z_OK;
     const char* message = gzerror(file_, &code);
     if (code == Z_ERRNO) throw system_error(read_errno, "cannot read \"" + path_ + "\"");
-    // A stream that ends too early is no error to gzread, which returns what it has.
+    // For gzread, a stream that ends too early is not an error: it returns what it has.
     if (code == Z_BUF_ERROR) refuse(path_, "its gzip stream is cut off; fetch it again");
     if (count < 0 || code != Z_OK) {
       refuse(path_, fmt::format("its gzip stream is damaged ({}); fetch it again", message));
@@ -94,13 +98,14 @@ Shape read_shape(const std::string& path, GzipReader& reader) {
   }
 }
 
-// Grows with what arrives: the header may promise more than the file, or the machine, has.
+// Grows with the bytes that arrive: the header may promise more than the file, or the machine, has.
 std::vector<std::uint8_t> read_elements(const std::string& path, GzipReader& reader, std::int64_t promised) {
   std::vector<std::uint8_t> elements;
   std::vector<std::uint8_t> piece(kPieceBytes);
   for (;;) {
     const std::int64_t left = promised - static_cast<std::int64_t>(elements.size());
-    // One byte more than is left, so that trailing bytes show and a gzip stream's checksum is reached.
+    // Asks for one byte more than is left, so that trailing bytes show up and the checksum of a gzip
+    // stream is reached.
     const auto wanted = static_cast<std::size_t>(std::min<std::int64_t>(left, kPieceBytes - 1) + 1);
     const std::size_t count = reader.read({piece.data(), wanted});
     if (static_cast<std::int64_t>(count) > left) {
@@ -111,8 +116,8 @@ std::vector<std::uint8_t> read_elements(const std::string& path, GzipReader& rea
     if (count < wanted) break;
   }
   if (static_cast<std::int64_t>(elements.size()) < promised) {
-    refuse(path,
-           fmt::format("its header promises {} of elements, {} are there", count_of_bytes(promised), elements.size()));
+    refuse(path, fmt::format("its header promises {} of elements, but only {} follow", count_of_bytes(promised),
+                             elements.size()));
   }
   return elements;
 }

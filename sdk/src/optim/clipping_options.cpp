@@ -20,9 +20,9 @@ void check_clipping(const std::string& optimizer, const GradientClipping& clippi
     if (!limit) continue;
     check_option(optimizer, option, *limit, *limit > 0, "positive");
     if (!given.empty()) {
-      throw Error(
-          ErrorCode::invalid_argument,
-          fmt::format("{}: of {} and {} only one can be; gradients are clipped in one way", optimizer, given, option));
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("{}: {} and {} exclude each other; gradients are clipped in one way, so set one of them",
+                              optimizer, given, option));
     }
     given = option;
   }

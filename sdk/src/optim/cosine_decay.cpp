@@ -34,6 +34,7 @@ std::unique_ptr<LearningRateSchedule> CosineDecay::clone() const {
   return std::make_unique<CosineDecay>(*this);
 }
 
+// Computed in double and rounded once, so that every rank and device gets the same float.
 float CosineDecay::rate_after(std::int64_t updates) const {
   const double initial = initial_learning_rate_;
   const double top = options_.warmup_target.value_or(initial_learning_rate_);

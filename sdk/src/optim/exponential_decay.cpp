@@ -32,6 +32,7 @@ std::unique_ptr<LearningRateSchedule> ExponentialDecay::clone() const {
   return std::make_unique<ExponentialDecay>(*this);
 }
 
+// Computed in double and rounded once, so that every rank and device gets the same float.
 float ExponentialDecay::rate_after(std::int64_t updates) const {
   const double periods = static_cast<double>(updates) / static_cast<double>(decay_steps_);
   const double exponent = options_.staircase ? std::floor(periods) : periods;

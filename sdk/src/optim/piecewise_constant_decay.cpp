@@ -16,14 +16,14 @@ PiecewiseConstantDecay::PiecewiseConstantDecay(std::vector<std::int64_t> boundar
     : boundaries_(std::move(boundaries)), values_(std::move(values)) {
   if (values_.size() != boundaries_.size() + 1) {
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("piecewise_constant_decay: {} boundaries part {} values, not {}", boundaries_.size(),
+                fmt::format("piecewise_constant_decay: {} boundaries need {} values, not {}", boundaries_.size(),
                             boundaries_.size() + 1, values_.size()));
   }
   for (const std::int64_t boundary : boundaries_) check_count("piecewise_constant_decay", "a boundary", boundary, 0);
   const auto falling = std::adjacent_find(boundaries_.begin(), boundaries_.end(), std::greater_equal());
   if (falling != boundaries_.end()) {
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("piecewise_constant_decay: boundaries rise, but {} follows {}", falling[1], *falling));
+                fmt::format("piecewise_constant_decay: boundaries must rise, but {} follows {}", falling[1], *falling));
   }
   for (std::size_t i = 0; i < values_.size(); ++i) {
     check_option("piecewise_constant_decay", fmt::format("values[{}]", i), values_[i], values_[i] >= 0, "not negative");

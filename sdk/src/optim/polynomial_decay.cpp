@@ -32,6 +32,7 @@ std::unique_ptr<LearningRateSchedule> PolynomialDecay::clone() const {
   return std::make_unique<PolynomialDecay>(*this);
 }
 
+// Computed in double and rounded once, so that every rank and device gets the same float.
 float PolynomialDecay::rate_after(std::int64_t updates) const {
   const double periods = static_cast<double>(updates) / static_cast<double>(decay_steps_);
   const double cycles = options_.cycle ? std::max(1.0, std::ceil(periods)) : 1.0;

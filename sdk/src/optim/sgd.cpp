@@ -1,3 +1,7 @@
+// Each of the three rules has a loop of its own without branches, which the compiler vectorizes. The
+// arithmetic of one element is shared with the CUDA kernels, so host and device compute the same bits
+// (compute/arithmetic/optimizers.h).
+
 #include "holdfast/optim/sgd.h"
 
 #include "compute/arithmetic/optimizers.h"

@@ -167,7 +167,7 @@ TEST_F(Idx, IsRefusedWithAnotherElementType) {
 
 TEST_F(Idx, IsRefusedWhenElementsAreMissing) {
   expect_refused(idx_bytes({2, 5}, Bytes(9)), ErrorCode::invalid_file,
-                 "its header promises 10 bytes of elements, 9 are there");
+                 "its header promises 10 bytes of elements, but only 9 follow");
 }
 
 TEST_F(Idx, IsRefusedWhenBytesFollow) {
@@ -179,7 +179,7 @@ TEST_F(Idx, IsRefusedWhenBytesFollow) {
 // 2^60 bytes are promised: taking memory on the header's word would fail or be killed.
 TEST_F(Idx, WithAHugePromiseTakesNoMemoryForIt) {
   expect_refused(idx_bytes({1U << 30, 1U << 30}, Bytes(100)), ErrorCode::invalid_file,
-                 "its header promises 1152921504606846976 bytes of elements, 100 are there");
+                 "its header promises 1152921504606846976 bytes of elements, but only 100 follow");
 }
 
 TEST_F(Idx, IsRefusedWhenItsExtentsOverflow) {

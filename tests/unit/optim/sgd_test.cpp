@@ -111,7 +111,7 @@ TEST(SGD, ClipsInOneWayOnly) {
     FAIL() << "took two: " << sgd.configuration();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
-    EXPECT_THAT(error.what(), HasSubstr("sgd: of clip_value and global_clip_norm only one can be"));
+    EXPECT_THAT(error.what(), HasSubstr("sgd: clip_value and global_clip_norm exclude each other"));
   }
 }
 
@@ -121,7 +121,7 @@ TEST(SGD, NamesTheRefusedOption) {
     FAIL() << "took a momentum of 2: " << sgd.configuration();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
-    EXPECT_THAT(error.what(), HasSubstr("sgd: momentum is a finite number that is in [0, 1], not 2"));
+    EXPECT_THAT(error.what(), HasSubstr("sgd: momentum is 2, but must be finite and in [0, 1]"));
   }
 }
 

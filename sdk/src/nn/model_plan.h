@@ -47,7 +47,7 @@ class ModelPlan {
   struct Step {
     std::unique_ptr<ModelStage> stage;
     std::size_t output_offset = 0;  // in activations
-    // Of its parameters and all behind them; none where it has no parameters.
+    // Its parameters, and those of all later steps, begin here; empty if it has no parameters.
     std::optional<std::size_t> parameters_begin{};
   };
 

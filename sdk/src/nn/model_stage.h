@@ -24,8 +24,8 @@ struct BackwardPass {
   const BeforeLayer& before_layer;
 };
 
-// Stages [first_stage, end_stage) of a backward pass, the last one first. Behind it the gradients of all parameters
-// from gradients_begin on are complete.
+// Stages [first_stage, end_stage) of a backward pass, which runs from the last one to the first. After
+// it, the gradients of all parameters from gradients_begin on are complete.
 struct BackwardPart {
   std::size_t first_stage = 0;
   std::size_t end_stage = 0;

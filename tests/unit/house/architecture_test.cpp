@@ -1,4 +1,4 @@
-// ARCHITECTURE.md is the map of the house: a file that it names has to be there.
+// ARCHITECTURE.md is the map of the source tree: each file that it names must exist.
 
 #include <gtest/gtest.h>
 
@@ -21,12 +21,12 @@ std::string map() {
   return text.str();
 }
 
-// With P and R the map means any part and any room.
+// In the map, P and R stand for any part and any room.
 bool is_a_pattern(const std::string& path) {
   return path.starts_with("P/") || path.find("/P/") != std::string::npos;
 }
 
-TEST(Architecture, NamesOnlyWhatIsThere) {
+TEST(Architecture, NamesOnlyFilesThatExist) {
   const std::string text = map();
   const std::regex path("`([A-Za-z0-9_.]+/[A-Za-z0-9_./]*)`");
   int paths = 0;
@@ -41,7 +41,7 @@ TEST(Architecture, NamesOnlyWhatIsThere) {
   EXPECT_GT(paths, 50);
 }
 
-TEST(Architecture, CanBeReadInOneGo) {
+TEST(Architecture, IsShort) {
   const std::string text = map();
 
   EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 150);

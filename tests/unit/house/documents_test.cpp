@@ -1,5 +1,5 @@
-// Documents lead to each other and to sources: a link to nowhere fails here, and a comment that names a section of a
-// document that is not there.
+// Documents link to each other and to sources. A link to a missing file or section fails here, and so does a comment
+// that names a missing section of a document.
 
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ std::vector<fs::path> documents() {
   return paths;
 }
 
-// As GitHub makes an anchor of a heading.
+// The anchor that GitHub makes from a heading.
 std::string anchor_of(const std::string& heading) {
   std::string anchor;
   for (const char c : heading) {
@@ -65,7 +65,7 @@ void expect_target(const fs::path& from, const std::string& target) {
   EXPECT_TRUE(anchors_in(path).contains(target.substr(mark + 1))) << from << " -> " << target;
 }
 
-TEST(Documents, LeadWhereTheirLinksSay) {
+TEST(Documents, HaveLinksToWhatExists) {
   const std::regex link("\\]\\(([^)\\s]+)\\)");
   int links = 0;
 

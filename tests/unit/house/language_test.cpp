@@ -1,5 +1,5 @@
-// The language of sources and documents, as far as a program can judge it. Two words that the house does not use, a
-// source that does not begin with its reason, and public headers that say too little fail here with their names.
+// The language of sources and documents, as far as a program can judge it. It fails for two banned words, for a long
+// source that does not begin with its reason, and for a part whose public headers have too few comments.
 
 #include <gtest/gtest.h>
 
@@ -53,7 +53,7 @@ std::vector<fs::path> files_below(const fs::path& folder) {
   return files;
 }
 
-// Everything that is read as English. The two exceptions name the words.
+// All files that are read as English, except those that must name the banned words.
 std::vector<fs::path> texts() {
   std::vector<fs::path> found;
   for (const auto& entry : fs::directory_iterator(kTree)) {
@@ -116,7 +116,7 @@ Lines count_lines(const fs::path& path) {
   return count;
 }
 
-// Readers took the first for a place where a time was meant, and the second reads as a riddle about things.
+// "After" says when, and "a process that ..." says what: these two words hid it.
 TEST(Language, AvoidsTwoWords) {
   const std::vector<fs::path> paths = texts();
   for (const fs::path& path : paths) {

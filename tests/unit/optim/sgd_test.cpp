@@ -1,3 +1,5 @@
+// SGD against its formulas in double, and the options that it refuses.
+
 #include "holdfast/optim/sgd.h"
 
 #include <gmock/gmock.h>
@@ -51,7 +53,7 @@ TEST(SGD, LooksAheadWithNesterovMomentum) {
 
 // Bounds for 100 steps with |g| <= 1, lr = 0.05, m = 0.9, so |v| <= lr / (1 - m) = 0.5. A step rounds the parameter
 // (half an ulp of at most |w|) and at most four products and sums of the size of |v|; errors of v shrink by m a step,
-// so they add up to at most 1 / (1 - m) = 10 times one step's, and enter w once a step.
+// so they add up to at most 1 / (1 - m) = 10 times those of one step, and enter w once a step.
 double tolerance(const Deviation& deviation) {
   return 100 * kHalfUlp * (deviation.largest_parameter + 4 * 0.5 * (1 + 10));
 }

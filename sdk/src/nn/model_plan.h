@@ -40,7 +40,7 @@ class ModelPlan {
     float* gradients_a = nullptr;
     float* gradients_b = nullptr;
   };
-  // Of the last forward(), with the same features and activations; all parts with the same arrays.
+  // After forward(), with the same features and activations. All parts take the same arrays.
   void backward(const BackwardPart& part, const BackwardPass& pass, const BackwardArrays& arrays);
 
  private:

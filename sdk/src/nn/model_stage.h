@@ -48,7 +48,7 @@ class ModelStage {
   // What the samples of the last forward() add to the sums from which the model's buffers are updated; written to the
   // stage's own place. Most add nothing.
   virtual void contribute(float* contributions) { static_cast<void>(contributions); }
-  // Of the last forward(); overwrites the gradients of the stage's parameters.
+  // After forward(): overwrites the gradients of the parameters of this stage.
   virtual void backward(const BackwardPass& pass, const ModelStageGradient& arrays) = 0;
 };
 

@@ -28,7 +28,9 @@ class ActivationLayer final : public Layer {
 
   // What Layer promises.
   std::string_view kind() const override { return "Activation"; }
+  // The shape of the input.
   Shape output_shape(const Shape& input) const override;
+  // A linear activation leaves the numbers as they are.
   std::optional<Activation> output_activation(std::optional<Activation> input) const override {
     return activation_ == Activation::linear ? input : activation_;
   }

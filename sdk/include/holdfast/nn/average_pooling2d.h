@@ -34,6 +34,8 @@ class AveragePooling2D final : public Layer {
 
   // What Layer promises.
   std::string_view kind() const override { return "AveragePooling2D"; }
+  // Throws Error{invalid_argument} for an input that is not [height, width, channels], or smaller than
+  // a window without padding.
   Shape output_shape(const Shape& input) const override;
   // The mean of scores is a score, and the mean of probabilities a probability.
   std::optional<Activation> output_activation(std::optional<Activation> input) const override { return input; }

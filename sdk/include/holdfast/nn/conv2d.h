@@ -20,8 +20,10 @@ class ConfigReader;
 struct Conv2DOptions {
   Extent2D strides = 1;
   Padding padding = Padding::valid;
+  // Applied to the sums of products and bias.
   Activation activation = Activation::linear;
   bool use_bias = true;
+  // Where the weights begin; see initializer.h.
   Initializer kernel_initializer = Initializer::glorot_uniform();
   Initializer bias_initializer = Initializer::zeros();
   std::string name = {};
@@ -36,8 +38,12 @@ class Conv2D final : public Layer {
 
   // What Layer promises.
   std::string_view kind() const override { return "Conv2D"; }
+  // Throws Error{invalid_argument} for an input that is not [height, width, channels], or smaller than
+  // the kernel without padding.
   Shape output_shape(const Shape& input) const override;
+  // The kernel, and the bias unless use_bias is false.
   std::vector<WeightDescription> parameters(const Shape& input) const override;
+  // The activation of the options, whatever the input.
   std::optional<Activation> output_activation(std::optional<Activation>) const override { return options_.activation; }
   void add_stages(ModelStageBuilder& builder) const override;
   void write_config(ConfigWriter& config) const override;

@@ -16,8 +16,10 @@ class ConfigReader;
 
 // The defaults of Keras.
 struct DenseOptions {
+  // Applied to the sums of products and bias.
   Activation activation = Activation::linear;
   bool use_bias = true;
+  // Where the weights begin; see initializer.h.
   Initializer kernel_initializer = Initializer::glorot_uniform();
   Initializer bias_initializer = Initializer::zeros();
   std::string name = {};
@@ -32,8 +34,11 @@ class Dense final : public Layer {
 
   // What Layer promises.
   std::string_view kind() const override { return "Dense"; }
+  // [..., inputs] becomes [..., units].
   Shape output_shape(const Shape& input) const override;
+  // The kernel, and the bias unless use_bias is false.
   std::vector<WeightDescription> parameters(const Shape& input) const override;
+  // The activation of the options, whatever the input.
   std::optional<Activation> output_activation(std::optional<Activation>) const override { return options_.activation; }
   void add_stages(ModelStageBuilder& builder) const override;
   void write_config(ConfigWriter& config) const override;

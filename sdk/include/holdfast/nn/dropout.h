@@ -29,6 +29,7 @@ class Dropout final : public Layer {
 
   // What Layer promises.
   std::string_view kind() const override { return "Dropout"; }
+  // The shape of the input.
   Shape output_shape(const Shape& input) const override;
   std::optional<Activation> output_activation(std::optional<Activation> input) const override { return input; }
   void add_stages(ModelStageBuilder& builder) const override;

@@ -34,6 +34,8 @@ class MaxPooling2D final : public Layer {
 
   // What Layer promises.
   std::string_view kind() const override { return "MaxPooling2D"; }
+  // Throws Error{invalid_argument} for an input that is not [height, width, channels], or smaller than
+  // a window without padding.
   Shape output_shape(const Shape& input) const override;
   // The largest of several probabilities do not add up to 1 any more, so the outputs are not those of a
   // softmax.

@@ -35,6 +35,7 @@ class ProgressLine final : public Callback {
   explicit ProgressLine(std::FILE* stream = stderr);
 
   std::string name() const override { return "progress_line"; }
+  // On a terminal, writes the line up to ten times per second, and when the width changes.
   void on_step_end(TrainingContext& context, const Logs& logs) override;
   void on_epoch_end(TrainingContext& context, const Logs& logs) override;
 
@@ -47,6 +48,7 @@ class ProgressLine final : public Callback {
   void show(const TrainingContext& context, const Logs& logs, bool is_epoch_end);
   ProgressSpeed speed(const TrainingContext& context) const;
 
+  // Constant after construction.
   std::FILE* stream_;
   bool is_terminal_;
   // Samples that this process has seen since it started or recovered, or since the epoch began.

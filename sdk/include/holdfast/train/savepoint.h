@@ -55,16 +55,19 @@ struct SavepointEvent {
     compression_chosen,  // by SavepointCompression::automatic
   };
 
+  // What happened, and to which savepoint:
   Kind kind = Kind::started;
-  std::string path;               // of the savepoint; compression_chosen: of the record of the choice
-  std::int64_t step = 0;          // updates in the state of the savepoint
+  std::string path;       // of the savepoint; compression_chosen: of the record of the choice
+  std::int64_t step = 0;  // updates in the state of the savepoint
+  // How far it is; the kinds that set a member are named:
   std::uint64_t done_bytes = 0;   // progress, durable: of total_bytes
   std::uint64_t total_bytes = 0;  // progress, durable: of the state, uncompressed
   std::uint64_t file_bytes = 0;   // durable
   double ratio = 0;               // durable: total_bytes to file_bytes
   double seconds = 0;             // durable: since started; waited: how long training paused
   Digest digest{};                // durable: of the file
-  std::string why{};              // skipped, failed, compression_chosen: a sentence
+  // A reason, for people:
+  std::string why{};  // skipped, failed, compression_chosen: a sentence
 };
 
 // The name of the enumerator, as written above.

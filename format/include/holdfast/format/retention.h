@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "holdfast/base/best.h"
+
 namespace holdfast::format {
 
 struct SavepointEntry {
@@ -18,7 +20,7 @@ struct SavepointEntry {
   bool is_whole = false;           // known to be, because it was read and checked
 };
 
-enum class BestValue { lowest, highest };
+using BestValue = Best;
 
 // A savepoint stays when any of the first three asks for it.
 struct RetentionPolicy {

@@ -21,30 +21,11 @@
 #include <string_view>
 #include <vector>
 
+#include "holdfast/base/fault_point.h"
+
 namespace holdfast::recovery {
 
-enum class FaultPhase {
-  start,          // the process has joined the run and builds its model; it is part of no generation yet
-  load,           // a savepoint or a snapshot is about to be restored
-  data,           // before the step's batch is taken
-  forward,        // before the step's shards are computed; "compute" too
-  backward,       // after a shard was computed, before its sums count
-  reduce,         // before this rank waits for its peers' sums
-  before_update,  // the sums of all ranks are there, the state is the old one; "update" too
-  after_update,   // the state is the new one
-  callback,       // before the callbacks of the step
-  snapshot,       // a snapshot is about to be written to memory
-  writing,        // the first bytes of a savepoint are about to be written
-  before_rename,  // all bytes of a savepoint are written, none is durable; "save" too
-  after_rename,   // a savepoint has its name, which is not durable yet
-  pruning,        // an older savepoint is about to be deleted
-  rendezvous,     // before it waits to become part of the next generation
-  broadcast,      // the state goes to replicas that lack it, and has got there in part
-  shutdown,       // training is over, which the watchdog does not know yet
-  compute = forward,
-  update = before_update,
-  save = before_rename,
-};
+using FaultPhase = FaultPoint;
 
 enum class FaultKind {
   kill,             // SIGKILL to itself
@@ -72,7 +53,7 @@ enum class FaultKind {
   kill_watchdog,    // "kill-watchdog": SIGKILL to the watchdog
 };
 
-enum class CorruptionTarget { loss, gradient, weight, slot };
+using CorruptionTarget = FaultTarget;
 
 struct Fault {
   int rank = 0;

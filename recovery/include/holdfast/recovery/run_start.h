@@ -13,13 +13,11 @@
 
 #include "holdfast/base/error.h"
 #include "holdfast/base/shared_memory.h"
+#include "holdfast/base/start.h"
 
 namespace holdfast::recovery {
 
-enum class Start {
-  resume,  // goes on with the run that the directory holds, where it holds one
-  fresh,   // puts that run aside
-};
+using holdfast::Start;
 
 // "HOLDFAST_START": resume, fresh or fresh:TOKEN.
 inline constexpr const char* kStartVariable = "HOLDFAST_START";

@@ -16,28 +16,15 @@
 #include <vector>
 
 #include "holdfast/base/log.h"
+#include "holdfast/base/recovery_options.h"
 #include "holdfast/recovery/hang_limits.h"
 #include "holdfast/recovery/run_start.h"
 
 namespace holdfast::recovery {
 
-// What becomes of a run that lost a replica and has no spare ready.
-enum class WhenLost {
-  wait,    // for a new process
-  shrink,  // goes on with fewer at once; the new process joins at a step boundary
-};
-
-enum class RecoverFrom {
-  survivors,  // those that live keep their state; when none does, memory snapshots, then savepoints
-  savepoint,  // after any failure all start again from the newest savepoint
-};
-
-// What becomes of a replica that computes at least half as long again as the others, over many steps.
-enum class WhenSlow {
-  report,   // the journal tells of it
-  deal,     // it gets fewer shards, where that makes a step shorter by a tenth; more when it is quick again
-  replace,  // a spare that is ready takes its place, once in `restart_window` for each place
-};
+using holdfast::RecoverFrom;
+using holdfast::WhenLost;
+using holdfast::WhenSlow;
 
 // A process that is about to start.
 struct NewProcess {

@@ -14,11 +14,10 @@
 #include <string>
 #include <vector>
 
+#include "holdfast/base/best.h"
 #include "holdfast/train/callback.h"
 
 namespace holdfast {
-
-enum class Best { lowest, highest };
 
 // A savepoint stays when keep_last, keep_best or keep_every_steps asks for it.
 struct ModelCheckpointOptions {

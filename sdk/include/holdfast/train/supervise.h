@@ -30,6 +30,8 @@
 #include <vector>
 
 #include "holdfast/base/log.h"
+#include "holdfast/base/recovery_options.h"
+#include "holdfast/base/start.h"
 #include "holdfast/compute/precision.h"
 #include "holdfast/train/reduction.h"
 #include "holdfast/train/replica.h"
@@ -37,34 +39,6 @@
 namespace holdfast {
 
 enum class DeviceKind { cpu, cuda };
-
-// What becomes of a run that lost a replica and has no spare ready.
-enum class WhenLost {
-  wait,    // for a new process
-  shrink,  // goes on with fewer at once, with the same bits; a new process joins at a step boundary
-};
-
-// Where the state comes from after a failure.
-enum class RecoverFrom {
-  survivors,  // replicas that live keep it; when none does, from the watchdog's memory, then from the newest savepoint
-  savepoint,  // all start again from the newest savepoint
-};
-
-// What happens to the run that the directory holds.
-enum class Start {
-  resume,  // it goes on
-  fresh,   // it is put aside, as DIRECTORY.1 or the next free number, with its copies; a new one starts
-};
-
-// What becomes of a replica that computes at least half as long again as the others, over many steps. The journal tells
-// of it in any case.
-enum class WhenSlow {
-  report,  // that is all
-  deal,    // it gets fewer shards, with the same bits, where a step gets a tenth shorter by that; more when it is quick
-           // again. Needs more shards than replicas
-  replace,  // a spare that is ready takes its place, once in `restart_window` for each device; not with
-            // RecoverFrom::savepoint
-};
 
 struct SuperviseOptions {
   // Replicas are made one for each device. `devices` lists them ("cpu:0", "cpu:1", the same one several times where

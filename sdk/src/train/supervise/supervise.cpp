@@ -40,26 +40,6 @@ constexpr const char* kSameCalls =
 
 static_assert(kExitStopped == recovery::kExitStopped && kExitFailed == recovery::kExitUnrecoverable);
 
-recovery::WhenLost to_recovery(WhenLost when_lost) {
-  return when_lost == WhenLost::wait ? recovery::WhenLost::wait : recovery::WhenLost::shrink;
-}
-
-recovery::WhenSlow to_recovery(WhenSlow when_slow) {
-  switch (when_slow) {
-    case WhenSlow::report:
-      return recovery::WhenSlow::report;
-    case WhenSlow::deal:
-      return recovery::WhenSlow::deal;
-    case WhenSlow::replace:
-      return recovery::WhenSlow::replace;
-  }
-  HOLDFAST_ASSERT(false);
-}
-
-recovery::RecoverFrom to_recovery(RecoverFrom recover_from) {
-  return recover_from == RecoverFrom::survivors ? recovery::RecoverFrom::survivors : recovery::RecoverFrom::savepoint;
-}
-
 // What the replicas could not write any more.
 void save_what_is_left(const SuperviseOptions& options, std::int64_t step, std::span<const std::byte> image) {
   if (options.recover_from == RecoverFrom::savepoint) return;
@@ -78,11 +58,6 @@ std::vector<std::string> all_faults(const SuperviseOptions& options, int ranks) 
   faults.insert(faults.end(), added.begin(), added.end());
   for (const std::string& fault : faults) recovery::parse_fault(fault, ranks);
   return faults;
-}
-
-std::optional<recovery::Start> to_recovery(const std::optional<Start>& start) {
-  if (!start) return std::nullopt;
-  return *start == Start::fresh ? recovery::Start::fresh : recovery::Start::resume;
 }
 
 // How the replicas of a run are made, whatever its choices turn out to be.
@@ -117,9 +92,9 @@ recovery::WatchdogOptions watchdog_options(const RunPlan& plan, const RunChoices
           .max_replicas = std::min(choices.shards, recovery::kMaxReplicas),
           .spares = options.spares,
           .devices = plan.devices.names,
-          .when_lost = to_recovery(options.when_lost),
-          .recover_from = to_recovery(options.recover_from),
-          .when_slow = to_recovery(options.when_slow),
+          .when_lost = options.when_lost,
+          .recover_from = options.recover_from,
+          .when_slow = options.when_slow,
           .run_directory = options.run_directory,
           .command = plan.command,
           .executable = is_other_program ? options.replica_executable : recovery::WatchdogOptions{}.executable,
@@ -178,13 +153,13 @@ void check_options(const RunPlan& plan) {
 }
 
 recovery::AskedStart asked_start(const SuperviseOptions& options) {
-  return recovery::start_asked_for(to_recovery(options.start), options.start_token);
+  return recovery::start_asked_for(options.start, options.start_token);
 }
 
 // A fresh start would put the run aside, and nothing may be written here.
 int train_alone_from_newest_state(const SuperviseOptions& options, const std::function<void(Replica&)>& train) {
   const recovery::AskedStart start = asked_start(options);
-  if (start.start == recovery::Start::fresh) {
+  if (start.start == Start::fresh) {
     log(LogLevel::warning, start.asked_by + " has no effect on training alone, which begins with the newest state in " +
                                options.run_directory +
                                " and leaves it there; give another run directory to begin anew");
@@ -239,9 +214,9 @@ int train_as_worker(recovery::Worker& worker, const SuperviseOptions& options,
     Replica replica(place_of(worker, options));
     train(replica);
     require_generation(worker);
-    worker.enter(recovery::Phase::finishing, 0);
+    worker.enter(TrainingPhase::finishing, 0);
     keep_results(*replica.shared_place());
-    worker.faults().reach(recovery::FaultPhase::shutdown, -1);
+    worker.faults().reach(FaultPoint::shutdown, -1);
     worker.report_finished();
     return 0;
   } catch (const StopRequested&) {
@@ -354,21 +329,21 @@ recovery::AskedStart Program::start_of_call(const SuperviseOptions& options) {
   recovery::AskedStart start = asked_start(options);
   if (first_directory_.empty()) {
     first_directory_ = options.run_directory;
-    if (start.start == recovery::Start::fresh) {
+    if (start.start == Start::fresh) {
       if (start.token.empty()) start.token = recovery::new_token();
       start.has_later_runs = true;
       token_ = start.token;
     }
     return start;
   }
-  if (start.start == recovery::Start::fresh) {
+  if (start.start == Start::fresh) {
     if (start.token.empty()) start.token = token_;
     return start;
   }
   if (!start.asked_by.empty()) return start;
   const std::string interrupted = recovery::interrupted_fresh_start(first_directory_);
   if (interrupted.empty()) return start;
-  return {.start = recovery::Start::fresh,
+  return {.start = Start::fresh,
           .token = interrupted,
           .asked_by = "the fresh start of this program, which was interrupted,",
           .is_later_run = true};

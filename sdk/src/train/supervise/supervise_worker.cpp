@@ -29,89 +29,19 @@ std::chrono::milliseconds collective_timeout(std::chrono::milliseconds patience)
   return 4 * patience;
 }
 
-recovery::Phase to_recovery(TrainingPhase phase) {
-  switch (phase) {
-    case TrainingPhase::starting:
-      return recovery::Phase::starting;
-    case TrainingPhase::computing:
-      return recovery::Phase::computing;
-    case TrainingPhase::waiting_for_peers:
-      return recovery::Phase::waiting_for_peers;
-    case TrainingPhase::updating:
-      return recovery::Phase::updating;
-    case TrainingPhase::saving:
-      return recovery::Phase::saving;
-    case TrainingPhase::callbacks:
-      return recovery::Phase::callbacks;
-    case TrainingPhase::evaluating:
-      return recovery::Phase::evaluating;
-    case TrainingPhase::finishing:
-      return recovery::Phase::finishing;
-    case TrainingPhase::reading_data:
-      return recovery::Phase::reading_data;
-  }
-  HOLDFAST_ASSERT(false);
-}
-
-recovery::FaultPhase to_recovery(FaultPoint point) {
-  switch (point) {
-    case FaultPoint::start:
-      return recovery::FaultPhase::start;
-    case FaultPoint::load:
-      return recovery::FaultPhase::load;
-    case FaultPoint::data:
-      return recovery::FaultPhase::data;
-    case FaultPoint::forward:
-      return recovery::FaultPhase::forward;
-    case FaultPoint::backward:
-      return recovery::FaultPhase::backward;
-    case FaultPoint::reduce:
-      return recovery::FaultPhase::reduce;
-    case FaultPoint::before_update:
-      return recovery::FaultPhase::before_update;
-    case FaultPoint::after_update:
-      return recovery::FaultPhase::after_update;
-    case FaultPoint::callback:
-      return recovery::FaultPhase::callback;
-    case FaultPoint::snapshot:
-      return recovery::FaultPhase::snapshot;
-    case FaultPoint::rendezvous:
-      return recovery::FaultPhase::rendezvous;
-    case FaultPoint::broadcast:
-      return recovery::FaultPhase::broadcast;
-  }
-  HOLDFAST_ASSERT(false);
-}
-
-FaultTarget from_recovery(recovery::CorruptionTarget target) {
-  switch (target) {
-    case recovery::CorruptionTarget::loss:
-      return FaultTarget::loss;
-    case recovery::CorruptionTarget::gradient:
-      return FaultTarget::gradient;
-    case recovery::CorruptionTarget::weight:
-      return FaultTarget::weight;
-    case recovery::CorruptionTarget::slot:
-      return FaultTarget::slot;
-  }
-  HOLDFAST_ASSERT(false);
-}
-
 class WorkerSupervision final : public Supervision {
  public:
   explicit WorkerSupervision(recovery::Worker& worker) : worker_(worker) {}
 
-  void enter(TrainingPhase phase, std::int64_t step) override { worker_.enter(to_recovery(phase), step); }
+  void enter(TrainingPhase phase, std::int64_t step) override { worker_.enter(phase, step); }
   void regroup() override { worker_.regroup(); }
   void enter_background(const BackgroundWork& work) override {
     worker_.enter_background({.what = work.what, .bytes = work.bytes, .is_callback = work.is_callback});
   }
   void leave_background() override { worker_.leave_background(); }
-  void reach(FaultPoint point, std::int64_t step) override { worker_.faults().reach(to_recovery(point), step); }
+  void reach(FaultPoint point, std::int64_t step) override { worker_.faults().reach(point, step); }
   void corrupt(FaultPoint point, std::int64_t step, const FloatsOf& floats) override;
-  bool may_corrupt(FaultPoint point, std::int64_t step) override {
-    return worker_.faults().may_corrupt(to_recovery(point), step);
-  }
+  bool may_corrupt(FaultPoint point, std::int64_t step) override { return worker_.faults().may_corrupt(point, step); }
   double slowdown(std::int64_t step) override { return worker_.faults().slowdown(step); }
   bool is_stop_requested() const override { return worker_.stop_requested(); }
   bool is_regroup_requested() const override { return worker_.regroup_requested(); }
@@ -139,11 +69,10 @@ class WorkerSupervision final : public Supervision {
 };
 
 void WorkerSupervision::corrupt(FaultPoint point, std::int64_t step, const FloatsOf& floats) {
-  const recovery::FaultPhase phase = to_recovery(point);
-  while (const std::optional<recovery::Corruption> due = worker_.faults().corruption(phase, step)) {
-    const std::string what = recovery::corrupt(*due, floats(from_recovery(due->target)));
+  while (const std::optional<recovery::Corruption> due = worker_.faults().corruption(point, step)) {
+    const std::string what = recovery::corrupt(*due, floats(due->target));
     worker_.report_event("corruption_injected",
-                         json{{"step", step}, {"target", to_string(due->target)}, {"what", what}}.dump());
+                         json{{"step", step}, {"target", recovery::to_string(due->target)}, {"what", what}}.dump());
   }
 }
 

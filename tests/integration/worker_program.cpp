@@ -292,9 +292,9 @@ int supervise(const std::vector<std::string>& arguments) {
   options.run_directory = arguments.at(1);
   options.command = arguments;
   for (const std::string& argument : arguments) {
-    if (argument.starts_with("fault=")) options.faults.push_back(argument.substr(6));
+    if (argument.starts_with("fault=")) options.recovery.faults.push_back(argument.substr(6));
     if (argument.starts_with("place_rest=")) {
-      options.place_rest = std::chrono::milliseconds(std::stoi(argument.substr(11)));
+      options.recovery.place_rest = std::chrono::milliseconds(std::stoi(argument.substr(11)));
     }
   }
   const RunOutcome outcome = run_watchdog(options);

@@ -157,7 +157,8 @@ WatchdogOptions for_any_program(WatchdogOptions options, std::vector<std::string
   if (options.replicas == 0) options.replicas = std::min(core_count(), kMaxReplicas);
   if (devices.empty()) devices = cpus(std::max(1, options.replicas));
   options.devices = devices;
-  if (!options.start_when_gone) options.start_when_gone = !std::all_of(devices.begin(), devices.end(), is_cpu);
+  if (!options.recovery.start_when_gone)
+    options.recovery.start_when_gone = !std::all_of(devices.begin(), devices.end(), is_cpu);
   options.variables_of = Environment(std::move(devices), options.run_directory, surroundings.master_port);
   return options;
 }

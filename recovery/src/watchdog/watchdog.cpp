@@ -253,7 +253,7 @@ RunOutcome run_watchdog(OwnedRun run, const std::function<WatchdogOptions()>& op
     try {
       const WatchdogOptions options = options_of();
       check_options(options);
-      if (options.log_level) set_log_level(*options.log_level);
+      if (options.recovery.log_level) set_log_level(*options.recovery.log_level);
       RunOutcome outcome = Watchdog(options, run, may_give_way).run();
       if (!outcome.has_other_choices || !run.may_give_way()) return outcome;
       why = outcome.sentence;

@@ -126,7 +126,7 @@ class Watchdog {
   DeviceEvents device_events_{options_.devices, journal_};
   RunRequests requests_{run_to_ask()};
   HangDetector hang_detector_;
-  SlowReplicas slow_replicas_{options_.when_slow, journal_};
+  SlowReplicas slow_replicas_{options_.recovery.when_slow, journal_};
   CrashReader crash_reader_;
   std::set<std::vector<std::string>> logged_crashes_;  // by their frames
   IncidentStory story_{!options_.is_plain_program};

@@ -72,8 +72,8 @@ void Watchdog::start_process(int id, int place) {
                                    .patience = hang_limits_of(options_).longest(),
                                    .run_directory = options_.run_directory,
                                    .config = options_.worker_config,
-                                   .faults = options_.faults,
-                                   .log_level = options_.log_level})});
+                                   .faults = options_.recovery.faults,
+                                   .log_level = options_.recovery.log_level})});
   if (options_.is_plain_program) feed({.kind = EventKind::ready, .member = id});
 }
 
@@ -112,7 +112,7 @@ void Watchdog::open_generation(const Action& action) {
                                              .rank = static_cast<int>(rank),
                                              .size = static_cast<int>(by_rank_.size()),
                                              .shards = action.shards})};
-    if (rank == 0 && options_.recover_from == RecoverFrom::survivors) {
+    if (rank == 0 && options_.recovery.recover_from == RecoverFrom::survivors) {
       welcome.descriptors = snapshot_memories_.read_only_descriptors();
     }
     send(by_rank_[rank], welcome);

@@ -44,13 +44,9 @@ struct Registration {
 struct WatchdogOptions {
   int replicas = 1;      // 1 to max_replicas
   int max_replicas = 0;  // that the run may be scaled to; 0: kMaxReplicas
-  int spares = 0;        // initialised processes that wait to take the place of a replica
   // That replicas are dealt to, by their names, one place for each; empty: a place without a name for each replica.
   std::vector<std::string> devices{};
-  WhenLost when_lost = WhenLost::shrink;
-  RecoverFrom recover_from = RecoverFrom::survivors;
-  // Of workers that report their work; replace needs survivors.
-  WhenSlow when_slow = WhenSlow::report;
+  RecoveryOptions recovery{};
   std::string run_directory{};  // created when missing
   AskedStart start{};           // what becomes of the run that it holds
   // The program never registers as a worker, so that nothing is known of it but how its processes end: exit code 0 says
@@ -61,26 +57,7 @@ struct WatchdogOptions {
   std::string executable = "/proc/self/exe";  // the running program, even when its file was replaced meanwhile
   std::string worker_config{};                // handed to each worker as it is
   Registration registration{};
-  int max_restarts = 20;  // within restart_window; one failure more ends the run
-  std::chrono::milliseconds restart_window = std::chrono::minutes(10);
-  // A place where one process after the other failed is left out for so long, twice as long each further time, at most
-  // two hours; then a new process tries it while the others train.
-  std::chrono::milliseconds place_rest = std::chrono::minutes(10);
-  // A new process starts when the end of those before it on its place is confirmed, 30 s after they were killed at
-  // latest: for devices whose memory does not hold both. Otherwise at once, which is also what empty means.
-  std::optional<bool> start_when_gone{};
-  // How long a worker may go without progress. Does not hold while it waits for peers or starts, nor in callbacks where
-  // callback_timeout is given. Empty: limits by phase and by the run's step times, see hang_limits.h.
-  std::optional<std::chrono::milliseconds> hang_after{};
-  // The same in Phase::callbacks. Empty: hang_after where that is given, else 10 minutes.
-  std::optional<std::chrono::milliseconds> callback_timeout{};
-  std::chrono::milliseconds start_timeout = std::chrono::seconds(120);  // the same, while a worker starts
-  std::chrono::milliseconds stop_grace = std::chrono::seconds(25);      // between a request to stop and a kill
-  LimitNames limit_names{};                                             // what the three limits above are called
-  std::vector<std::string> faults{};                                    // see faults.h
-  // The least that the watchdog and its workers write to standard error (base/log.h): a line an incident from warning
-  // on, all that is decided at debug. Empty: as set_log_level() has it in each of them.
-  std::optional<LogLevel> log_level{};
+  LimitNames limit_names{};  // what the three limits above are called
   // Called before each start: "NAME=VALUE" that the process is to have in its environment, beside the watchdog's own.
   std::function<std::vector<std::string>(const NewProcess&)> variables_of{};
   // Called when the run ended without having finished, all replicas are gone, and a whole memory snapshot is there.

@@ -85,16 +85,34 @@ std::string name_of_call(std::size_t earlier_calls, const std::string& run_direc
   return "call " + std::to_string(earlier_calls + 1) + " of supervise(), for the run directory " + run_directory;
 }
 
-recovery::WatchdogOptions watchdog_options(const RunPlan& plan, const RunChoices& choices) {
-  const SuperviseOptions& options = plan.options;
-  const bool is_other_program = !options.replica_executable.empty();
-  return {.replicas = plan.replicas,
-          .max_replicas = std::min(choices.shards, recovery::kMaxReplicas),
-          .spares = options.spares,
-          .devices = plan.devices.names,
+// The only place where the user's options become those of the watchdog and its supervisor.
+RecoveryOptions recovery_options_of(const SuperviseOptions& options) {
+  return {.spares = options.spares,
           .when_lost = options.when_lost,
           .recover_from = options.recover_from,
           .when_slow = options.when_slow,
+          .max_restarts = options.max_restarts,
+          .restart_window = options.restart_window,
+          .place_rest = options.place_rest,
+          .start_when_gone = options.start_when_gone,
+          .hang_after = options.hang_after,
+          .callback_timeout = options.callback_timeout,
+          .start_timeout = options.start_timeout,
+          .stop_grace = options.stop_grace,
+          .faults = options.faults,
+          .log_level = options.log_level};
+}
+
+recovery::WatchdogOptions watchdog_options(const RunPlan& plan, const RunChoices& choices) {
+  const SuperviseOptions& options = plan.options;
+  const bool is_other_program = !options.replica_executable.empty();
+  RecoveryOptions recovery = recovery_options_of(options);
+  recovery.faults = plan.faults;
+  if (!recovery.start_when_gone) recovery.start_when_gone = plan.devices.are_cuda();
+  return {.replicas = plan.replicas,
+          .max_replicas = std::min(choices.shards, recovery::kMaxReplicas),
+          .devices = plan.devices.names,
+          .recovery = std::move(recovery),
           .run_directory = options.run_directory,
           .command = plan.command,
           .executable = is_other_program ? options.replica_executable : recovery::WatchdogOptions{}.executable,
@@ -102,16 +120,6 @@ recovery::WatchdogOptions watchdog_options(const RunPlan& plan, const RunChoices
           .registration = {.call = name_of_call(plan.calls.earlier.size(), options.run_directory) +
                                    ", which it was started for",
                            .advice = kSameCalls},
-          .max_restarts = options.max_restarts,
-          .restart_window = options.restart_window,
-          .place_rest = options.place_rest,
-          .start_when_gone = options.start_when_gone.value_or(plan.devices.are_cuda()),
-          .hang_after = options.hang_after,
-          .callback_timeout = options.callback_timeout,
-          .start_timeout = options.start_timeout,
-          .stop_grace = options.stop_grace,
-          .faults = plan.faults,
-          .log_level = options.log_level,
           .variables_of = [&plan](const recovery::NewProcess& process) { return variables_of(plan, process); },
           .when_unfinished = [&options](std::int64_t step,
                                         std::span<const std::byte> image) { save_what_is_left(options, step, image); }};

@@ -29,7 +29,7 @@ struct ScenarioStep {
 };
 
 struct Scenario {
-  SupervisorPolicy policy;
+  SupervisorPolicy policy{.recovery = {.stop_grace = std::chrono::seconds(8)}};
   std::vector<ScenarioStep> steps;
 };
 

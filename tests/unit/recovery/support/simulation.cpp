@@ -19,20 +19,20 @@ constexpr std::chrono::seconds kLongestRun{900};
 constexpr int kMostDecisions = 3000;
 
 SupervisorPolicy drawn_policy(Draws& draws) {
-  SupervisorPolicy policy;
+  SupervisorPolicy policy{.recovery = {.stop_grace = std::chrono::seconds(8)}};
   policy.replicas = draws.between(1, 5);
-  policy.spares = draws.chance(50) ? draws.between(1, 2) : 0;
+  policy.recovery.spares = draws.chance(50) ? draws.between(1, 2) : 0;
   policy.places = draws.between(1, 4);
-  policy.when_lost = draws.chance(50) ? WhenLost::wait : WhenLost::shrink;
+  policy.recovery.when_lost = draws.chance(50) ? WhenLost::wait : WhenLost::shrink;
   policy.keep_survivors = !draws.chance(15);
-  policy.start_when_gone = draws.chance(30);
+  policy.recovery.start_when_gone = draws.chance(30);
   policy.failures_of_a_step = draws.between(2, 4);
   policy.failures_of_a_place = draws.between(1, 4);
   if (draws.chance(50)) policy.start_delay = std::chrono::milliseconds(500);
   // From less than a process takes to start to more than most runs take.
-  policy.place_rest = std::chrono::milliseconds(draws.between(50, 3000));
-  policy.longest_place_rest = 4 * policy.place_rest;
-  policy.restart.max_restarts = draws.chance(75) ? 20 : draws.between(0, 4);
+  policy.recovery.place_rest = std::chrono::milliseconds(draws.between(50, 3000));
+  policy.longest_place_rest = 4 * policy.recovery.place_rest;
+  policy.recovery.max_restarts = draws.chance(75) ? 20 : draws.between(0, 4);
   return policy;
 }
 
@@ -64,7 +64,7 @@ class Simulation {
  private:
   void run_to_the_end() {
     state_ = initial_state(drawn_policy(draws_), draws_.below(3));
-    most_processes_ = state_.policy.replicas + state_.policy.spares;
+    most_processes_ = state_.policy.replicas + state_.policy.recovery.spares;
     decide_on({.kind = EventKind::start});
     while (state_.phase != RunPhase::over) {
       const std::optional<Event> event = world_.next();
@@ -135,7 +135,7 @@ class Simulation {
     }
     if (event.kind == EventKind::scale_requested && event.count > 0) {
       was_scaled_ = true;
-      most_processes_ = std::max(most_processes_, event.count + state_.policy.spares);
+      most_processes_ = std::max(most_processes_, event.count + state_.policy.recovery.spares);
     }
   }
 
@@ -179,7 +179,7 @@ class Simulation {
     }
     demand(able <= most_processes_, std::to_string(able) + " processes are there or due, " +
                                         std::to_string(most_processes_) + " were asked for at most");
-    const auto most = static_cast<std::size_t>(state_.policy.restart.max_restarts);
+    const auto most = static_cast<std::size_t>(state_.policy.recovery.max_restarts);
     demand(state_.history.restarts.size() <= most, "the restart budget is overdrawn");
     demand(state_.newcomers.restarts.size() <= most, "the restart budget of newcomers is overdrawn");
   }
@@ -202,7 +202,7 @@ class Simulation {
   void check_patience(const State& before, const Event& event) const {
     const bool was_lost =
         event.kind == EventKind::timer && state_.phase == RunPhase::ending && before.phase != RunPhase::ending;
-    const bool has_waited_long = world_.longest_end() > state_.policy.restart.stop_grace / 2;
+    const bool has_waited_long = world_.longest_end() > state_.policy.recovery.stop_grace / 2;
     const bool has_a_cause = world_.has_anyone_hung() || world_.had_early_exit() || has_waited_long;
     demand(!was_lost || has_a_cause, "patience is lost with processes that did what they were asked");
   }
@@ -212,7 +212,7 @@ class Simulation {
     if (state_.phase == RunPhase::over) return;
     if (state_.give_up_at) demand(world_.is_timer_set_until(*state_.give_up_at), "no timer for a deadline");
     for (const PendingStart& pending : state_.pending_starts) {
-      const Moment start = state_.policy.start_when_gone ? pending.at_latest : pending.due;
+      const Moment start = state_.policy.starts_when_gone() ? pending.at_latest : pending.due;
       demand(world_.is_timer_set_until(start), "no timer for a start that is due");
     }
   }
@@ -249,7 +249,7 @@ class Simulation {
 
   void start(const State& before, const Action& action) {
     const auto is_overdue = [this](const PendingStart& pending) { return pending.at_latest <= world_.now(); };
-    const bool may_start_beside = !state_.policy.start_when_gone ||
+    const bool may_start_beside = !state_.policy.starts_when_gone() ||
                                   std::any_of(before.pending_starts.begin(), before.pending_starts.end(), is_overdue);
     // Those that are dismissed in this very decision come behind it.
     const auto may_be_there = [&](const Member& member) {
@@ -286,7 +286,7 @@ class Simulation {
                                        [](const Member& member) { return member.stage == Stage::ready; });
     demand(has_spare, "a slow process is ended without a spare");
     const auto [last, is_first] = slow_replaced_.try_emplace(slow.place, world_.now());
-    const bool is_late = world_.now() - last->second >= state_.policy.restart.restart_window;
+    const bool is_late = world_.now() - last->second >= state_.policy.recovery.restart_window;
     demand(is_first || is_late, "slow processes of one place are replaced again and again");
     last->second = world_.now();
   }
@@ -361,7 +361,7 @@ class Simulation {
       case Ending::gave_up_on_a_process:
         return demand(world_.had_unkillable(), "every process could be killed");
       case Ending::gave_up_on_budget:
-        return demand(run_.failures + unexplained_ > state_.policy.restart.max_restarts, "the budget was not spent");
+        return demand(run_.failures + unexplained_ > state_.policy.recovery.max_restarts, "the budget was not spent");
       case Ending::gave_up_on_a_step:
         return check_step();
       case Ending::gave_up_on_the_start:
@@ -379,8 +379,9 @@ class Simulation {
 
   void check_stop() const {
     if (!stopped_at_) return;
-    const RestartPolicy& policy = state_.policy.restart;
-    demand(world_.now() - *stopped_at_ <= 2 * policy.stop_grace + policy.kill_timeout, "stopping took too long");
+    const std::chrono::milliseconds longest =
+        2 * state_.policy.recovery.stop_grace + state_.policy.restart.kill_timeout;
+    demand(world_.now() - *stopped_at_ <= longest, "stopping took too long");
     const bool is_in_order = run_.ending == Ending::stopped && says("start the same command again");
     if (is_in_order && had_something_to_save_ && !world_.had_early_exit()) {
       demand(world_.saved() >= world_.newest(), "stopped in order, but step " + std::to_string(world_.newest()) +

@@ -89,12 +89,12 @@ TEST_F(Launch, DealsTheListedDevices) {
 }
 
 TEST_F(Launch, WaitsForTheEndOfProcessesOnDevicesThatAreNoCpus) {
-  EXPECT_EQ(for_any_program(options(2), {}).start_when_gone, false);
-  EXPECT_EQ(for_any_program(options(2), {"cpu:0", "gpu:1"}).start_when_gone, true);
+  EXPECT_EQ(for_any_program(options(2), {}).recovery.start_when_gone, false);
+  EXPECT_EQ(for_any_program(options(2), {"cpu:0", "gpu:1"}).recovery.start_when_gone, true);
 
   WatchdogOptions decided = options(2);
-  decided.start_when_gone = false;
-  EXPECT_EQ(for_any_program(decided, {"gpu:1"}).start_when_gone, false);
+  decided.recovery.start_when_gone = false;
+  EXPECT_EQ(for_any_program(decided, {"gpu:1"}).recovery.start_when_gone, false);
 }
 
 TEST_F(Launch, NamesRankAndSizeAsLaunchersDo) {

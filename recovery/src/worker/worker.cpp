@@ -146,14 +146,14 @@ struct Worker::Connection {
     const std::string kind = message.body.at("kind").get<std::string>();
     const std::scoped_lock guard(mutex);
     if (kind == kStop) {
-      is_stop_requested = true;
+      requests.stop = true;
     } else if (kind == kRegroup) {
-      regroup_generation = message.body.at("generation").get<int>();
+      requests.regroup_generation = message.body.at("generation").get<int>();
     } else if (kind == kArena) {
       const ArenaNumber which = arena_number_of(message.body);
       arena_replies.insert_or_assign(which, std::move(message));
     } else if (kind == kMakeSavepoint) {
-      savepoint_number = message.body.at("number").get<int>();
+      requests.savepoint = message.body.at("number").get<int>();
     } else if (kind == kSnapshotMemory) {
       snapshot_memory = std::move(message.descriptors.at(0));
     } else if (kind == kWelcome) {
@@ -230,6 +230,7 @@ struct Worker::Connection {
     wait_for_peers([this] { return welcome.has_value(); }, "the start of the next generation", deadline);
     const std::scoped_lock guard(mutex);
     member = parse_welcome(welcome->body);
+    requests.own_generation = member.generation;
     snapshots = std::move(welcome->descriptors);
     welcome.reset();
     faults->move_to(member.rank, member.generation);
@@ -310,9 +311,13 @@ struct Worker::Connection {
   int next_arena = 0;
   std::vector<std::shared_ptr<const SharedMemory>> views;  // of what peers showed in the newest exchange
 
-  std::atomic<bool> is_stop_requested = false;
-  std::atomic<int> regroup_generation = -1;  // the one that is to regroup
-  std::atomic<int> savepoint_number = 0;     // of the newest request
+  // Worker::Requests, as the listener has received them.
+  struct {
+    std::atomic<bool> stop = false;
+    std::atomic<int> regroup_generation = -1;  // the one that is to regroup
+    std::atomic<int> own_generation = -1;      // member.generation, for any thread
+    std::atomic<int> savepoint = 0;
+  } requests;
   std::atomic<bool> is_leaving = false;
   std::atomic<Deadline::Clock::time_point> silent_until{};  // zero: never silent
 
@@ -461,14 +466,10 @@ void Worker::leave_background() {
 void Worker::count_samples(std::int64_t samples) {
   connection_->page.samples.fetch_add(static_cast<std::uint64_t>(samples), std::memory_order_relaxed);
 }
-bool Worker::stop_requested() const {
-  return connection_->is_stop_requested;
-}
-bool Worker::regroup_requested() const {
-  return connection_->regroup_generation == generation();
-}
-int Worker::savepoint_requested() const {
-  return connection_->savepoint_number;
+Worker::Requests Worker::requests() const {
+  return {.stop = connection_->requests.stop,
+          .regroup = connection_->requests.regroup_generation == connection_->requests.own_generation,
+          .savepoint = connection_->requests.savepoint};
 }
 
 void Worker::report_failure(const std::string& what, bool is_unrecoverable) noexcept {

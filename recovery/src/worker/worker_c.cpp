@@ -221,14 +221,14 @@ void holdfast_worker_beat(holdfast_worker* worker) {
   worker->worker->beat();
 }
 int holdfast_worker_stop_requested(const holdfast_worker* worker) {
-  return worker->worker->stop_requested() ? 1 : 0;
+  return worker->worker->requests().stop ? 1 : 0;
 }
 int holdfast_worker_regroup_requested(const holdfast_worker* worker) {
-  return worker->worker->regroup_requested() ? 1 : 0;
+  return worker->worker->requests().regroup ? 1 : 0;
 }
 
 int holdfast_worker_savepoint_requested(const holdfast_worker* worker) {
-  return worker->worker->savepoint_requested();
+  return worker->worker->requests().savepoint;
 }
 void holdfast_worker_report_savepoint(holdfast_worker* worker, int number, const char* path, int64_t step) {
   guarded([&] { worker->worker->report_savepoint(number, path == nullptr ? "" : path, step); });

@@ -125,14 +125,17 @@ class Worker {
   // This process has trained on so many more samples: for those who look at the run. Any thread.
   void count_samples(std::int64_t samples);
 
-  // The watchdog wants an orderly end: save, then leave with exit code 0 or 75. Any thread.
-  bool stop_requested() const;
-  // Another generation is to begin at a step boundary that all replicas agree on. Any thread.
-  bool regroup_requested() const;
-  // Somebody wants a savepoint while the run goes on: the newest request's number, 0 before the first. For the
-  // generation's rank 0, which answers when the savepoint is durable, or never will be; an answer counts for all
-  // requests up to its number. Any thread.
-  int savepoint_requested() const;
+  // What the watchdog asks of this process. Peers may learn of a request some steps earlier or later: agree on the
+  // step.
+  struct Requests {
+    bool stop = false;     // save, then leave with exit code 0 or 75
+    bool regroup = false;  // another generation is to begin at a step boundary that all replicas agree on
+    // The number of the newest request for a savepoint while the run goes on, 0 before the first. The generation's rank
+    // 0 answers when the savepoint is durable or has failed. An answer counts for all requests up to its number.
+    int savepoint = 0;
+  };
+  // As they are at this moment. Never blocks. Any thread.
+  Requests requests() const;
   void report_savepoint(int number, const std::string& path, std::int64_t step) noexcept;
   void report_no_savepoint(int number, const std::string& why) noexcept;
 

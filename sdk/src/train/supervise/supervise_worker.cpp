@@ -43,10 +43,10 @@ class WorkerSupervision final : public Supervision {
   void corrupt(FaultPoint point, std::int64_t step, const FloatsOf& floats) override;
   bool may_corrupt(FaultPoint point, std::int64_t step) override { return worker_.faults().may_corrupt(point, step); }
   double slowdown(std::int64_t step) override { return worker_.faults().slowdown(step); }
-  bool is_stop_requested() const override { return worker_.stop_requested(); }
-  bool is_regroup_requested() const override { return worker_.regroup_requested(); }
-  bool is_savepoint_requested() const override { return worker_.savepoint_requested() > begun_savepoint_; }
-  int begin_requested_savepoint() override { return begun_savepoint_ = worker_.savepoint_requested(); }
+  bool is_stop_requested() const override { return worker_.requests().stop; }
+  bool is_regroup_requested() const override { return worker_.requests().regroup; }
+  bool is_savepoint_requested() const override { return worker_.requests().savepoint > begun_savepoint_; }
+  int begin_requested_savepoint() override { return begun_savepoint_ = worker_.requests().savepoint; }
   void report_savepoint(int number, const std::string& path, std::int64_t step) override {
     worker_.report_savepoint(number, path, step);
   }

@@ -10,6 +10,7 @@
 #include "holdfast/base/log.h"
 #include "holdfast/recovery/run_lock.h"
 #include "journal/recorded_actions.h"
+#include "process/local_replicas.h"
 #include "process/signals.h"
 
 namespace holdfast::recovery {
@@ -33,10 +34,10 @@ Watchdog::Watchdog(const WatchdogOptions& options, const OwnedRun& run, bool may
       journal_(journal_path(options.run_directory)),
       signals_(io_, SIGINT, SIGTERM, SIGUSR1),
       state_(initial_state(policy_of(options), past_.last_generation + 1)),
-      sweeper_(io_, run_.lock().value(),
-               [this] {
-                 journal_.append({{"event", "sweeper_lost"}});
-               }),
+      starter_(local_replicas(io_, run_.lock().value(),
+                              [this] {
+                                journal_.append({{"event", "sweeper_lost"}});
+                              })),
       hang_detector_(hang_limits_of(options),
                      {.is_stopped = [this](int id) { return processes_.at(id)->is_stopped(); },
                       .cpu_demand = [this](int id) { return processes_.at(id)->cpu_demand(); },

@@ -35,7 +35,6 @@
 #include "memory/snapshot_memories.h"
 #include "process/crash_reader.h"
 #include "process/replica_process.h"
-#include "process/sweeper.h"
 
 namespace holdfast::recovery {
 
@@ -74,7 +73,7 @@ class Watchdog {
   void look_for_progress();
   void look_for_hang();
   void look_for_stragglers();
-  ReplicaProcess::Handlers handlers_of(int id);
+  ReplicaStarter::Handlers handlers_of(int id);
   void on_exit(int id, ExitStatus status);
   void note_crash(int id, ExitStatus status);
   void tell_of_crashes(std::vector<CrashStory> crashes);
@@ -122,7 +121,7 @@ class Watchdog {
   std::set<int> dead_by_themselves_;  // members that died before that
   bool was_killed_from_outside_ = false;
 
-  Sweeper sweeper_;  // outlives all processes
+  const std::unique_ptr<ReplicaStarter> starter_;  // outlives all processes
   DeviceEvents device_events_{options_.devices, journal_};
   RunRequests requests_{run_to_ask()};
   HangDetector hang_detector_;

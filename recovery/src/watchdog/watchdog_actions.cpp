@@ -53,14 +53,12 @@ void Watchdog::perform(const Action& action) {
 void Watchdog::start_process(int id, int place) {
   const int rank = intended_rank(id);
   try {
-    const auto process = ReplicaProcess::start(io_, sweeper_,
-                                               {.executable = options_.executable,
-                                                .arguments = options_.command,
-                                                .lock = run_.lock().value(),
-                                                .variables = variables_of(id, rank, place),
-                                                .member = id,
-                                                .ignores_failing_writes = !options_.is_plain_program},
-                                               handlers_of(id));
+    const auto process = starter_->start({.executable = options_.executable,
+                                          .arguments = options_.command,
+                                          .variables = variables_of(id, rank, place),
+                                          .member = id,
+                                          .ignores_failing_writes = !options_.is_plain_program},
+                                         handlers_of(id));
     processes_.emplace(id, process);
   } catch (const Error& error) {
     const bool is_certain = !state_.was_any_ready && is_same_for_all(error.code());

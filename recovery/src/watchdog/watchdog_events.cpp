@@ -108,7 +108,7 @@ void Watchdog::look_for_stragglers() {
   for (Event& event : slow_replicas_.look(loads, step, Moment::clock::now())) feed(std::move(event));
 }
 
-ReplicaProcess::Handlers Watchdog::handlers_of(int id) {
+ReplicaStarter::Handlers Watchdog::handlers_of(int id) {
   const auto tell = [this, id](EventKind kind, const std::string& what) {
     feed({.kind = kind, .member = id, .what = what, .step = step_of(id)});
   };

@@ -1,4 +1,4 @@
-#include "watchdog/watchdog.h"
+#include "watchdog/watchdog_loop.h"
 
 #include <signal.h>
 #include <unistd.h>
@@ -26,7 +26,7 @@ std::string without_advice(const std::string& refusal) {
 
 }  // namespace
 
-Watchdog::Watchdog(const WatchdogOptions& options, const OwnedRun& run, bool may_give_way)
+WatchdogLoop::WatchdogLoop(const WatchdogOptions& options, const OwnedRun& run, bool may_give_way)
     : options_(options),
       run_(run),
       may_give_way_(may_give_way),
@@ -46,7 +46,7 @@ Watchdog::Watchdog(const WatchdogOptions& options, const OwnedRun& run, bool may
   if (!is_ignored(SIGHUP)) signals_.add(SIGHUP);
 }
 
-RunOutcome Watchdog::run() {
+RunOutcome WatchdogLoop::run() {
   journal_.append({{"event", "watchdog_started"},
                    {"pid", ::getpid()},
                    {"replicas", options_.replicas},
@@ -69,7 +69,7 @@ RunOutcome Watchdog::run() {
 }
 
 // Training matters more than being asked: a file system may have no sockets.
-void Watchdog::open_control() {
+void WatchdogLoop::open_control() {
   try {
     control_.emplace(
         io_, options_.run_directory,
@@ -84,7 +84,7 @@ void Watchdog::open_control() {
 }
 
 // Training goes on without it: what fails because of a device fails all the same.
-void Watchdog::watch_devices() {
+void WatchdogLoop::watch_devices() {
   const std::vector<int> numbers = device_events_.cuda_numbers();
   if (numbers.empty()) return;
   const auto take = [this](const GpuEvent& event) {
@@ -104,7 +104,7 @@ void Watchdog::watch_devices() {
   }
 }
 
-RunRequests::Run Watchdog::run_to_ask() {
+RunRequests::Run WatchdogLoop::run_to_ask() {
   return {.max_replicas = most_replicas(options_),
           .devices = options_.devices,
           .state = [this]() -> const State& { return state_; },
@@ -118,7 +118,7 @@ RunRequests::Run Watchdog::run_to_ask() {
               }};
 }
 
-std::map<int, Sight> Watchdog::sights() const {
+std::map<int, Sight> WatchdogLoop::sights() const {
   std::map<int, Sight> sights;
   for (const auto& [id, process] : processes_) {
     const Pulse pulse = process->pulse(id, 0);
@@ -133,7 +133,7 @@ std::map<int, Sight> Watchdog::sights() const {
   return sights;
 }
 
-void Watchdog::hand_over_what_is_left() {
+void WatchdogLoop::hand_over_what_is_left() {
   if (outcome_.exit_code == kExitFinished || outcome_.has_other_choices || !options_.when_unfinished) return;
   const std::optional<MemorySnapshots::Whole> newest = snapshot_memories_.newest();
   if (newest && is_directory_taken_over(run_.lock(), options_.run_directory)) {
@@ -145,7 +145,7 @@ void Watchdog::hand_over_what_is_left() {
 }
 
 // Actions may cause events: those wait until the decision before them is carried out.
-void Watchdog::feed(Event event) {
+void WatchdogLoop::feed(Event event) {
   if (is_over_) return;
   const auto process = processes_.find(event.member);
   event.is_joining = process != processes_.end() && process->second->standing() != Standing::in_steps;
@@ -158,7 +158,7 @@ void Watchdog::feed(Event event) {
 }
 
 // What survivors wait for comes before what is only written down. `subject` is who the event is about, as it was.
-void Watchdog::decide_on(const Event& event) {
+void WatchdogLoop::decide_on(const Event& event) {
   const Moment now = Moment::clock::now();
   const nlohmann::json subject = {
       {"member", event.member}, {"rank", rank_of(event.member)}, {"pid", pid_of(event.member)}};
@@ -173,7 +173,7 @@ void Watchdog::decide_on(const Event& event) {
   forget_gone_processes();
 }
 
-void Watchdog::write_down(const Event& event, const nlohmann::json& subject, const Decision& decision, Moment now) {
+void WatchdogLoop::write_down(const Event& event, const nlohmann::json& subject, const Decision& decision, Moment now) {
   nlohmann::json line{{"event", to_string(event.kind)}, {"generation", state_.generation}, {"reason", decision.reason}};
   if (!is_of_the_run(event.kind)) line.update(subject);
   if (event.kind == EventKind::place_lost) line["place"] = event.place;
@@ -187,12 +187,12 @@ void Watchdog::write_down(const Event& event, const nlohmann::json& subject, con
   log(LogLevel::debug, "watchdog: " + decision.reason);
 }
 
-void Watchdog::write_to_log(const std::vector<IncidentStory::Line>& lines) {
+void WatchdogLoop::write_to_log(const std::vector<IncidentStory::Line>& lines) {
   for (const IncidentStory::Line& line : lines) log(line.level, line.text);
 }
 
 // What a user reads: what was asked for, and a line for each incident.
-void Watchdog::tell_of(const Event& event, int rank, const Decision& decision, Moment now) {
+void WatchdogLoop::tell_of(const Event& event, int rank, const Decision& decision, Moment now) {
   if (outcome_.has_other_choices) return;  // run_watchdog() tells of it
   write_to_log(story_.take(event, rank, decision, now));
   const bool is_asked_for = event.kind == EventKind::stop_requested || event.kind == EventKind::scale_requested ||
@@ -208,35 +208,35 @@ void Watchdog::tell_of(const Event& event, int rank, const Decision& decision, M
   }
 }
 
-void Watchdog::forget_gone_processes() {
+void WatchdogLoop::forget_gone_processes() {
   const auto is_gone = [this](const auto& entry) { return find_member(state_, entry.first) == nullptr; };
   std::erase_if(processes_, is_gone);
   std::erase_if(intended_ranks_, is_gone);
 }
 
 // One that the supervisor has forgotten counts as leaving.
-Stage Watchdog::stage_of(int id) const {
+Stage WatchdogLoop::stage_of(int id) const {
   const Member* member = find_member(state_, id);
   return member == nullptr ? Stage::leaving : member->stage;
 }
 
-int Watchdog::rank_of(int id) const {
+int WatchdogLoop::rank_of(int id) const {
   const Member* member = find_member(state_, id);
   return member == nullptr ? -1 : member->rank;
 }
 
-std::int64_t Watchdog::step_of(int id) const {
+std::int64_t WatchdogLoop::step_of(int id) const {
   const auto process = processes_.find(id);
   if (process == processes_.end() || process->second->standing() == Standing::newcomer) return -1;
   return process->second->step();
 }
 
-int Watchdog::pid_of(int id) const {
+int WatchdogLoop::pid_of(int id) const {
   const auto process = processes_.find(id);
   return process == processes_.end() ? 0 : process->second->pid();
 }
 
-std::uint64_t Watchdog::arrivals_of(int id) const {
+std::uint64_t WatchdogLoop::arrivals_of(int id) const {
   return arenas_ && stage_of(id) == Stage::training ? arenas_->arrivals(rank_of(id)) : 0;
 }
 
@@ -255,7 +255,7 @@ RunOutcome run_watchdog(OwnedRun run, const std::function<WatchdogOptions()>& op
       const WatchdogOptions options = options_of();
       check_options(options);
       if (options.recovery.log_level) set_log_level(*options.recovery.log_level);
-      RunOutcome outcome = Watchdog(options, run, may_give_way).run();
+      RunOutcome outcome = WatchdogLoop(options, run, may_give_way).run();
       if (!outcome.has_other_choices || !run.may_give_way()) return outcome;
       why = outcome.sentence;
     } catch (const OtherChoices& failure) {

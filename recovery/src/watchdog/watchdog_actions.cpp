@@ -10,7 +10,7 @@
 #include "channel/messages.h"
 #include "decide/watchdog_options.h"
 #include "holdfast/base/error.h"
-#include "watchdog/watchdog.h"
+#include "watchdog/watchdog_loop.h"
 
 namespace holdfast::recovery {
 namespace {
@@ -24,7 +24,7 @@ bool is_same_for_all(ErrorCode code) {
 
 }  // namespace
 
-void Watchdog::perform(const Action& action) {
+void WatchdogLoop::perform(const Action& action) {
   switch (action.kind) {
     case ActionKind::start_process:
       return start_process(action.member, action.place);
@@ -50,7 +50,7 @@ void Watchdog::perform(const Action& action) {
   }
 }
 
-void Watchdog::start_process(int id, int place) {
+void WatchdogLoop::start_process(int id, int place) {
   const int rank = intended_rank(id);
   try {
     const auto process = starter_->start({.executable = options_.executable,
@@ -75,7 +75,7 @@ void Watchdog::start_process(int id, int place) {
   if (options_.is_plain_program) feed({.kind = EventKind::ready, .member = id});
 }
 
-std::vector<std::string> Watchdog::variables_of(int id, int rank, int place) const {
+std::vector<std::string> WatchdogLoop::variables_of(int id, int rank, int place) const {
   if (!options_.variables_of) return {};
   const bool is_first = std::none_of(processes_.begin(), processes_.end(), [&](const auto& entry) {
     return entry.first != id && find_member(state_, entry.first) != nullptr;
@@ -84,7 +84,7 @@ std::vector<std::string> Watchdog::variables_of(int id, int rank, int place) con
 }
 
 // The lowest that no other process has or is to have, so that one process thinks itself the first.
-int Watchdog::intended_rank(int id) {
+int WatchdogLoop::intended_rank(int id) {
   std::set<int> taken;
   for (const Member& member : state_.members) {
     if (member.stage == Stage::failed || member.stage == Stage::leaving) continue;
@@ -99,7 +99,7 @@ int Watchdog::intended_rank(int id) {
   return intended_ranks_[id] = rank;
 }
 
-void Watchdog::open_generation(const Action& action) {
+void WatchdogLoop::open_generation(const Action& action) {
   for (const auto& [id, process] : processes_) furthest_step_ = std::max(furthest_step_, process->step());
   has_progressed_ = false;
   by_rank_ = action.members;
@@ -119,46 +119,46 @@ void Watchdog::open_generation(const Action& action) {
   slow_replicas_.generation_opened(action, furthest_step_, Moment::clock::now());
 }
 
-void Watchdog::cancel_generation() {
+void WatchdogLoop::cancel_generation() {
   if (arenas_) send_replies(arenas_->cancel());
 }
 
-void Watchdog::send_replies(const std::vector<ArenaExchange::Reply>& replies) {
+void WatchdogLoop::send_replies(const std::vector<ArenaExchange::Reply>& replies) {
   for (const ArenaExchange::Reply& reply : replies) {
     const int id = by_rank_.at(static_cast<std::size_t>(reply.rank));
     if (processes_.contains(id)) send(id, reply.message);
   }
 }
 
-void Watchdog::kill_process(int id) {
+void WatchdogLoop::kill_process(int id) {
   const auto process = processes_.find(id);
   if (process == processes_.end()) return;
   killed_.insert(id);
   process->second->kill();
 }
 
-void Watchdog::ask_to_stop() {
+void WatchdogLoop::ask_to_stop() {
   if (!options_.is_plain_program) return tell_members({{"kind", kStop}});
   for (const auto& [id, process] : processes_) {
     if (stage_of(id) == Stage::training) process->ask_to_leave(SIGTERM);
   }
 }
 
-void Watchdog::tell_members(const nlohmann::json& body) {
+void WatchdogLoop::tell_members(const nlohmann::json& body) {
   for (const auto& [id, process] : processes_) {
     const Stage stage = stage_of(id);
     if (stage == Stage::training || stage == Stage::waiting) send(id, {.body = body});
   }
 }
 
-void Watchdog::set_timer(Moment moment) {
+void WatchdogLoop::set_timer(Moment moment) {
   timer_.expires_at(moment);
   timer_.async_wait([this](const boost::system::error_code& error) {
     if (!error) feed({.kind = EventKind::timer});
   });
 }
 
-void Watchdog::record_failure(const Action& action) {
+void WatchdogLoop::record_failure(const Action& action) {
   const std::chrono::duration<double> ago = Moment::clock::now() - action.moment;
   const Restart restart{.generation = action.generation,
                         .rank = action.rank,
@@ -170,7 +170,7 @@ void Watchdog::record_failure(const Action& action) {
 }
 
 // A plain program reads nothing.
-void Watchdog::send(int id, const Message& message) {
+void WatchdogLoop::send(int id, const Message& message) {
   const auto process = processes_.find(id);
   if (process == processes_.end() || options_.is_plain_program) return;
   try {

@@ -10,7 +10,7 @@
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
 #include "holdfast/recovery/run_lock.h"
-#include "watchdog/watchdog.h"
+#include "watchdog/watchdog_loop.h"
 
 namespace holdfast::recovery {
 namespace {
@@ -20,7 +20,7 @@ constexpr std::size_t kMostLoggedFrames = 8;
 
 }  // namespace
 
-void Watchdog::wait_for_signal() {
+void WatchdogLoop::wait_for_signal() {
   signals_.async_wait([this](const boost::system::error_code& error, int signal) {
     if (error) return;
     if (is_over_) {
@@ -34,14 +34,14 @@ void Watchdog::wait_for_signal() {
 
 // One that came as the run ended, when nobody took events any more. Whatever else is ready by now finds no process, and
 // is not decided on.
-void Watchdog::take_late_signal() {
+void WatchdogLoop::take_late_signal() {
   is_over_ = true;
   processes_.clear();
   io_.restart();
   io_.poll();
 }
 
-void Watchdog::wait_for_tick() {
+void WatchdogLoop::wait_for_tick() {
   tick_.expires_after(kTickPeriod);
   tick_.async_wait([this](const boost::system::error_code& error) {
     if (error || is_over_) return;
@@ -56,7 +56,7 @@ void Watchdog::wait_for_tick() {
 }
 
 // Of the members of the generation that runs.
-void Watchdog::look_for_progress() {
+void WatchdogLoop::look_for_progress() {
   if (state_.phase != RunPhase::running || has_progressed_) return;
   std::int64_t lowest = std::numeric_limits<std::int64_t>::max();
   for (const auto& [id, process] : processes_) {
@@ -67,7 +67,7 @@ void Watchdog::look_for_progress() {
   feed({.kind = EventKind::progressed, .generation = state_.generation, .step = lowest});
 }
 
-void Watchdog::look_for_hang() {
+void WatchdogLoop::look_for_hang() {
   if (state_.phase != RunPhase::running && state_.phase != RunPhase::gathering) return;
   if (options_.is_plain_program) return;
   std::vector<Pulse> pulses;
@@ -94,7 +94,7 @@ void Watchdog::look_for_hang() {
 }
 
 // Once all members have said what they compute.
-void Watchdog::look_for_stragglers() {
+void WatchdogLoop::look_for_stragglers() {
   if (state_.phase != RunPhase::running) return;
   std::vector<Load> loads;
   std::int64_t step = -1;
@@ -108,7 +108,7 @@ void Watchdog::look_for_stragglers() {
   for (Event& event : slow_replicas_.look(loads, step, Moment::clock::now())) feed(std::move(event));
 }
 
-ReplicaStarter::Handlers Watchdog::handlers_of(int id) {
+ReplicaStarter::Handlers WatchdogLoop::handlers_of(int id) {
   const auto tell = [this, id](EventKind kind, const std::string& what) {
     feed({.kind = kind, .member = id, .what = what, .step = step_of(id)});
   };
@@ -123,7 +123,7 @@ ReplicaStarter::Handlers Watchdog::handlers_of(int id) {
           .on_swept = [this, id](int ended, bool is_any_left) { on_swept(id, ended, is_any_left); }};
 }
 
-void Watchdog::on_exit(int id, ExitStatus status) {
+void WatchdogLoop::on_exit(int id, ExitStatus status) {
   // One that is seen to die is killed, too, before the kernel has said how it ended.
   const bool is_killed_by_us = killed_.contains(id) && !dead_by_themselves_.contains(id);
   if (status.signal == SIGKILL && !is_killed_by_us) was_killed_from_outside_ = true;
@@ -149,7 +149,7 @@ void Watchdog::on_exit(int id, ExitStatus status) {
 }
 
 // A handler of the program's own may have ended it in another way since.
-void Watchdog::note_crash(int id, ExitStatus status) {
+void WatchdogLoop::note_crash(int id, ExitStatus status) {
   const auto& process = processes_.at(id);
   std::optional<Crash> crash = process->crash();
   if (!crash || status.signal == 0 || crash->signal != status.signal) return;
@@ -161,7 +161,7 @@ void Watchdog::note_crash(int id, ExitStatus status) {
                      .crash = std::move(*crash)});
 }
 
-void Watchdog::tell_of_crashes(std::vector<CrashStory> crashes) {
+void WatchdogLoop::tell_of_crashes(std::vector<CrashStory> crashes) {
   for (CrashStory& crash : crashes) {
     std::string text =
         name_of({.id = crash.member, .rank = crash.rank}) + " crashed (" + signal_name(crash.crash.signal) + ") in";
@@ -181,7 +181,7 @@ void Watchdog::tell_of_crashes(std::vector<CrashStory> crashes) {
   }
 }
 
-void Watchdog::on_swept(int id, int ended, bool is_any_left) {
+void WatchdogLoop::on_swept(int id, int ended, bool is_any_left) {
   journal_.append({{"event", is_any_left ? "descendants_left" : "descendants_ended"},
                    {"generation", state_.generation},
                    {"member", id},
@@ -194,7 +194,7 @@ void Watchdog::on_swept(int id, int ended, bool is_any_left) {
           " had started is still there though it was killed; the run goes on without waiting for it");
 }
 
-void Watchdog::on_message(int id, Message& message) {
+void WatchdogLoop::on_message(int id, Message& message) {
   const nlohmann::json& body = message.body;
   const std::string kind = body.at("kind").get<std::string>();
   Event event{.member = id, .step = step_of(id)};
@@ -247,7 +247,7 @@ void Watchdog::on_message(int id, Message& message) {
   feed(std::move(event));
 }
 
-void Watchdog::note(int id, const nlohmann::json& body) {
+void WatchdogLoop::note(int id, const nlohmann::json& body) {
   journal_.append({{"event", body.at("name")},
                    {"generation", state_.generation},
                    {"member", id},
@@ -261,7 +261,7 @@ void Watchdog::note(int id, const nlohmann::json& body) {
                 " was removed or replaced while the run was live, and another run has begun there; this one ends"});
 }
 
-void Watchdog::send_arenas(int id, ArenaNumber which, std::size_t bytes, FileDescriptor shown) {
+void WatchdogLoop::send_arenas(int id, ArenaNumber which, std::size_t bytes, FileDescriptor shown) {
   if (!arenas_ || which.generation != state_.generation || stage_of(id) != Stage::training) {
     return send(id, {.body = arena_refusal(which, ErrorCode::cancelled,
                                            "generation " + std::to_string(which.generation) + " was ended")});
@@ -269,7 +269,7 @@ void Watchdog::send_arenas(int id, ArenaNumber which, std::size_t bytes, FileDes
   send_replies(arenas_->request(rank_of(id), which.number, bytes, std::move(shown)));
 }
 
-void Watchdog::send_snapshot_memory(int id, std::size_t bytes) {
+void WatchdogLoop::send_snapshot_memory(int id, std::size_t bytes) {
   try {
     std::vector<FileDescriptor> descriptors;
     descriptors.push_back(snapshot_memories_.add(bytes));

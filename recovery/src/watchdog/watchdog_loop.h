@@ -38,11 +38,11 @@
 
 namespace holdfast::recovery {
 
-class Watchdog {
+class WatchdogLoop {
  public:
   // The options make sense, and outlive it, as does `run`, the owner of their directory. `may_give_way`: replicas that
   // report other choices than that run's end this one without a word of failure.
-  Watchdog(const WatchdogOptions& options, const OwnedRun& run, bool may_give_way);
+  WatchdogLoop(const WatchdogOptions& options, const OwnedRun& run, bool may_give_way);
 
   // Blocks until the run has ended.
   RunOutcome run();

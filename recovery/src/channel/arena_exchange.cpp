@@ -8,6 +8,8 @@
 #include <string>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "channel/descriptors.h"
 #include "channel/messages.h"
 #include "holdfast/base/error.h"
@@ -23,7 +25,7 @@ SignalWord& signal_of(SharedMemory& arena) {
 std::string list(const std::vector<std::size_t>& sizes) {
   std::string text;
   for (std::size_t rank = 0; rank < sizes.size(); ++rank) {
-    text += (rank == 0 ? "rank " : ", rank ") + std::to_string(rank) + ": " + std::to_string(sizes[rank]);
+    text += fmt::format("{}{}: {}", rank == 0 ? "rank " : ", rank ", rank, sizes[rank]);
   }
   return text;
 }
@@ -78,7 +80,7 @@ std::vector<ArenaExchange::Reply> ArenaExchange::answer(int number, const Reques
   }
   if (wanted.front() < sizeof(SignalWord)) {
     return refuse(number, ErrorCode::invalid_argument,
-                  "shared memory of " + std::to_string(wanted.front()) + " bytes has no room for its signal word");
+                  fmt::format("shared memory of {} bytes has no room for its signal word", wanted.front()));
   }
   try {
     return create(number, requests);
@@ -91,8 +93,7 @@ std::vector<ArenaExchange::Reply> ArenaExchange::create(int number, const Reques
   const std::size_t bytes = requests.front()->bytes;
   std::vector<SharedMemory> created;
   for (int rank = 0; rank < replicas_; ++rank) {
-    const std::string name =
-        "holdfast-arena-g" + std::to_string(generation_) + "-" + std::to_string(number) + "-r" + std::to_string(rank);
+    const std::string name = fmt::format("holdfast-arena-g{}-{}-r{}", generation_, number, rank);
     created.push_back(SharedMemory::create(name, bytes));
   }
   std::vector<Reply> replies;
@@ -133,7 +134,7 @@ std::uint64_t ArenaExchange::arrivals(int rank) const {
 ArenaExchange::Reply ArenaExchange::cancelled(int rank, int number) const {
   return {rank,
           {.body = arena_refusal({generation_, number}, ErrorCode::cancelled,
-                                 "generation " + std::to_string(generation_) + " was ended")}};
+                                 fmt::format("generation {} was ended", generation_))}};
 }
 
 std::vector<ArenaExchange::Reply> ArenaExchange::cancel() {

@@ -12,6 +12,8 @@
 #include <span>
 #include <string>
 
+#include <fmt/format.h>
+
 #include "channel/descriptors.h"
 #include "holdfast/base/error.h"
 
@@ -32,9 +34,8 @@ std::string to_text(const nlohmann::json& body) {
   // What a worker reports may quote bytes that are not UTF-8; that must not make the report fail.
   std::string text = body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   if (text.size() > Channel::kMaxMessageBytes) {
-    throw Error(ErrorCode::invalid_argument, "a message to a process has " + std::to_string(text.size()) +
-                                                 " bytes; at most " + std::to_string(Channel::kMaxMessageBytes) +
-                                                 " are allowed");
+    throw Error(ErrorCode::invalid_argument, fmt::format("a message to a process has {} bytes; at most {} are allowed",
+                                                         text.size(), Channel::kMaxMessageBytes));
   }
   return text;
 }
@@ -112,14 +113,14 @@ void send_packet(int socket, Packet& packet, Deadline deadline) {
 nlohmann::json parse(std::span<const char> text) {
   nlohmann::json body = nlohmann::json::parse(text.begin(), text.end(), nullptr, false);
   if (!body.is_object()) {
-    throw Error(ErrorCode::input_output, "a packet of " + std::to_string(text.size()) + " bytes is no message");
+    throw Error(ErrorCode::input_output, fmt::format("a packet of {} bytes is no message", text.size()));
   }
   return body;
 }
 
 nlohmann::json parse_in_memory(std::vector<FileDescriptor>& descriptors, std::size_t text_bytes) {
   if (descriptors.empty() || text_bytes > Channel::kMaxMessageBytes) {
-    throw Error(ErrorCode::input_output, "a message of " + std::to_string(text_bytes) + " bytes came without its text");
+    throw Error(ErrorCode::input_output, fmt::format("a message of {} bytes came without its text", text_bytes));
   }
   const SharedMemory memory = SharedMemory::map_read_only(std::move(descriptors.front()), text_bytes);
   descriptors.erase(descriptors.begin());
@@ -174,7 +175,7 @@ std::optional<Message> Channel::try_receive() {
   Message message{.body = {}, .descriptors = packet.take_descriptors()};
   const std::size_t inline_bytes = header.is_in_memory != 0 ? 0 : header.text_bytes;
   if (packet.is_truncated() || static_cast<std::size_t>(bytes) != sizeof header + inline_bytes) {
-    throw Error(ErrorCode::input_output, "a packet of " + std::to_string(bytes) + " bytes is no whole message");
+    throw Error(ErrorCode::input_output, fmt::format("a packet of {} bytes is no whole message", bytes));
   }
   message.body = header.is_in_memory != 0 ? parse_in_memory(message.descriptors, header.text_bytes)
                                           : parse(std::span<const char>(text).first(inline_bytes));

@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include <fmt/format.h>
+
 #include "holdfast/base/error.h"
 #include "journal/journal.h"
 
@@ -61,9 +63,9 @@ Worker::Work parse_work(const nlohmann::json& message) {
 
 void check_work(const Worker::Work& work) {
   if (work.shards >= 1 && work.shards <= kMostShards && work.at_once >= 1) return;
-  throw Error(ErrorCode::invalid_argument, "said that it computes " + std::to_string(work.shards) + " shards, " +
-                                               std::to_string(work.at_once) + " at once; 1 to " +
-                                               std::to_string(kMostShards) + " and at least 1 are possible");
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("said that it computes {} shards, {} at once; 1 to {} and at least 1 are possible",
+                          work.shards, work.at_once, kMostShards));
 }
 
 nlohmann::json arena_request(ArenaNumber which, std::size_t bytes) {

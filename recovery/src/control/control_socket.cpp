@@ -11,6 +11,8 @@
 
 #include <boost/asio/post.hpp>
 
+#include <fmt/format.h>
+
 #include "holdfast/base/error.h"
 
 namespace holdfast::recovery {
@@ -85,7 +87,7 @@ ControlAddress::ControlAddress(const std::string& run_directory) {
   if (path.size() >= sizeof value_.sun_path) {
     folder_ = FileDescriptor(::open(run_directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     if (!folder_.is_open()) throw system_error(errno, "cannot open the run directory " + run_directory);
-    path = path_in("/proc/self/fd/" + std::to_string(folder_.value()));
+    path = path_in(fmt::format("/proc/self/fd/{}", folder_.value()));
   }
   std::memcpy(value_.sun_path, path.data(), path.size());
 }
@@ -113,7 +115,7 @@ class ControlSocket::Client : public std::enable_shared_from_this<Client> {
     is_answering_ = false;
     if (const std::size_t end = input_.find('\n'); end != std::string::npos) return take_line(end);
     if (input_.size() > limits_.line_bytes)
-      return answer_and_hang_up("the request is longer than " + std::to_string(limits_.line_bytes) + " bytes");
+      return answer_and_hang_up(fmt::format("the request is longer than {} bytes", limits_.line_bytes));
     limit_time();
     socket_.async_wait(asio::posix::stream_descriptor::wait_read,
                        [self = shared_from_this()](const boost::system::error_code& error) {

@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <chrono>
 
+#include <fmt/format.h>
+
 #include "channel/descriptors.h"
 #include "control/control_socket.h"
 #include "holdfast/base/error.h"
@@ -19,8 +21,9 @@ constexpr std::size_t kMaxAnswerBytes = std::size_t{1} << 20;
 constexpr std::chrono::milliseconds kConnectRetryPeriod(10);
 
 Error late(const std::string& run_directory) {
-  return Error(ErrorCode::deadline_exceeded,
-               "the watchdog of run " + run_directory + " did not answer in time; is it stopped, or its machine busy?");
+  return Error(
+      ErrorCode::deadline_exceeded,
+      fmt::format("the watchdog of run {} did not answer in time; is it stopped, or its machine busy?", run_directory));
 }
 
 FileDescriptor connect_to(const std::string& run_directory, Deadline deadline) {
@@ -29,9 +32,9 @@ FileDescriptor connect_to(const std::string& run_directory, Deadline deadline) {
   if (!socket.is_open()) throw system_error(errno, "cannot make a socket");
   while (::connect(socket.value(), reinterpret_cast<const sockaddr*>(&address.value()), sizeof(sockaddr_un)) != 0) {
     if (errno == ENOENT || errno == ECONNREFUSED) {
-      throw Error(ErrorCode::not_found, "no run is live in " + run_directory +
-                                            " (nobody listens at its socket \"control\"); \"holdfast report " +
-                                            run_directory + "\" tells what became of it");
+      throw Error(ErrorCode::not_found, fmt::format("no run is live in {} (nobody listens at its socket \"control\"); "
+                                                    "\"holdfast report {}\" tells what became of it",
+                                                    run_directory, run_directory));
     }
     if (errno == EINTR) continue;
     if (errno != EAGAIN) throw system_error(errno, "cannot connect to the watchdog of run " + run_directory);
@@ -44,7 +47,7 @@ FileDescriptor connect_to(const std::string& run_directory, Deadline deadline) {
 
 Error gone(const std::string& run_directory) {
   return Error(ErrorCode::input_output,
-               "the watchdog of run " + run_directory + " hung up without an answer; has the run just ended?");
+               fmt::format("the watchdog of run {} hung up without an answer; has the run just ended?", run_directory));
 }
 
 void send_all(int socket, const std::string& text, const std::string& run_directory, Deadline deadline) {
@@ -71,7 +74,7 @@ std::string receive_line(int socket, const std::string& run_directory, Deadline 
     text.append(bytes, static_cast<std::size_t>(count));
     if (const std::size_t end = text.find('\n'); end != std::string::npos) return text.substr(0, end);
     if (text.size() > kMaxAnswerBytes) {
-      throw Error(ErrorCode::input_output, "the answer of run " + run_directory + " does not end");
+      throw Error(ErrorCode::input_output, fmt::format("the answer of run {} does not end", run_directory));
     }
   }
 }

@@ -4,6 +4,8 @@
 
 #include <chrono>
 
+#include <fmt/format.h>
+
 #include "control/control_socket.h"
 
 namespace holdfast::recovery {
@@ -40,7 +42,7 @@ void RunRequests::obey(const json& request, const Answer& answer, Moment now) {
   if (command == "status") return answer(status(now));
   if (command == "scale") return answer(scale(number_in(request, "replicas", 0)));
   if (command == "snapshot") return snapshot(number_in(request, "seconds", kSavepointSeconds), answer, now);
-  answer(refusal("\"" + command + "\" is none of the commands status, scale and snapshot"));
+  answer(refusal(fmt::format("\"{}\" is none of the commands status, scale and snapshot", command)));
 }
 
 void RunRequests::look(Moment now) {
@@ -62,8 +64,8 @@ json RunRequests::status(Moment now) {
 
 json RunRequests::scale(int replicas) {
   if (replicas < 1 || replicas > run_.max_replicas) {
-    return refusal("this run may have 1 to " + std::to_string(run_.max_replicas) +
-                   " replicas, and another number was " + "asked for");
+    return refusal(
+        fmt::format("this run may have 1 to {} replicas, and another number was asked for", run_.max_replicas));
   }
   if (run_.state().policy.all_start_together) return refusal(kIsPlain);
   run_.scale(replicas);
@@ -73,7 +75,7 @@ json RunRequests::scale(int replicas) {
 
 void RunRequests::snapshot(int seconds, const Answer& answer, Moment now) {
   if (seconds < 1 || seconds > kMostSavepointSeconds) {
-    return answer(refusal("a savepoint may take 1 to " + std::to_string(kMostSavepointSeconds) + " seconds"));
+    return answer(refusal(fmt::format("a savepoint may take 1 to {} seconds", kMostSavepointSeconds)));
   }
   const State& state = run_.state();
   if (state.policy.all_start_together) return answer(refusal(kIsPlain));
@@ -81,7 +83,7 @@ void RunRequests::snapshot(int seconds, const Answer& answer, Moment now) {
     return answer(refusal("the run is ending, so no further savepoint is made on request"));
   }
   if (savepoints_.add(answer, now + std::chrono::seconds(seconds)) == 0) {
-    return answer(refusal(std::to_string(SavepointRequests::kMost) + " such requests wait already"));
+    return answer(refusal(fmt::format("{} such requests wait already", SavepointRequests::kMost)));
   }
   pass_on_savepoints();
 }

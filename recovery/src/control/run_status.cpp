@@ -6,6 +6,8 @@
 #include <chrono>
 #include <fstream>
 
+#include <fmt/format.h>
+
 #include "decide/membership.h"
 
 namespace holdfast::recovery {
@@ -120,7 +122,7 @@ json RunStatus::describe(const State& state, const std::map<int, Sight>& sights,
 std::uint64_t resident_bytes(int pid) {
   std::uint64_t all_pages = 0;
   std::uint64_t resident_pages = 0;
-  std::ifstream("/proc/" + std::to_string(pid) + "/statm") >> all_pages >> resident_pages;
+  std::ifstream(fmt::format("/proc/{}/statm", pid)) >> all_pages >> resident_pages;
   return resident_pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 

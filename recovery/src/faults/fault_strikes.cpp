@@ -25,6 +25,8 @@
 #include <thread>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "holdfast/base/draws.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/shared_memory.h"
@@ -93,8 +95,9 @@ std::vector<std::byte> random_bytes(std::uint64_t seed) {
 template <typename Hook>
 const Hook& require(const Hook& hook, const Fault& fault) {
   if (!hook) {
-    throw Error(ErrorCode::unsupported, "the fault \"" + fault.specification +
-                                            "\" acts on the channel to the watchdog, and this process has none");
+    throw Error(ErrorCode::unsupported,
+                fmt::format("the fault \"{}\" acts on the channel to the watchdog, and this process has none",
+                            fault.specification));
   }
   return hook;
 }
@@ -116,7 +119,7 @@ void flip_byte(int file, std::uint64_t offset, const std::string& path) {
     value ^= std::byte{0xff};
     if (::pwrite(file, &value, 1, static_cast<off_t>(offset)) == 1) return;
   }
-  throw holdfast::system_error(errno, "cannot damage byte " + std::to_string(offset) + " of " + path);
+  throw holdfast::system_error(errno, fmt::format("cannot damage byte {} of {}", offset, path));
 }
 
 void damage(const std::string& path, std::uint64_t seed) {
@@ -175,7 +178,7 @@ void exit3(const Fault&, const Faults::Place&) {
 }
 
 void throw_exception(const Fault& fault, const Faults::Place&) {
-  throw std::runtime_error("injected exception (" + fault.specification + ")");
+  throw std::runtime_error(fmt::format("injected exception ({})", fault.specification));
 }
 
 void terminate(const Fault&, const Faults::Place&) {

@@ -15,6 +15,8 @@
 #include <system_error>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "faults/fault_kinds.h"
 #include "holdfast/base/digest.h"
 #include "holdfast/base/error.h"
@@ -143,7 +145,7 @@ bool Faults::mark_as_fired(std::size_t index) const {
   std::filesystem::create_directories(folder, error);
   if (error) throw system_error(error.value(), "cannot create " + folder);
   const std::string hash = digest(std::as_bytes(std::span(faults_[index].specification))).hex().substr(0, 16);
-  const std::string path = folder + "/" + std::to_string(index) + "-" + hash + ".fired";
+  const std::string path = fmt::format("{}/{}-{}.fired", folder, index, hash);
   const FileDescriptor mark(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (!mark.is_open() && errno == EEXIST) return false;
   if (!mark.is_open() || ::fsync(mark.value()) != 0) throw system_error(errno, "cannot write the mark " + path);

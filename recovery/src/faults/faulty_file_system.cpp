@@ -7,6 +7,8 @@
 #include <string_view>
 #include <system_error>
 
+#include <fmt/format.h>
+
 #include "holdfast/base/error.h"
 
 namespace holdfast::recovery {
@@ -44,7 +46,7 @@ class SavepointWatch {
     const std::int64_t step = step_;
     if (phase) faults_.reach(*phase, step);
     if (const std::optional<int> error_number = faults_.file_failure(phase, step, need_of(operation.name))) {
-      throw system_error(*error_number, "injected: cannot " + operation.name + " " + operation.path);
+      throw system_error(*error_number, fmt::format("injected: cannot {} {}", operation.name, operation.path));
     }
   }
 

@@ -2,6 +2,8 @@
 #include <limits>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "faults/fault_kinds.h"
 #include "holdfast/base/draws.h"
 #include "holdfast/base/error.h"
@@ -61,9 +63,9 @@ std::vector<Choice> choices_of(const RandomFaultPlan& plan) {
 
 void require(std::int64_t value, std::int64_t lowest, std::int64_t highest, const char* what) {
   if (value >= lowest && value <= highest) return;
-  throw Error(ErrorCode::invalid_argument, "a random plan of faults was asked for with " + std::to_string(value) + " " +
-                                               what + "; from " + std::to_string(lowest) + " to " +
-                                               std::to_string(highest) + " are allowed");
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("a random plan of faults was asked for with {} {}; from {} to {} are allowed", value, what,
+                          lowest, highest));
 }
 
 template <typename Value>
@@ -190,11 +192,10 @@ std::vector<Fault> draw_what_strikes(const RandomFaultPlan& plan, const std::vec
     int tries = 0;
     while (!run.add(draw_fault(plan, choices, Draws(of_fault.next())))) {
       if (++tries < kTries) continue;
-      throw Error(ErrorCode::invalid_argument, "a run of " + std::to_string(plan.steps) + " steps and " +
-                                                   std::to_string(plan.savepoint_steps.size()) +
-                                                   " savepoints has no place for more than " + std::to_string(i) +
-                                                   " faults that surely strike, and " + std::to_string(plan.faults) +
-                                                   " were asked for; ask for fewer, or for a run for each (--each)");
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("a run of {} steps and {} savepoints has no place for more than {} faults that surely "
+                              "strike, and {} were asked for; ask for fewer, or for a run for each (--each)",
+                              plan.steps, plan.savepoint_steps.size(), i, plan.faults));
     }
     if (plan.runs == RunsToStrike::one && i + 1 < plan.faults) continue;
     const std::vector<Fault> of_run = std::exchange(run, OneRun(plan)).take();

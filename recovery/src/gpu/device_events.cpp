@@ -6,6 +6,8 @@
 #include <set>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "decide/membership.h"
 
 namespace holdfast::recovery {
@@ -34,7 +36,7 @@ XidAction action_of(const GpuEvent& event) {
 std::string story_of(const GpuEvent& event) {
   switch (event.kind) {
     case GpuEvent::Kind::xid:
-      return "Xid " + std::to_string(event.xid) + ", " + std::string(xid_of(event.xid).what);
+      return fmt::format("Xid {}, {}", event.xid, xid_of(event.xid).what);
     case GpuEvent::Kind::memory_error:
       return "an error of its memory that cannot be corrected";
     case GpuEvent::Kind::lost:
@@ -80,7 +82,7 @@ void DeviceEvents::unwatched(const std::string& why) {
 
 std::vector<Event> DeviceEvents::take(const GpuEvent& event, const State& state, Moment now) {
   const std::string device = device_of(event.cuda_number);
-  const std::string what = device + ": " + story_of(event);
+  const std::string what = fmt::format("{}: {}", device, story_of(event));
   const XidAction action = action_of(event);
   Last& last = last_[device];
   last.what = story_of(event);

@@ -13,6 +13,8 @@
 
 #include <boost/asio/post.hpp>
 
+#include <fmt/format.h>
+
 #include "gpu/nvml_devices.h"
 #include "gpu/nvml_library.h"
 #include "holdfast/base/error.h"
@@ -49,7 +51,7 @@ class EventSet {
     const int code = call_nvml(nvml_->event_set_create, &set_);
     if (code == nvml::kSuccess) return;
     throw Error(ErrorCode::unavailable,
-                "the NVIDIA driver tells no events: \"" + describe_nvml_error(nvml_.library(), code) + "\"");
+                fmt::format("the NVIDIA driver tells no events: \"{}\"", describe_nvml_error(nvml_.library(), code)));
   }
   ~EventSet() { call_nvml(nvml_->event_set_free, set_); }
   EventSet(const EventSet&) = delete;
@@ -186,8 +188,8 @@ class GpuWatch::Watcher {
     if (code == nvml::kSuccess) return tell_of(data);
     if (look_for_losses()) return;
     if (++errors_ >= kMostErrors) {
-      throw Error(ErrorCode::unavailable, "the NVIDIA driver does not tell events any more: \"" +
-                                              describe_nvml_error(nvml_.library(), code) + "\"");
+      throw Error(ErrorCode::unavailable, fmt::format("the NVIDIA driver does not tell events any more: \"{}\"",
+                                                      describe_nvml_error(nvml_.library(), code)));
     }
     events_.reset();
     shared_->pause();

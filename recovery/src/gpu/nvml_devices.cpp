@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "gpu/nvml_text.h"
 #include "holdfast/base/error.h"
 
@@ -12,9 +14,9 @@ int count_devices(const NvmlSession& nvml) {
   unsigned int count = 0;
   const int code = nvml->count(&count);
   if (code == nvml::kSuccess) return static_cast<int>(count);
-  throw Error(ErrorCode::unavailable, "the NVIDIA driver does not say how many devices there are: \"" +
-                                          describe_nvml_error(nvml.library(), code) +
-                                          "\"; look for NVRM in the kernel's log (dmesg)");
+  throw Error(ErrorCode::unavailable, fmt::format("the NVIDIA driver does not say how many devices there are: \"{}\"; "
+                                                  "look for NVRM in the kernel's log (dmesg)",
+                                                  describe_nvml_error(nvml.library(), code)));
 }
 
 // Instances have handles of their own, which take the calls that tell devices apart. Numbers have gaps.

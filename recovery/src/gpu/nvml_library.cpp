@@ -2,6 +2,8 @@
 
 #include <cstdlib>
 
+#include <fmt/format.h>
+
 #include "holdfast/base/error.h"
 
 namespace holdfast::recovery {
@@ -60,10 +62,9 @@ SharedLibrary load_library() {
   try {
     return SharedLibrary::load(other == nullptr || *other == '\0' ? kLibraryName : other);
   } catch (const Error& error) {
-    throw Error(ErrorCode::not_found,
-                "there is no NVIDIA driver, or a container was started without its management library, which cannot be "
-                "loaded (" +
-                    std::string(error.what()) + ")");
+    throw Error(ErrorCode::not_found, fmt::format("there is no NVIDIA driver, or a container was started without its "
+                                                  "management library, which cannot be loaded ({})",
+                                                  error.what()));
   }
 }
 
@@ -101,14 +102,15 @@ NvmlLibrary NvmlLibrary::load() {
 
 std::string describe_nvml_error(const NvmlLibrary& library, int code) {
   const char* const text = library.error_string == nullptr ? nullptr : library.error_string(code);
-  return text == nullptr ? "error " + std::to_string(code) : text;
+  return text == nullptr ? fmt::format("error {}", code) : text;
 }
 
 NvmlSession::NvmlSession() : library_(NvmlLibrary::load()) {
   const int code = library_.init();
   if (code == nvml::kSuccess) return;
-  throw Error(ErrorCode::unavailable, "the NVIDIA driver does not answer: nvmlInit_v2 of " + library_.path +
-                                          " says \"" + describe_nvml_error(library_, code) + "\"; " + remedy_for(code));
+  throw Error(ErrorCode::unavailable,
+              fmt::format("the NVIDIA driver does not answer: nvmlInit_v2 of {} says \"{}\"; {}", library_.path,
+                          describe_nvml_error(library_, code), remedy_for(code)));
 }
 
 NvmlSession::~NvmlSession() {

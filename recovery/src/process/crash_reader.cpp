@@ -14,6 +14,8 @@
 #include <thread>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "process/elf_symbols.h"
 
 namespace holdfast::recovery {
@@ -48,8 +50,8 @@ std::optional<ElfFile> open_mapped(const std::string& path, std::time_t started)
 
 std::string text_of(const CrashFrame& frame, const Symbol& symbol) {
   if (frame.path.empty()) return hexadecimal(frame.address) + " (in no file)";
-  const std::string place = "(" + frame.path + "+" + hexadecimal(symbol.build_address) + ")";
-  return symbol.function.empty() ? place : symbol.function + " " + place;
+  const std::string place = fmt::format("({}+{})", frame.path, hexadecimal(symbol.build_address));
+  return symbol.function.empty() ? place : fmt::format("{} {}", symbol.function, place);
 }
 
 void block_signals() {

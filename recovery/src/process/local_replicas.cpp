@@ -7,6 +7,8 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include <fmt/format.h>
+
 #include "channel/descriptors.h"
 #include "channel/messages.h"
 #include "holdfast/base/error.h"
@@ -86,8 +88,8 @@ std::shared_ptr<LocalReplica> LocalReplica::start(asio::io_context& io, Sweeper&
   const FileDescriptor channel_to_inherit = duplicate(worker_end.descriptor());
   const FileDescriptor life_to_inherit = duplicate(life.descriptor());
   std::vector<std::string> variables = program.variables;
-  variables.push_back(std::string(kWorkerVariable) + "=" + std::to_string(channel_to_inherit.value()) + "," +
-                      std::to_string(life_to_inherit.value()) + "," + std::to_string(lock));
+  variables.push_back(
+      fmt::format("{}={},{},{}", kWorkerVariable, channel_to_inherit.value(), life_to_inherit.value(), lock));
   variables.push_back(sweeper.variable_of(program.member));
   Process process = Process::spawn({.executable = program.executable,
                                     .arguments = program.arguments,
@@ -125,8 +127,8 @@ void LocalReplica::watch_for_death() {
       });
     });
   } catch (const Error& error) {
-    log(LogLevel::warning, std::string("watchdog: ") + error.what() + "; the death of process " +
-                               std::to_string(member_) + " would be noticed a little later for that");
+    log(LogLevel::warning, fmt::format("watchdog: {}; the death of process {} would be noticed a little later for that",
+                                       error.what(), member_));
   }
 }
 

@@ -14,6 +14,8 @@
 #include <cstdint>
 #include <cstdlib>
 
+#include <fmt/format.h>
+
 #include "channel/descriptors.h"
 #include "holdfast/base/error.h"
 
@@ -95,14 +97,14 @@ Marks Marks::create() {
   if (::getrandom(&number, sizeof number, 0) != static_cast<ssize_t>(sizeof number)) {
     throw system_error(errno, "cannot draw a number for the mark of a run's processes");
   }
-  return Marks(std::to_string(::getpid()) + "." + std::to_string(number) + ".");
+  return Marks(fmt::format("{}.{}.", ::getpid(), number));
 }
 
 std::string Marks::variable_of(int member) const {
   const std::string name(kMarkVariable.substr(0, kMarkVariable.size() - 1));
   const char* around = std::getenv(name.c_str());
   const std::string outer = around == nullptr || *around == '\0' ? "" : std::string(around) + "/";
-  return name + "=" + outer + run_ + std::to_string(member);
+  return fmt::format("{}={}{}{}", name, outer, run_, member);
 }
 
 MarkedProcesses::MarkedProcesses(std::string_view run) : run_(run) {

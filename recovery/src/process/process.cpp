@@ -14,6 +14,8 @@
 #include <string_view>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "channel/descriptors.h"
 #include "detect/cpu_time.h"
 #include "holdfast/base/error.h"
@@ -108,7 +110,7 @@ pid_t fork_with_signals_blocked(Plan& plan) {
 // The pipe closes at a successful exec; otherwise the child writes its errno.
 void wait_for_exec(int pipe, const std::string& executable, Deadline deadline) {
   if (!wait_for_descriptor(pipe, POLLIN, deadline)) {
-    throw Error(ErrorCode::deadline_exceeded, "the start of " + executable + " took too long");
+    throw Error(ErrorCode::deadline_exceeded, fmt::format("the start of {} took too long", executable));
   }
   int error_number = 0;
   ssize_t bytes = -1;
@@ -117,8 +119,8 @@ void wait_for_exec(int pipe, const std::string& executable, Deadline deadline) {
   } while (bytes < 0 && errno == EINTR);
   const bool is_without_proc = error_number == ENOENT && executable.starts_with("/proc/");
   if (bytes > 0) {
-    throw system_error(error_number,
-                       "cannot execute " + executable + (is_without_proc ? " (is /proc mounted here?)" : ""));
+    throw system_error(error_number, fmt::format("cannot execute {}{}", executable,
+                                                 is_without_proc ? " (is /proc mounted here?)" : ""));
   }
 }
 
@@ -160,7 +162,7 @@ Process Process::spawn(const SpawnOptions& options, Deadline deadline) {
   FileDescriptor descriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   Process process(pid, std::move(descriptor));
   if (!process.descriptor_.is_open()) {
-    const Error error = system_error(errno, "cannot watch process " + std::to_string(pid) + " (Linux 5.3 is needed)");
+    const Error error = system_error(errno, fmt::format("cannot watch process {} (Linux 5.3 is needed)", pid));
     ::kill(pid, SIGKILL);
     ::waitpid(pid, nullptr, 0);
     throw error;
@@ -223,7 +225,7 @@ std::optional<ExitStatus> Process::try_reap() {
 
 bool Process::is_stopped() const {
   if (exit_status_) return false;
-  std::ifstream file("/proc/" + std::to_string(pid_) + "/stat");
+  std::ifstream file(fmt::format("/proc/{}/stat", pid_));
   std::string line;
   std::getline(file, line);
   // The state follows the program's name, which stands in brackets and may hold any character.

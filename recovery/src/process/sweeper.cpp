@@ -17,6 +17,8 @@
 
 #include <boost/asio/post.hpp>
 
+#include <fmt/format.h>
+
 #include "channel/descriptors.h"
 #include "holdfast/base/deadline.h"
 #include "holdfast/base/error.h"
@@ -207,7 +209,7 @@ std::pair<FileDescriptor, FileDescriptor> create_sockets() {
 FileDescriptor open_process(int pid) {
   FileDescriptor process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (!process.is_open()) {
-    throw system_error(errno, "cannot watch process " + std::to_string(pid) + " (Linux 5.3 is needed)");
+    throw system_error(errno, fmt::format("cannot watch process {} (Linux 5.3 is needed)", pid));
   }
   return process;
 }

@@ -10,6 +10,8 @@
 #include <fstream>
 #include <thread>
 
+#include <fmt/format.h>
+
 #include "channel/descriptors.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/regular_file.h"
@@ -47,14 +49,15 @@ bool is_the_lock_of(int file, const std::string& directory) {
 Error taken(const std::string& directory) {
   std::string pid;
   std::ifstream(directory + "/lock") >> pid;
-  const std::string owner = pid.empty() ? "another process" : "process " + pid + " or its replicas";
-  return Error(ErrorCode::already_running, "the run directory " + directory + " is in use by " + owner +
-                                               "; wait for that run to end, or give another directory");
+  const std::string owner = pid.empty() ? "another process" : fmt::format("process {} or its replicas", pid);
+  return Error(ErrorCode::already_running,
+               fmt::format("the run directory {} is in use by {}; wait for that run to end, or give another directory",
+                           directory, owner));
 }
 
 // For the sentence that the next who wants the lock tells its user; it holds without it.
 void write_owner(int file) {
-  const std::string text = std::to_string(::getpid()) + "\n";
+  const std::string text = fmt::format("{}\n", ::getpid());
   if (::ftruncate(file, 0) == 0) {
     [[maybe_unused]] const ssize_t written = ::pwrite(file, text.data(), text.size(), 0);
   }

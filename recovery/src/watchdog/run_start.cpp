@@ -16,6 +16,8 @@
 #include <system_error>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "holdfast/base/file_system.h"
 #include "holdfast/base/log.h"
 #include "holdfast/base/whole_file.h"
@@ -77,7 +79,7 @@ std::string record_path(const std::string& directory) {
 bool holds_run(const std::string& directory) {
   const auto holds = [&](const char* name) {
     std::error_code error;
-    return fs::exists(directory + "/" + name, error);
+    return fs::exists(fmt::format("{}/{}", directory, name), error);
   };
   return holds("run.json") || holds("journal.jsonl") || holds("arithmetic.txt") || holds("start.json") ||
          holds_savepoints(directory);
@@ -119,8 +121,9 @@ void write_record(const std::string& directory, const StartRecord& record) {
 }
 
 Error cannot_put_aside(const std::string& folder, const std::string& why) {
-  return Error(ErrorCode::refused, "the earlier run in " + folder + " cannot be put aside to start anew: " + why +
-                                       "; move it away yourself, or give another run directory");
+  return Error(ErrorCode::refused, fmt::format("the earlier run in {} cannot be put aside to start anew: {}; move it "
+                                               "away yourself, or give another run directory",
+                                               folder, why));
 }
 
 // Where the folder really lies: a symbolic link to it stays, and points to the new one then.
@@ -143,7 +146,7 @@ void require_not_in_use(const fs::path& folder) {
 }
 
 fs::path numbered(const fs::path& folder, int number) {
-  return folder.string() + "." + std::to_string(number);
+  return fmt::format("{}.{}", folder.string(), number);
 }
 
 int first_free_number(const std::vector<fs::path>& folders) {
@@ -189,10 +192,10 @@ void rename_all(const std::vector<fs::path>& folders, int number) {
 AskedStart start_asked_for(const std::optional<Start>& start, const std::string& token) {
   if (!token.empty() && start != Start::fresh) {
     throw Error(ErrorCode::invalid_argument,
-                "a token \"" + token + "\" names an occasion to start anew, and no fresh start was asked for");
+                fmt::format("a token \"{}\" names an occasion to start anew, and no fresh start was asked for", token));
   }
   const std::string value = environment(kStartVariable);
-  const std::string asked_by = std::string(kStartVariable) + "=" + value;
+  const std::string asked_by = fmt::format("{}={}", kStartVariable, value);
   if (start && !value.empty()) log(LogLevel::info, asked_by + " has no effect: the options say how to start");
   if (start == Start::fresh) return fresh_start(token, "the options");
   if (start == Start::resume) return {.start = Start::resume, .token = {}, .asked_by = "the options"};
@@ -202,8 +205,9 @@ AskedStart start_asked_for(const std::optional<Start>& start, const std::string&
   if (value.starts_with(kFreshPrefix) && value.size() > kFreshPrefix.size()) {
     return fresh_start(value.substr(kFreshPrefix.size()), asked_by);
   }
-  throw Error(ErrorCode::invalid_argument, "the environment has " + asked_by +
-                                               ", where resume, fresh or fresh:TOKEN is expected; correct or unset it");
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("the environment has {}, where resume, fresh or fresh:TOKEN is expected; correct or unset it",
+                          asked_by));
 }
 
 std::string interrupted_fresh_start(const std::string& run_directory) {
@@ -235,28 +239,29 @@ OwnedRun OwnedRun::take(const std::string& directory, const Options& options) {
   const bool is_there = holds_run(directory);
   if (how.start == Start::resume) {
     if (!how.asked_by.empty()) {
-      log(LogLevel::info,
-          how.asked_by + (is_there ? ": goes on with the run in " + directory : ": " + directory + " holds no run"));
+      log(LogLevel::info, how.asked_by + (is_there ? ": goes on with the run in " + directory
+                                                   : fmt::format(": {} holds no run", directory)));
     }
     return run;
   }
   if (is_there && !how.token.empty() && read_record(directory).token == how.token) {
     if (!how.is_later_run) {
-      log(LogLevel::info, how.asked_by + ": the run in " + directory + " was begun anew by the same " +
-                              (how.token == job_of_cluster() ? how.token : "token " + how.token) +
-                              ", so it goes on; another token, as in " + kStartVariable +
-                              "=fresh:TOKEN, starts anew once more");
+      log(LogLevel::info,
+          fmt::format("{}: the run in {} was begun anew by the same {}, so it goes on; another token, as in "
+                      "{}=fresh:TOKEN, starts anew once more",
+                      how.asked_by, directory, how.token == job_of_cluster() ? how.token : "token " + how.token,
+                      kStartVariable));
     }
     return run;
   }
   const StartRecord record{.token = how.token, .is_interrupted = how.has_later_runs};
   const std::vector<std::string> copies = options.copies.value_or(std::vector<std::string>{});
   if (is_there || std::any_of(copies.begin(), copies.end(), holds_savepoints)) {
-    log(LogLevel::info, how.asked_by + ": the earlier run in " + directory + " is kept as " + run.put_aside(record) +
-                            ", and a new one starts");
+    log(LogLevel::info, fmt::format("{}: the earlier run in {} is kept as {}, and a new one starts", how.asked_by,
+                                    directory, run.put_aside(record)));
     return run;
   }
-  log(LogLevel::info, how.asked_by + ": " + directory + " holds no earlier run");
+  log(LogLevel::info, fmt::format("{}: {} holds no earlier run", how.asked_by, directory));
   if (!how.token.empty()) write_record(directory, record);
   return run;
 }

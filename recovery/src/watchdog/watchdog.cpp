@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "decide/watchdog_options.h"
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
@@ -137,8 +139,9 @@ void WatchdogLoop::hand_over_what_is_left() {
   if (outcome_.exit_code == kExitFinished || outcome_.has_other_choices || !options_.when_unfinished) return;
   const std::optional<MemorySnapshots::Whole> newest = snapshot_memories_.newest();
   if (newest && is_directory_taken_over(run_.lock(), options_.run_directory)) {
-    log(LogLevel::warning, "watchdog: the newest state in memory is not saved in " + options_.run_directory +
-                               ", where another run has begun");
+    log(LogLevel::warning,
+        fmt::format("watchdog: the newest state in memory is not saved in {}, where another run has begun",
+                    options_.run_directory));
     return;
   }
   if (newest) options_.when_unfinished(newest->step, newest->bytes);
@@ -264,9 +267,9 @@ RunOutcome run_watchdog(OwnedRun run, const std::function<WatchdogOptions()>& op
     }
     may_give_way = false;
     const std::string kept_as = run.give_way();
-    log(LogLevel::warning, "the earlier run in " + run.directory() +
-                               " had failed before it had any result; it is kept as " + kept_as +
-                               ", and a new one starts, since the program has changed: " + without_advice(why));
+    log(LogLevel::warning, fmt::format("the earlier run in {} had failed before it had any result; it is kept as {}, "
+                                       "and a new one starts, since the program has changed: {}",
+                                       run.directory(), kept_as, without_advice(why)));
   }
 }
 

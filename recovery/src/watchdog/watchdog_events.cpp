@@ -5,6 +5,8 @@
 #include <limits>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "channel/messages.h"
 #include "decide/supervisor_text.h"
 #include "holdfast/base/error.h"
@@ -85,7 +87,7 @@ void WatchdogLoop::look_for_hang() {
     const auto& process = processes_.at(hang->member);
     const Registration& registration = options_.registration;
     const std::string hint =
-        process->has_joined() ? "" : "; it did not get to " + registration.call + "; " + registration.advice;
+        process->has_joined() ? "" : fmt::format("; it did not get to {}; {}", registration.call, registration.advice);
     feed({.kind = EventKind::hang_detected,
           .member = hang->member,
           .what = hang->what + hint,
@@ -133,8 +135,8 @@ void WatchdogLoop::on_exit(int id, ExitStatus status) {
       .kind = EventKind::exited, .member = id, .exit_code = status.code, .signal = status.signal, .step = step_of(id)};
   if (options_.is_plain_program && state_.is_stop_requested) {
     // It was asked by a signal that ends most programs.
-    event.what = status.signal == 0 ? "left with code " + std::to_string(status.code)
-                                    : "ended by signal " + std::to_string(status.signal);
+    event.what = status.signal == 0 ? fmt::format("left with code {}", status.code)
+                                    : fmt::format("ended by signal {}", status.signal);
     event.exit_code = kExitStopped;
     event.signal = 0;
   } else if (options_.is_plain_program && is_clean) {
@@ -142,7 +144,8 @@ void WatchdogLoop::on_exit(int id, ExitStatus status) {
   } else if (is_clean && !processes_.at(id)->has_joined()) {
     feed({.kind = EventKind::failure_reported,
           .member = id,
-          .what = "ended with code 0 without " + options_.registration.call + "; " + options_.registration.advice,
+          .what =
+              fmt::format("ended with code 0 without {}; {}", options_.registration.call, options_.registration.advice),
           .is_unrecoverable = true});
   }
   feed(std::move(event));
@@ -163,10 +166,10 @@ void WatchdogLoop::note_crash(int id, ExitStatus status) {
 
 void WatchdogLoop::tell_of_crashes(std::vector<CrashStory> crashes) {
   for (CrashStory& crash : crashes) {
-    std::string text =
-        name_of({.id = crash.member, .rank = crash.rank}) + " crashed (" + signal_name(crash.crash.signal) + ") in";
+    std::string text = fmt::format("{} crashed ({}) in", name_of({.id = crash.member, .rank = crash.rank}),
+                                   signal_name(crash.crash.signal));
     const std::size_t shown = std::min(crash.frames.size(), kMostLoggedFrames);
-    for (std::size_t i = 0; i < shown; ++i) text += "\n    #" + std::to_string(i) + " " + crash.frames[i];
+    for (std::size_t i = 0; i < shown; ++i) text += fmt::format("\n    #{} {}", i, crash.frames[i]);
     if (shown < crash.frames.size()) text += "\n    (`holdfast report` has all)";
     // What crashes at each start crashes in one place.
     const bool is_new = logged_crashes_.insert(crash.frames).second;
@@ -189,9 +192,9 @@ void WatchdogLoop::on_swept(int id, int ended, bool is_any_left) {
                    {"pid", pid_of(id)},
                    {"count", ended}});
   if (!is_any_left) return;
-  log(LogLevel::warning,
-      "watchdog: what process " + std::to_string(id) +
-          " had started is still there though it was killed; the run goes on without waiting for it");
+  log(LogLevel::warning, fmt::format("watchdog: what process {} had started is still there though it was killed; the "
+                                     "run goes on without waiting for it",
+                                     id));
 }
 
 void WatchdogLoop::on_message(int id, Message& message) {
@@ -242,7 +245,7 @@ void WatchdogLoop::on_message(int id, Message& message) {
     return requests_.savepoint_not_made(body.at("number").get<int>(), body.at("why").get<std::string>());
   } else {
     event.kind = EventKind::failure_reported;
-    event.what = "sent a message of the unknown kind \"" + kind + "\"";
+    event.what = fmt::format("sent a message of the unknown kind \"{}\"", kind);
   }
   feed(std::move(event));
 }
@@ -257,14 +260,15 @@ void WatchdogLoop::note(int id, const nlohmann::json& body) {
   // The savepoint would be taken for another run's, and end that one.
   if (body.at("name") != "savepoint_started" || !is_directory_taken_over(run_.lock(), options_.run_directory)) return;
   feed({.kind = EventKind::directory_lost,
-        .what = "the run directory " + options_.run_directory +
-                " was removed or replaced while the run was live, and another run has begun there; this one ends"});
+        .what = fmt::format("the run directory {} was removed or replaced while the run was live, and another run has "
+                            "begun there; this one ends",
+                            options_.run_directory)});
 }
 
 void WatchdogLoop::send_arenas(int id, ArenaNumber which, std::size_t bytes, FileDescriptor shown) {
   if (!arenas_ || which.generation != state_.generation || stage_of(id) != Stage::training) {
     return send(id, {.body = arena_refusal(which, ErrorCode::cancelled,
-                                           "generation " + std::to_string(which.generation) + " was ended")});
+                                           fmt::format("generation {} was ended", which.generation))});
   }
   send_replies(arenas_->request(rank_of(id), which.number, bytes, std::move(shown)));
 }

@@ -17,6 +17,8 @@
 #include <thread>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "channel/channel.h"
 #include "channel/messages.h"
 #include "detect/life_page.h"
@@ -39,16 +41,16 @@ constexpr std::chrono::seconds kListenPeriod(1);
 constexpr std::chrono::hours kAsLongAsTheWatchdogLives(24 * 365);
 
 [[noreturn]] void end_process(const std::string& why) {
-  log(LogLevel::error, "replica: " + why + "; this process ends itself");
+  log(LogLevel::error, fmt::format("replica: {}; this process ends itself", why));
   ::_exit(kExitWithoutWatchdog);
 }
 
 FileDescriptor adopt(int descriptor) {
   // Programs that the application starts must neither hold the run directory's lock nor keep the channel open.
   if (descriptor < 0 || ::fcntl(descriptor, F_SETFD, FD_CLOEXEC) != 0) {
-    throw Error(ErrorCode::invalid_argument, std::string(kWorkerVariable) + " names the descriptor " +
-                                                 std::to_string(descriptor) +
-                                                 ", which is not open; it is for the watchdog to set");
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} names the descriptor {}, which is not open; it is for the watchdog to set",
+                            kWorkerVariable, descriptor));
   }
   return FileDescriptor(descriptor);
 }
@@ -245,8 +247,7 @@ struct Worker::Connection {
 
   Message wait_for_arenas(ArenaNumber which, Deadline deadline) {
     wait_for_peers([this, which] { return arena_replies.contains(which); },
-                   "the exchange of shared memory number " + std::to_string(which.number) + " between all replicas",
-                   deadline);
+                   fmt::format("the exchange of shared memory number {} between all replicas", which.number), deadline);
     const std::scoped_lock guard(mutex);
     return std::move(arena_replies.extract(which).mapped());
   }
@@ -283,8 +284,7 @@ struct Worker::Connection {
     try {
       send(body);
     } catch (const std::exception& error) {
-      log(LogLevel::warning,
-          std::string("replica: ") + what + " could not be reported to the watchdog: " + error.what());
+      log(LogLevel::warning, fmt::format("replica: {} could not be reported to the watchdog: {}", what, error.what()));
     }
   }
 

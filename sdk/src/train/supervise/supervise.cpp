@@ -12,6 +12,8 @@
 #include <system_error>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "holdfast/base/error.h"
 #include "holdfast/base/file_system.h"
 #include "holdfast/base/log.h"
@@ -73,16 +75,16 @@ struct RunPlan {
 std::vector<std::string> variables_of(const RunPlan& plan, const recovery::NewProcess& process) {
   // Not RANK, which a launcher of this program may have set for every process.
   const std::string device = plan.devices.names.empty()
-                                 ? "cpu:" + std::to_string(process.place)
+                                 ? fmt::format("cpu:{}", process.place)
                                  : plan.devices.names.at(static_cast<std::size_t>(process.place));
   // Programs that a replica starts must not start anew: HOLDFAST_START was for this run, and is empty for others.
-  return {"HOLDFAST_RANK=" + std::to_string(process.rank), device_variable(device),
+  return {fmt::format("HOLDFAST_RANK={}", process.rank), device_variable(device),
           std::string(recovery::kStartVariable) + "="};
 }
 
 // The one that a replica was started for.
 std::string name_of_call(std::size_t earlier_calls, const std::string& run_directory) {
-  return "call " + std::to_string(earlier_calls + 1) + " of supervise(), for the run directory " + run_directory;
+  return fmt::format("call {} of supervise(), for the run directory {}", earlier_calls + 1, run_directory);
 }
 
 // The only place where the user's options become those of the watchdog and its supervisor.
@@ -168,9 +170,9 @@ recovery::AskedStart asked_start(const SuperviseOptions& options) {
 int train_alone_from_newest_state(const SuperviseOptions& options, const std::function<void(Replica&)>& train) {
   const recovery::AskedStart start = asked_start(options);
   if (start.start == Start::fresh) {
-    log(LogLevel::warning, start.asked_by + " has no effect on training alone, which begins with the newest state in " +
-                               options.run_directory +
-                               " and leaves it there; give another run directory to begin anew");
+    log(LogLevel::warning, fmt::format("{} has no effect on training alone, which begins with the newest state in {} "
+                                       "and leaves it there; give another run directory to begin anew",
+                                       start.asked_by, options.run_directory));
   }
   return train_alone(options, train);
 }
@@ -305,10 +307,10 @@ class Program {
 Program::~Program() {
   end_fresh_start();
   if (!is_own_call_due_) return;
-  worker_->report_failure("ended without " +
-                              name_of_call(calls_of(*worker_)->earlier.size(), worker_->run_directory()) +
-                              ", which it was started for; " + kSameCalls,
-                          true);
+  worker_->report_failure(
+      fmt::format("ended without {}, which it was started for; {}",
+                  name_of_call(calls_of(*worker_)->earlier.size(), worker_->run_directory()), kSameCalls),
+      true);
 }
 
 // Only where each run has finished: others may belong to another process, or have to go on.
@@ -318,8 +320,10 @@ void Program::end_fresh_start() const {
   try {
     recovery::end_fresh_start(first_directory_);
   } catch (const std::exception& failure) {
-    log(LogLevel::warning, "the end of the fresh start could not be recorded in " + first_directory_ + ": " +
-                               failure.what() + "; the next start of the program goes on with it");
+    log(LogLevel::warning,
+        fmt::format(
+            "the end of the fresh start could not be recorded in {}: {}; the next start of the program goes on with it",
+            first_directory_, failure.what()));
   }
 }
 
@@ -360,13 +364,16 @@ recovery::AskedStart Program::start_of_call(const SuperviseOptions& options) {
 int Program::start(int argc, char** argv, const SuperviseOptions& options, const std::function<void(Replica&)>& train,
                    const ProgramCall& call) {
   if (is_stopped_) {
-    log(LogLevel::info, "the run in " + options.run_directory + " does not start, since the program was asked to stop");
+    log(LogLevel::info,
+        fmt::format("the run in {} does not start, since the program was asked to stop", options.run_directory));
     return kExitStopped;
   }
   const auto is_of_same_directory = [&](const ProgramCall& earlier) { return earlier.directory == call.directory; };
   if (std::any_of(calls_.begin(), calls_.end(), is_of_same_directory)) {
-    log(LogLevel::error, "an earlier supervise() call of this program had the run directory " + options.run_directory +
-                             "; give each call one of its own");
+    log(LogLevel::error,
+        fmt::format(
+            "an earlier supervise() call of this program had the run directory {}; give each call one of its own",
+            options.run_directory));
     return kExitFailed;
   }
   try {
@@ -394,9 +401,9 @@ int Program::supervise_in_replica(const SuperviseOptions& options, const std::fu
   is_own_call_due_ = !is_own;
   const ProgramCall& expected = is_own ? assigned->own : assigned->earlier.at(number);
   if (calls_.back().directory != expected.directory) {
-    worker_->report_failure("call " + std::to_string(number + 1) + " of supervise() has the run directory " +
-                                options.run_directory +
-                                " in a replica, and another one in the program's first process; " + kSameCalls,
+    worker_->report_failure(fmt::format("call {} of supervise() has the run directory {} in a replica, and another one "
+                                        "in the program's first process; {}",
+                                        number + 1, options.run_directory, kSameCalls),
                             true);
     std::exit(kExitFailed);
   }
@@ -406,8 +413,9 @@ int Program::supervise_in_replica(const SuperviseOptions& options, const std::fu
 }
 
 int Program::refuse_second_call(const SuperviseOptions& options) const {
-  worker_->report_failure("the program calls supervise() a second time, for " + options.run_directory +
-                              ", which it cannot under `holdfast run`; start the program by itself",
+  worker_->report_failure(fmt::format("the program calls supervise() a second time, for {}, which it cannot under "
+                                      "`holdfast run`; start the program by itself",
+                                      options.run_directory),
                           true);
   return kExitFailed;
 }

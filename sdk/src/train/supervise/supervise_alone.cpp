@@ -5,6 +5,8 @@
 #include <memory>
 #include <system_error>
 
+#include <fmt/format.h>
+
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
 #include "holdfast/recovery/launch.h"
@@ -64,8 +66,9 @@ bool is_alone_asked_for(const std::optional<bool>& option) {
   const std::string value = variable == nullptr ? "" : variable;
   if (value.empty() || value == "0") return false;
   if (value == "1") return true;
-  throw Error(ErrorCode::invalid_argument, "the environment has " + std::string(kAloneVariable) + "=" + value +
-                                               ", where 1 or 0 is expected; correct or unset it");
+  throw Error(
+      ErrorCode::invalid_argument,
+      fmt::format("the environment has {}={}, where 1 or 0 is expected; correct or unset it", kAloneVariable, value));
 }
 
 int train_alone(const SuperviseOptions& options, const std::function<void(Replica&)>& train) {
@@ -80,8 +83,9 @@ int train_alone(const SuperviseOptions& options, const std::function<void(Replic
                 "training alone was asked for in a program without a training function, whose replicas are another "
                 "program; ask for it in that program");
   }
-  log(LogLevel::info, "training alone in this process, for debugging: nothing of it is written to " +
-                          options.run_directory + ", and nobody watches");
+  log(LogLevel::info,
+      fmt::format("training alone in this process, for debugging: nothing of it is written to {}, and nobody watches",
+                  options.run_directory));
   Replica replica(place_alone(options));
   train(replica);
   remember_results(*replica.shared_place());

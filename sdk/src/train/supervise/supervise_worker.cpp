@@ -7,6 +7,8 @@
 #include <optional>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "holdfast/base/error.h"
 #include "holdfast/recovery/faults.h"
 #include "holdfast/recovery/faulty_file_system.h"
@@ -160,10 +162,9 @@ void require_same_shards(const Replica::Place& place) {
   if (place.dealt.empty()) return;
   const int dealt = std::accumulate(place.dealt.begin(), place.dealt.end(), 0);
   if (dealt == place.shards && static_cast<int>(place.dealt.size()) == place.size) return;
-  throw Error(ErrorCode::incompatible, "the watchdog dealt " + std::to_string(dealt) + " shards to " +
-                                           std::to_string(place.dealt.size()) + " replicas, and there are " +
-                                           std::to_string(place.shards) + " for " + std::to_string(place.size) +
-                                           "; start all replicas with the same options");
+  throw Error(ErrorCode::incompatible, fmt::format("the watchdog dealt {} shards to {} replicas, and there are {} for "
+                                                   "{}; start all replicas with the same options",
+                                                   dealt, place.dealt.size(), place.shards, place.size));
 }
 
 }  // namespace

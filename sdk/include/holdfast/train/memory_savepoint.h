@@ -1,7 +1,7 @@
 #pragma once
 
-// What a run leaves in the memory of its watchdog when it ends without having finished, as a savepoint: for watchdogs
-// of programs of the SDK, in another program than theirs too (`holdfast run`).
+// Saves what an unfinished run leaves in the memory of its watchdog, as a savepoint. For watchdogs of SDK programs; the
+// watchdog may be another program, such as `holdfast run`.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,11 +11,11 @@
 
 namespace holdfast {
 
-// Writes `image`, which a replica copied to its watchdog's memory behind `step` updates, into the run directory, and
-// returns the savepoint's path; nothing where the run directory has one of that step or a later one. For the owner of
-// the run directory, when all replicas are gone.
+// Writes `image`, the state after `step` updates that a replica copied to its watchdog's memory, into the run
+// directory. Returns the path of the savepoint, or nothing where the directory has a savepoint of that step or of a
+// later one. For the owner of the run directory, once all replicas are gone.
 //
-// Throws Error{invalid_file} for bytes that no replica of the SDK made, and as writing a savepoint does.
+// Throws Error{invalid_file} for bytes that no replica of the SDK wrote, and what writing a savepoint throws.
 std::optional<std::string> save_from_memory(const std::string& run_directory, std::int64_t step,
                                             std::span<const std::byte> image);
 

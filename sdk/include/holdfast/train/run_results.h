@@ -4,7 +4,7 @@
 // does not train, and later supervise() calls read here what earlier runs computed.
 //
 //   const RunResults run = run_results("run/fold0");
-//   const double accuracy = run.calls.back().results.at("accuracy");   // of evaluate(), the last call of that run
+//   const double accuracy = run.calls.back().results.at("accuracy");  // of evaluate(), the last call of that run
 
 #include <cstdint>
 #include <string>
@@ -16,9 +16,9 @@ namespace holdfast {
 
 // One call of fit() or evaluate(), in the order of the training function.
 struct CallResults {
-  std::string kind;           // "fit", "evaluate"
-  Logs results;               // of fit() those of the last epoch
-  std::vector<Logs> history;  // of fit() one entry an epoch
+  std::string kind;           // "fit" or "evaluate"
+  Logs results;               // for fit() those of the last epoch
+  std::vector<Logs> history;  // for fit() one entry per epoch
 };
 
 struct RunResults {
@@ -27,10 +27,10 @@ struct RunResults {
   std::vector<CallResults> calls;
 };
 
-// Reads RUN_DIRECTORY/results.json, which a run writes when its training function has returned, and again when it has
-// trained longer. Throws Error{not_found} where no run of that directory has finished, Error{invalid_file} for a file
-// that is damaged. Of a run that this process has trained alone (SuperviseOptions::alone) it gives the
-// results of that training.
+// Reads RUN_DIRECTORY/results.json. A run writes that file when its training function has returned, and again when it
+// has trained longer. In a process that has trained the run alone (SuperviseOptions::alone) it returns the results of
+// that training. Throws Error{not_found} where no run of that directory has finished, Error{invalid_file} for a
+// damaged file.
 RunResults run_results(const std::string& run_directory);
 
 }  // namespace holdfast

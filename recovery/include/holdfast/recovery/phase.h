@@ -1,6 +1,7 @@
 #pragma once
 
-// The name in recovery of what a process is doing (holdfast/base/training_phase.h).
+// The name in recovery of what a process is doing (holdfast/base/training_phase.h). The watchdog decides by it how long
+// the process may go without progress (hang_limits.h).
 
 #include "holdfast/base/training_phase.h"
 

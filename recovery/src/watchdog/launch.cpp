@@ -1,3 +1,6 @@
+// `holdfast run` starts programs that know nothing of Holdfast. So it looks for the program as a shell does, and gives
+// each process the variables of torchrun and mpirun, by which such programs find their rank. docs/decisions/runs.md
+
 #include "holdfast/recovery/launch.h"
 
 #include <arpa/inet.h>
@@ -45,7 +48,7 @@ std::optional<int> number(const char* name, int lowest, int highest) {
                           name, *text, lowest, highest));
 }
 
-// What the process that started this one says about the run.
+// What the environment says about the run, as another launcher may have set it.
 struct Surroundings {
   std::optional<int> rank = number("RANK", 0, 1 << 30);
   std::optional<int> world_size = number("WORLD_SIZE", 1, 1 << 30);
@@ -82,7 +85,7 @@ std::string find_program(const std::string& name) {
                           path, name));
 }
 
-// Another program may take it before rank 0 does; then rank 0 fails, and those that start after it get another.
+// Another program may take the port before rank 0 does. Then rank 0 fails, and the processes after it get another port.
 int find_free_port() {
   const FileDescriptor listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
@@ -113,14 +116,14 @@ std::string joined(const std::vector<std::string>& names) {
   return all;
 }
 
-// As it was given, where it cannot be reached: then no run begins in it.
+// A path that cannot be made absolute is returned unchanged: no run can begin in it.
 std::string absolute_path(const std::string& path) {
   std::error_code error;
   const fs::path absolute = fs::absolute(path, error);
   return error ? path : absolute.string();
 }
 
-// Called by the watchdog's thread alone.
+// For the watchdog's thread alone.
 class Environment {
  public:
   Environment(std::vector<std::string> devices, const std::string& run_directory, std::optional<int> fixed_port)
@@ -142,7 +145,7 @@ class Environment {
   }
 
  private:
-  const std::vector<std::string> devices_;  // by place
+  const std::vector<std::string> devices_;  // by device slot
   const std::string run_directory_;
   const std::optional<int> fixed_port_;
   int port_ = 0;

@@ -1,3 +1,7 @@
+// The watchdog's loop, and what it writes down. An event is decided on and carried out before it is recorded, because
+// survivors wait for the actions. The supervisor decides as a pure function, so each decision can be tested without
+// processes. docs/decisions/recovery.md
+
 #include "watchdog/watchdog_loop.h"
 
 #include <signal.h>
@@ -18,10 +22,10 @@
 namespace holdfast::recovery {
 namespace {
 
-// For the names of functions, where the run's end is a crash.
+// To read the names of functions when the run ends with a crash.
 constexpr std::chrono::seconds kCrashTimeout(5);
 
-// Of a refusal, whose last sentence says what to do.
+// Drops the last sentence of a refusal, which says what to do.
 std::string without_advice(const std::string& refusal) {
   return refusal.substr(0, refusal.rfind(". "));
 }
@@ -44,7 +48,7 @@ WatchdogLoop::WatchdogLoop(const WatchdogOptions& options, const OwnedRun& run, 
                      {.is_stopped = [this](int id) { return processes_.at(id)->is_stopped(); },
                       .cpu_demand = [this](int id) { return processes_.at(id)->cpu_demand(); },
                       .in_background = [this](int id) { return processes_.at(id)->what_in_background(); }}) {
-  // nohup(1) starts programs so, and means it.
+  // nohup(1) starts programs with SIGHUP ignored, so that it does not stop them.
   if (!is_ignored(SIGHUP)) signals_.add(SIGHUP);
 }
 
@@ -70,7 +74,7 @@ RunOutcome WatchdogLoop::run() {
   return outcome_;
 }
 
-// Training matters more than being asked: a file system may have no sockets.
+// A file system may have no sockets. The run goes on without requests then.
 void WatchdogLoop::open_control() {
   try {
     control_.emplace(
@@ -85,7 +89,7 @@ void WatchdogLoop::open_control() {
   }
 }
 
-// Training goes on without it: what fails because of a device fails all the same.
+// The run goes on without it. A failure of a device is then noticed by the process that it breaks.
 void WatchdogLoop::watch_devices() {
   const std::vector<int> numbers = device_events_.cuda_numbers();
   if (numbers.empty()) return;
@@ -147,7 +151,7 @@ void WatchdogLoop::hand_over_what_is_left() {
   if (newest) options_.when_unfinished(newest->step, newest->bytes);
 }
 
-// Actions may cause events: those wait until the decision before them is carried out.
+// Actions may cause events. Those wait until the decision before them is carried out.
 void WatchdogLoop::feed(Event event) {
   if (is_over_) return;
   const auto process = processes_.find(event.member);
@@ -160,7 +164,7 @@ void WatchdogLoop::feed(Event event) {
   }
 }
 
-// What survivors wait for comes before what is only written down. `subject` is who the event is about, as it was.
+// Actions come before the records, since survivors wait for them. `subject` is the member before the decision.
 void WatchdogLoop::decide_on(const Event& event) {
   const Moment now = Moment::clock::now();
   const nlohmann::json subject = {
@@ -194,9 +198,9 @@ void WatchdogLoop::write_to_log(const std::vector<IncidentStory::Line>& lines) {
   for (const IncidentStory::Line& line : lines) log(line.level, line.text);
 }
 
-// What a user reads: what was asked for, and a line for each incident.
+// Writes the log of the user: what was asked for, and a line for each incident.
 void WatchdogLoop::tell_of(const Event& event, int rank, const Decision& decision, Moment now) {
-  if (outcome_.has_other_choices) return;  // run_watchdog() tells of it
+  if (outcome_.has_other_choices) return;  // run_watchdog() logs it
   write_to_log(story_.take(event, rank, decision, now));
   const bool is_asked_for = event.kind == EventKind::stop_requested || event.kind == EventKind::scale_requested ||
                             event.kind == EventKind::deal_proposed;
@@ -217,7 +221,7 @@ void WatchdogLoop::forget_gone_processes() {
   std::erase_if(intended_ranks_, is_gone);
 }
 
-// One that the supervisor has forgotten counts as leaving.
+// A member that the supervisor has forgotten counts as leaving.
 Stage WatchdogLoop::stage_of(int id) const {
   const Member* member = find_member(state_, id);
   return member == nullptr ? Stage::leaving : member->stage;

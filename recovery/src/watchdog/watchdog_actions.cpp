@@ -1,4 +1,5 @@
-// What the watchdog does for the supervisor.
+// How the watchdog carries out the actions that the supervisor decided on. A message that cannot be sent to a process
+// is reported as that process's failure, so that no action can stop the loop. docs/decisions/recovery.md
 
 #include <signal.h>
 #include <unistd.h>
@@ -15,9 +16,9 @@
 namespace holdfast::recovery {
 namespace {
 
-// What the system refuses to one process it refuses to the next: a program that does not exist, a system call that the
-// kernel lacks, a limit of this process. Once the program has run, such a failure may pass: its file may be in the
-// middle of a replacement.
+// The system refuses to every process what it refuses to one: a program that does not exist, a system call that the
+// kernel lacks, a limit of this process. Once the program has run, such a failure may pass, because its file may just
+// be being replaced.
 bool is_same_for_all(ErrorCode code) {
   return code == ErrorCode::refused || code == ErrorCode::not_found || code == ErrorCode::unavailable;
 }
@@ -83,7 +84,7 @@ std::vector<std::string> WatchdogLoop::variables_of(int id, int rank, int place)
   return options_.variables_of({.rank = rank, .replicas = state_.target, .place = place, .is_first = is_first});
 }
 
-// The lowest that no other process has or is to have, so that one process thinks itself the first.
+// The lowest rank that no other process has or is to have. So exactly one process takes itself for the first.
 int WatchdogLoop::intended_rank(int id) {
   std::set<int> taken;
   for (const Member& member : state_.members) {
@@ -169,14 +170,14 @@ void WatchdogLoop::record_failure(const Action& action) {
   journal_.append_restart(restart);
 }
 
-// A plain program reads nothing.
+// A plain program reads no messages.
 void WatchdogLoop::send(int id, const Message& message) {
   const auto process = processes_.find(id);
   if (process == processes_.end() || options_.is_plain_program) return;
   try {
     process->second->send(message);
   } catch (const Error& error) {
-    // One that is gone is noticed by its death or exit, which say more.
+    // The death or exit of a process that is gone is noticed elsewhere, and says more.
     if (error.code() == ErrorCode::unavailable) return;
     feed({.kind = EventKind::failure_reported, .member = id, .what = error.what(), .step = step_of(id)});
   }

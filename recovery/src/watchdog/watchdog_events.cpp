@@ -1,4 +1,5 @@
-// What the watchdog sees, and what its replicas tell and ask of it.
+// How the watchdog turns signals, ticks and messages of its replicas into events for the supervisor. Messages from a
+// replica are not trusted: a wrong one is the failure of that replica. docs/decisions/recovery.md
 
 #include <algorithm>
 #include <csignal>
@@ -34,8 +35,8 @@ void WatchdogLoop::wait_for_signal() {
   });
 }
 
-// One that came as the run ended, when nobody took events any more. Whatever else is ready by now finds no process, and
-// is not decided on.
+// Takes a signal that came while the run ended, when events were no longer taken. Other completions that are ready find
+// no process, and nothing is decided on them.
 void WatchdogLoop::take_late_signal() {
   is_over_ = true;
   processes_.clear();
@@ -57,7 +58,7 @@ void WatchdogLoop::wait_for_tick() {
   });
 }
 
-// Of the members of the generation that runs.
+// Feeds `progressed` once in a generation, when all its members are further than the run ever was.
 void WatchdogLoop::look_for_progress() {
   if (state_.phase != RunPhase::running || has_progressed_) return;
   std::int64_t lowest = std::numeric_limits<std::int64_t>::max();
@@ -95,7 +96,7 @@ void WatchdogLoop::look_for_hang() {
   }
 }
 
-// Once all members have said what they compute.
+// Compares members once all of them have reported what they compute.
 void WatchdogLoop::look_for_stragglers() {
   if (state_.phase != RunPhase::running) return;
   std::vector<Load> loads;
@@ -126,7 +127,7 @@ ReplicaStarter::Handlers WatchdogLoop::handlers_of(int id) {
 }
 
 void WatchdogLoop::on_exit(int id, ExitStatus status) {
-  // One that is seen to die is killed, too, before the kernel has said how it ended.
+  // A process that is seen to die is killed as well, before the kernel has reported how it ended.
   const bool is_killed_by_us = killed_.contains(id) && !dead_by_themselves_.contains(id);
   if (status.signal == SIGKILL && !is_killed_by_us) was_killed_from_outside_ = true;
   note_crash(id, status);
@@ -134,7 +135,7 @@ void WatchdogLoop::on_exit(int id, ExitStatus status) {
   Event event{
       .kind = EventKind::exited, .member = id, .exit_code = status.code, .signal = status.signal, .step = step_of(id)};
   if (options_.is_plain_program && state_.is_stop_requested) {
-    // It was asked by a signal that ends most programs.
+    // It was asked to stop by a signal that ends most programs.
     event.what = status.signal == 0 ? fmt::format("left with code {}", status.code)
                                     : fmt::format("ended by signal {}", status.signal);
     event.exit_code = kExitStopped;
@@ -151,7 +152,7 @@ void WatchdogLoop::on_exit(int id, ExitStatus status) {
   feed(std::move(event));
 }
 
-// A handler of the program's own may have ended it in another way since.
+// After the crash a handler of the program's own may have ended it in another way.
 void WatchdogLoop::note_crash(int id, ExitStatus status) {
   const auto& process = processes_.at(id);
   std::optional<Crash> crash = process->crash();
@@ -171,7 +172,7 @@ void WatchdogLoop::tell_of_crashes(std::vector<CrashStory> crashes) {
     const std::size_t shown = std::min(crash.frames.size(), kMostLoggedFrames);
     for (std::size_t i = 0; i < shown; ++i) text += fmt::format("\n    #{} {}", i, crash.frames[i]);
     if (shown < crash.frames.size()) text += "\n    (`holdfast report` has all)";
-    // What crashes at each start crashes in one place.
+    // A program that crashes at each start has the same frames each time, so only the first is logged as a warning.
     const bool is_new = logged_crashes_.insert(crash.frames).second;
     log(is_new ? LogLevel::warning : LogLevel::debug, text);
     journal_.append({{"event", "crashed"},
@@ -192,9 +193,10 @@ void WatchdogLoop::on_swept(int id, int ended, bool is_any_left) {
                    {"pid", pid_of(id)},
                    {"count", ended}});
   if (!is_any_left) return;
-  log(LogLevel::warning, fmt::format("watchdog: what process {} had started is still there though it was killed; the "
-                                     "run goes on without waiting for it",
-                                     id));
+  log(LogLevel::warning,
+      fmt::format("watchdog: processes that process {} had started are still there, although they were "
+                  "killed; the run goes on without waiting for them",
+                  id));
 }
 
 void WatchdogLoop::on_message(int id, Message& message) {
@@ -205,7 +207,7 @@ void WatchdogLoop::on_message(int id, Message& message) {
     processes_.at(id)->watch_for_death();
     if (!options_.is_plain_program) return;
     event.kind = EventKind::failure_reported;
-    event.what = "registered as a worker, which a plain program never does; run it as what it is";
+    event.what = "registered as a worker, which a plain program never does; start it without --plain";
     event.is_unrecoverable = true;
   } else if (kind == kReady) {
     event.kind = EventKind::ready;
@@ -217,7 +219,7 @@ void WatchdogLoop::on_message(int id, Message& message) {
     event.generation = body.at("generation").get<int>();
     event.step = body.at("step").get<std::int64_t>();
   } else if (kind == kFinished) {
-    // Between two ticks it may have trained on to the end; then nobody would know what a failure cost.
+    // It may have trained to its end since the last tick. Without this look the cost of a failure would be unknown.
     look_for_progress();
     event.kind = EventKind::finished;
   } else if (kind == kFailure) {
@@ -257,7 +259,7 @@ void WatchdogLoop::note(int id, const nlohmann::json& body) {
                    {"rank", rank_of(id)},
                    {"pid", pid_of(id)},
                    {"details", body.at("details")}});
-  // The savepoint would be taken for another run's, and end that one.
+  // The savepoint would be taken for one of the other run, and end that run.
   if (body.at("name") != "savepoint_started" || !is_directory_taken_over(run_.lock(), options_.run_directory)) return;
   feed({.kind = EventKind::directory_lost,
         .what = fmt::format("the run directory {} was removed or replaced while the run was live, and another run has "
@@ -279,7 +281,7 @@ void WatchdogLoop::send_snapshot_memory(int id, std::size_t bytes) {
     descriptors.push_back(snapshot_memories_.add(bytes));
     send(id, {.body = {{"kind", kSnapshotMemory}}, .descriptors = std::move(descriptors)});
   } catch (const Error& error) {
-    // A limit of this process's own holds for the next replica's memory as well.
+    // A limit of this process would refuse memory to the next replica as well.
     feed({.kind = EventKind::failure_reported,
           .member = id,
           .what = error.what(),

@@ -1,3 +1,7 @@
+// A replica of this host is a child process. It inherits a socket pair for messages, a life page in shared memory, and
+// the run directory's lock. Its death is seen first at the robust mutex of the life page. Its exit status follows by a
+// process descriptor (pidfd), whose number cannot be reused meanwhile. docs/decisions/recovery.md
+
 #include "process/local_replicas.h"
 
 #include <chrono>
@@ -20,12 +24,12 @@ namespace {
 
 namespace asio = boost::asio;
 
-// An exec takes milliseconds; from a network file system that does not answer, for ever.
+// An exec takes milliseconds. From a network file system that does not answer it would never end.
 constexpr std::chrono::seconds kSpawnTimeout(10);
-// For what a replica has left to be gone. The run waits for its end no longer.
+// How long the run waits until the processes that a replica left are gone.
 constexpr std::chrono::seconds kSweepTimeout(5);
 
-// Its end is reported when what it had started is gone, too.
+// Reports its end when the processes that it had started are gone, too.
 class LocalReplica final : public ReplicaProcess, public std::enable_shared_from_this<LocalReplica> {
  public:
   static std::shared_ptr<LocalReplica> start(asio::io_context& io, Sweeper& sweeper, int lock,
@@ -127,8 +131,8 @@ void LocalReplica::watch_for_death() {
       });
     });
   } catch (const Error& error) {
-    log(LogLevel::warning, fmt::format("watchdog: {}; the death of process {} would be noticed a little later for that",
-                                       error.what(), member_));
+    log(LogLevel::warning,
+        fmt::format("watchdog: {}; so the death of process {} would be noticed a little later", error.what(), member_));
   }
 }
 
@@ -165,7 +169,7 @@ Load LocalReplica::load(int member, int shards, int at_once) const {
           .waiting = page_.time_in_steps(Phase::waiting_for_peers)};
 }
 
-// A completion that is queued already when the replica is dropped still comes: hence the weak pointers.
+// A completion that is queued when the replica is dropped still comes. Hence the weak pointers.
 void LocalReplica::wait_for_messages() {
   channel_events_.async_wait(asio::posix::stream_descriptor::wait_read,
                              [weak = weak_from_this()](const boost::system::error_code& error) {
@@ -199,11 +203,11 @@ void LocalReplica::on_died() {
   handlers_.on_death();
 }
 
-// It is not reaped before all is gone: until then nobody else gets the number of its group.
+// The process is reaped only when all is gone. Until then no other group can get its number.
 void LocalReplica::on_exit_possible() {
   if (!process_.has_ended()) return wait_for_exit();
   if (!is_asked_to_leave_) return end_what_it_started();
-  // A shell may be gone before its child has saved what it wants to save.
+  // A shell may be gone before its child has saved its state.
   sweeper_.await(member_, [weak = weak_from_this()](int ended) {
     if (const auto self = weak.lock()) self->on_swept(ended, false);
   });

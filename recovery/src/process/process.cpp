@@ -1,3 +1,7 @@
+// Processes are spawned by hand: Boost.Process 1.74 can neither set the parent-death signal before the program runs,
+// nor hand over descriptors without a race. Between fork and exec the child may not allocate, because another thread of
+// the parent may have held a lock at the fork. docs/decisions/recovery.md
+
 #include "process/process.h"
 
 #include <fcntl.h>
@@ -26,7 +30,7 @@
 namespace holdfast::recovery {
 namespace {
 
-// How long the destructor waits for a killed process: the kernel may have to write back or free its memory first.
+// How long the destructor waits for a killed process. The kernel may have to write back or free its memory first.
 constexpr std::chrono::seconds kReapTimeout(10);
 
 std::string_view name_of(std::string_view variable) {
@@ -52,7 +56,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return result;
 }
 
-// All that the child needs, made before the fork: between fork and exec it may not allocate.
+// Everything that the child needs. It is made before the fork.
 struct Plan {
   const char* executable;
   char** arguments;
@@ -65,7 +69,7 @@ struct Plan {
   bool ignores_failing_writes;
 };
 
-// An asynchronous handler of the parent would write into the parent's pipes from the child.
+// In the child a handler of the parent would write into the parent's pipes.
 void reset_signal_handlers() {
   for (int signal = 1; signal < NSIG; ++signal) {
     struct sigaction action {};
@@ -76,7 +80,7 @@ void reset_signal_handlers() {
   }
 }
 
-// Only async-signal-safe calls: another thread of the parent may have held any lock at the fork.
+// Makes only async-signal-safe calls.
 [[noreturn]] void become(const Plan& plan) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -94,7 +98,7 @@ void reset_signal_handlers() {
   ::_exit(127);
 }
 
-// Signals wait until the child has its own handlers.
+// Signals are blocked until the child has its own handlers.
 pid_t fork_with_signals_blocked(Plan& plan) {
   sigset_t all;
   ::sigfillset(&all);
@@ -185,10 +189,10 @@ void Process::signal_group(int signal) const {
 }
 
 void Process::kill_group() const {
-  // A reaped process's number may belong to another one.
+  // The number of a reaped process may belong to another process.
   if (exit_status_) return;
   ::kill(-pid_, SIGKILL);
-  // The group exists only once the child got as far as setpgid.
+  // The group exists only after the child's setpgid().
   ::kill(pid_, SIGKILL);
 }
 
@@ -213,7 +217,7 @@ std::optional<ExitStatus> Process::try_reap() {
   } while (pid < 0 && errno == EINTR);
   if (pid == 0) return std::nullopt;
   if (pid < 0) {
-    // Somebody else reaped it, as happens where SIGCHLD is ignored.
+    // The process was reaped elsewhere, as happens where SIGCHLD is ignored.
     exit_status_ = ExitStatus{.code = -1};
   } else if (WIFSIGNALED(status)) {
     exit_status_ = ExitStatus{.signal = WTERMSIG(status)};
@@ -228,7 +232,7 @@ bool Process::is_stopped() const {
   std::ifstream file(fmt::format("/proc/{}/stat", pid_));
   std::string line;
   std::getline(file, line);
-  // The state follows the program's name, which stands in brackets and may hold any character.
+  // The state follows the program's name, which is in parentheses and may contain any character.
   const std::size_t bracket = line.rfind(')');
   return bracket != std::string::npos && line.size() > bracket + 2 && line[bracket + 2] == 'T';
 }

@@ -144,7 +144,7 @@ void WatchdogLoop::hand_over_what_is_left() {
   const std::optional<MemorySnapshots::Whole> newest = snapshot_memories_.newest();
   if (newest && is_directory_taken_over(run_.lock(), options_.run_directory)) {
     log(LogLevel::warning,
-        fmt::format("watchdog: the newest state in memory is not saved in {}, where another run has begun",
+        fmt::format("watchdog: the newest state in memory is not saved, because another run has begun in {}",
                     options_.run_directory));
     return;
   }

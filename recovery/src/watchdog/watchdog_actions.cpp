@@ -1,5 +1,6 @@
 // How the watchdog carries out the actions that the supervisor decided on. A message that cannot be sent to a process
-// is reported as that process's failure, so that no action can stop the loop. docs/decisions/recovery.md
+// becomes an event, the failure of that process. So an action never ends the run by itself.
+// docs/decisions/recovery.md
 
 #include <signal.h>
 #include <unistd.h>

@@ -1,3 +1,7 @@
+// The worker's side of the channel. A thread of its own receives all messages, so that requests and the watchdog's
+// death are noticed while training computes. The same thread holds the robust mutex of the life page, by which the
+// watchdog sees the death of this process at once. docs/decisions/recovery.md
+
 #include "holdfast/recovery/worker.h"
 
 #include <fcntl.h>
@@ -34,7 +38,7 @@ namespace holdfast::recovery {
 namespace {
 
 constexpr int kExitWithoutWatchdog = 70;
-// The watchdog answers within milliseconds; one that was stopped by a signal does not.
+// The watchdog reads within milliseconds, unless it was stopped by a signal.
 constexpr std::chrono::seconds kSendTimeout(10);
 constexpr std::chrono::seconds kListenPeriod(1);
 // The listener ends this process when the watchdog is gone.
@@ -69,8 +73,9 @@ Inheritance parse_inheritance(std::string_view value) {
   return numbers;
 }
 
-// What the watchdog handed to this process, and to it alone. It is taken out of the environment before main() begins,
-// so that a program that main() starts is not a worker, and holds neither the run directory's lock nor the channel.
+// The descriptors that the watchdog gave to this process alone. The variable is removed from the environment before
+// main() begins. So a program that main() starts is not a worker, and holds neither the run directory's lock nor the
+// channel.
 std::optional<Inheritance> take_inheritance() {
   const char* value = std::getenv(kWorkerVariable);
   if (value == nullptr) return std::nullopt;
@@ -87,7 +92,7 @@ const std::optional<Inheritance>& inheritance() {
   return taken;
 }
 
-// Before the constructors of the program's own objects, which may start programs too.
+// Runs before the constructors of the program's own objects, which may start programs, too.
 __attribute__((constructor(101))) void take_inheritance_early() {
   static_cast<void>(inheritance());
 }
@@ -103,8 +108,7 @@ bool is_worker() {
   return inheritance().has_value();
 }
 
-// A thread of its own listens to the watchdog. It also holds the life page: it lives until the Worker goes, or the
-// process.
+// The listener also holds the life page. It lives until the Worker or the process ends.
 struct Worker::Connection {
   Connection(FileDescriptor channel_end, FileDescriptor life_page, FileDescriptor lock_file)
       : channel(std::move(channel_end)),
@@ -119,7 +123,7 @@ struct Worker::Connection {
     listener.join();
   }
 
-  // Nobody else could tell the watchdog why this process leaves.
+  // Without the listener only this message can tell the watchdog why the process leaves.
   std::thread start_listener() {
     try {
       return start_thread("the thread that listens to the watchdog", [this] { listen(); });
@@ -166,7 +170,7 @@ struct Worker::Connection {
     has_changed.notify_all();
   }
 
-  // Peers may take long: the phase says that it is not this replica that hangs.
+  // Peers may take long. The phase shows that it is not this replica that hangs.
   template <typename Condition>
   void wait_for_peers(const Condition& condition, const std::string& what, Deadline deadline) {
     const Phase phase = page.phase;
@@ -181,11 +185,12 @@ struct Worker::Connection {
   void wait_for_hello(Deadline deadline) {
     std::unique_lock guard(mutex);
     if (!has_changed.wait_until(guard, deadline.moment(), [this] { return hello.has_value(); })) {
-      throw Error(ErrorCode::deadline_exceeded, "the watchdog did not answer");
+      throw Error(ErrorCode::deadline_exceeded,
+                  "the watchdog did not answer in time; is it stopped, or its machine busy?");
     }
     member = {.generation = -1, .rank = hello->intended_rank, .size = hello->replicas, .shards = {}};
     std::vector<Fault> parsed;
-    // The watchdog has checked them; the run may have fewer replicas since.
+    // The watchdog has checked the faults against the ranks of then. The run may have fewer replicas by now.
     for (const std::string& fault : hello->faults) parsed.push_back(parse_fault(fault, kMaxReplicas));
     faults.emplace(std::move(parsed), Faults::Place{.rank = hello->intended_rank,
                                                     .generation = -1,
@@ -206,7 +211,7 @@ struct Worker::Connection {
                 }};
   }
 
-  // Where a fault wants no sign of life, there is none.
+  // True while a fault suppresses heartbeats.
   bool is_silent() const {
     const Deadline::Clock::time_point until = silent_until.load(std::memory_order_relaxed);
     return until != Deadline::Clock::time_point{} && Deadline::Clock::now() < until;
@@ -216,7 +221,7 @@ struct Worker::Connection {
     if (!is_silent()) page.enter(phase, step);
   }
 
-  // This is not a sign of life of the thread that trains, so faults have no effect here.
+  // These are not heartbeats of the thread that trains, so faults have no effect here.
   void enter_background(const BackgroundWork& work) {
     const std::scoped_lock guard(background_mutex);
     page.enter_background({.number = ++background_works, .bytes = work.bytes, .is_callback = work.is_callback},
@@ -238,7 +243,7 @@ struct Worker::Connection {
     faults->move_to(member.rank, member.generation);
   }
 
-  // Whatever is left of generations before belongs to nobody.
+  // Replies of earlier generations are of no use to any caller.
   void forget_arenas() {
     const std::scoped_lock guard(mutex);
     arena_replies.clear();
@@ -262,7 +267,7 @@ struct Worker::Connection {
     return descriptor;
   }
 
-  // Those of descriptors that were seen in the exchange before are what they were: its pages need not be found again.
+  // Memory that was seen in the exchange before keeps its mapping, so that its pages need not be mapped again.
   std::vector<std::shared_ptr<const SharedMemory>> views_of(std::span<FileDescriptor> descriptors) {
     if (descriptors.empty()) return {};
     std::vector<std::shared_ptr<const SharedMemory>> now;
@@ -304,17 +309,17 @@ struct Worker::Connection {
   CrashHandler crash_handler{CrashPage::find(life)};
   FileDescriptor lock;  // keeps the run directory locked until the last replica is gone
 
-  // Of the thread that trains.
+  // For the thread that trains.
   Welcome member;
   std::optional<Faults> faults;
   std::vector<FileDescriptor> snapshots;
   int next_arena = 0;
-  std::vector<std::shared_ptr<const SharedMemory>> views;  // of what peers showed in the newest exchange
+  std::vector<std::shared_ptr<const SharedMemory>> views;  // of the memory that peers showed in the newest exchange
 
   // Worker::Requests, as the listener has received them.
   struct {
     std::atomic<bool> stop = false;
-    std::atomic<int> regroup_generation = -1;  // the one that is to regroup
+    std::atomic<int> regroup_generation = -1;  // the generation that is to regroup
     std::atomic<int> own_generation = -1;      // member.generation, for any thread
     std::atomic<int> savepoint = 0;
   } requests;
@@ -324,28 +329,31 @@ struct Worker::Connection {
   std::mutex mutex;
   std::condition_variable has_changed;
   // Guarded by mutex.
-  std::optional<Hello> hello;  // constant once it is there
+  std::optional<Hello> hello;  // constant once it has arrived
   std::optional<Message> welcome;
   std::map<ArenaNumber, Message> arena_replies;
   std::optional<FileDescriptor> snapshot_memory;
 
   std::mutex background_mutex;
-  std::uint64_t background_works = 0;  // guarded by background_mutex: how many there have been
+  std::uint64_t background_works = 0;  // guarded by background_mutex; counts them
 
-  std::thread listener;  // last: it uses all the others
+  std::thread listener;  // last: it uses all other members
 };
 
 std::unique_ptr<Worker> Worker::join(Deadline deadline) {
   if (!is_worker()) {
-    throw Error(ErrorCode::invalid_argument, "this process was not started by a watchdog, so it is no worker of one");
+    throw Error(ErrorCode::invalid_argument,
+                "this process cannot join a run: it was not started by a watchdog; start the program with `holdfast "
+                "run` or supervise()");
   }
   static std::atomic<bool> has_joined = false;
   if (has_joined.exchange(true)) {
     throw Error(ErrorCode::invalid_argument,
-                "this process has registered with its watchdog before; a process is one worker");
+                "this process cannot join its run twice; use the Worker of the first Worker::join()");
   }
   const Inheritance& numbers = *inheritance();
-  // The watchdog had them ignored for what the program says before; what this process starts is to have the default.
+  // The watchdog had the signals ignored for output of the program before this call. Programs that this process
+  // starts are to have the default.
   take_failing_writes_back();
   outlive_failing_writes();
   FileDescriptor channel = adopt(numbers[0]);
@@ -447,7 +455,7 @@ std::vector<SharedMemory> Worker::take_snapshot_memories() {
 
 void Worker::enter(Phase phase, std::int64_t step) {
   connection_->enter(phase, step);
-  // Whoever joins a generation is starting, regrouping or waits for peers.
+  // In these phases a process is still on its way to the steps of its generation.
   if (phase == Phase::starting || phase == Phase::regrouping || phase == Phase::waiting_for_peers) return;
   connection_->page.standing.store(Standing::in_steps, std::memory_order_relaxed);
 }

@@ -1,3 +1,7 @@
+// The watchdog creates all memory of a generation, and gives each rank one writable arena and read-only views of the
+// others. So a replica can damage no memory of its peers, and a cancelled generation is cancelled in every arena at
+// once. docs/decisions/recovery.md
+
 #include "channel/arena_exchange.h"
 
 #include <sys/stat.h>
@@ -36,7 +40,7 @@ bool are_alike(const std::vector<std::size_t>& sizes) {
 
 std::size_t size_of(const FileDescriptor& descriptor) {
   struct stat status {};
-  if (::fstat(descriptor.value(), &status) != 0) throw system_error(errno, "cannot look at shared memory");
+  if (::fstat(descriptor.value(), &status) != 0) throw system_error(errno, "cannot read the size of shared memory");
   return static_cast<std::size_t>(status.st_size);
 }
 

@@ -97,7 +97,7 @@ TEST_F(RunRequestsTest, SaysThatARunWhichEndsStaysAsItIs) {
 }
 
 TEST_F(RunRequestsTest, RefusesWhatItDoesNotKnow) {
-  EXPECT_THAT(error_of({{"command", "destroy"}}), HasSubstr("\"destroy\" is none of"));
+  EXPECT_THAT(error_of({{"command", "destroy"}}), HasSubstr("\"destroy\" is not one of"));
   EXPECT_THAT(error_of({{"command", 7}}), HasSubstr("cannot be read"));
   EXPECT_THAT(error_of(json::object()), HasSubstr("cannot be read"));
 }

@@ -23,7 +23,7 @@ std::string corrupt(const Corruption& corruption, std::span<const std::span<floa
   for (const std::span<float> block : blocks) count += block.size();
   if (count == 0) {
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("a fault was to make a {} wrong, but this model has none; choose another target",
+                fmt::format("a fault cannot change a {}, because this model has none; choose another target",
                             to_string(corruption.target)));
   }
   Draws draws(corruption.seed);

@@ -1,3 +1,6 @@
+// Faults have one form, their specification, in options, environment and plan files. An error says what is allowed,
+// since specifications are typed by hand. docs/decisions/testing.md
+
 #include "holdfast/recovery/fault_plan.h"
 
 #include <algorithm>
@@ -20,7 +23,7 @@ namespace {
 constexpr std::int64_t kLongestMilliseconds = 3'600'000;
 constexpr double kHighestFactor = 1000;
 
-// Reads one specification; `seen_` tells which keys it has had.
+// Reads one specification.
 class Parser {
  public:
   Parser(std::string_view specification, int ranks) : specification_(specification), ranks_(ranks) {
@@ -31,7 +34,7 @@ class Parser {
     split();
     if (!has("rank")) fail("lacks rank=");
     if (!has("fault")) fail("lacks fault=");
-    // What the other keys mean depends on the kind.
+    // The meaning of the other keys depends on the kind.
     fault_.kind = choice("fault", fault_kind_rows());
     take_place();
     take_parameters();
@@ -124,7 +127,7 @@ class Parser {
     const std::string_view text = value_of("factor");
     double value = 0;
     const auto [end, error] = std::from_chars(text.begin(), text.end(), value, std::chars_format::fixed);
-    // Written so that a NaN is refused too.
+    // Written so that a NaN is refused, too.
     if (error != std::errc{} || end != text.end() || !(value > 1 && value <= kHighestFactor)) {
       fail(fmt::format("has factor={} where a number above 1, up to 1000, is allowed", text));
     }
@@ -159,7 +162,7 @@ class Parser {
   std::vector<Pair> seen_;
 };
 
-// The shortest text that reads as this number again.
+// The shortest text that parses to this number.
 std::string shortest(double value) {
   std::array<char, 64> text{};
   const auto result = std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
@@ -218,7 +221,7 @@ std::string specification_of(const nlohmann::json& entry, const std::string& pla
 std::vector<Fault> parse_json(std::string_view text, int ranks) {
   const nlohmann::json entries = nlohmann::json::parse(text, nullptr, false);
   if (!entries.is_array()) {
-    throw Error(ErrorCode::invalid_argument, "the plan of faults begins with [ but is no JSON list");
+    throw Error(ErrorCode::invalid_argument, "the plan of faults begins with [ but is not a JSON list");
   }
   std::vector<Fault> faults;
   for (const nlohmann::json& entry : entries) {

@@ -1,3 +1,6 @@
+// A fault is marked as fired on stable storage before it strikes. Otherwise the recovered run would meet it again and
+// never get further. docs/decisions/testing.md
+
 #include "holdfast/recovery/faults.h"
 
 #include <fcntl.h>
@@ -52,7 +55,7 @@ std::vector<std::string> faults_of_environment() {
   return faults;
 }
 
-// What has begun in this process and is not over.
+// Rank and generation, and faults that last.
 struct Faults::Course {
   std::atomic<int> rank;
   std::atomic<int> generation;

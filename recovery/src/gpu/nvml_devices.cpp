@@ -19,7 +19,7 @@ int count_devices(const NvmlSession& nvml) {
                                                   describe_nvml_error(nvml.library(), code)));
 }
 
-// Instances have handles of their own, which take the calls that tell devices apart. Numbers have gaps.
+// Instances have handles of their own, which the calls for name and UUID accept. Their numbers have gaps.
 std::vector<std::string> instances_of(const NvmlSession& nvml, nvml::Device device) {
   std::vector<std::string> uuids;
   unsigned int most = 0;

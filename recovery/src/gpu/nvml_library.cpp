@@ -1,3 +1,6 @@
+// NVML is loaded at run time, because a program must also start where there is no driver. Functions that a driver's
+// version lacks stay null. docs/decisions/devices.md
+
 #include "gpu/nvml_library.h"
 
 #include <cstdlib>
@@ -17,7 +20,7 @@ void find(const SharedLibrary& library, const char* name, Function*& function) {
   function = library.find<Function>(name);
 }
 
-// Its second name, which newer drivers prefer, says the same.
+// Newer drivers prefer this second name of the same function.
 void find_slowdown_reasons(const SharedLibrary& library, NvmlLibrary& functions) {
   find(library, "nvmlDeviceGetCurrentClocksEventReasons", functions.slowdown_reasons);
   if (functions.slowdown_reasons != nullptr) return;
@@ -97,7 +100,7 @@ NvmlLibrary NvmlLibrary::load() {
   find_events(library, functions);
   if (functions.init != nullptr && functions.count != nullptr && functions.handle != nullptr) return functions;
   throw Error(ErrorCode::unavailable,
-              functions.path + " is no NVML, or one of a driver older than 319; install a newer NVIDIA driver");
+              functions.path + " is not NVML, or belongs to a driver older than 319; install a newer NVIDIA driver");
 }
 
 std::string describe_nvml_error(const NvmlLibrary& library, int code) {

@@ -119,14 +119,14 @@ TEST(ParseFault, SaysWhyAKindMakesNoSenseInAPhase) {
   EXPECT_THAT(fault_complaint("rank=0,step=1,fault=slow,phase=reduce"), HasSubstr("it lasts whole steps"));
   EXPECT_THAT(fault_complaint("rank=0,step=1,fault=io-error,phase=forward"), HasSubstr("files of savepoints"));
   EXPECT_THAT(fault_complaint("rank=0,step=1,fault=flip,target=loss,phase=data"),
-              HasSubstr("a loss can be changed only where it is at hand"));
+              HasSubstr("a loss can be changed only while it exists"));
   EXPECT_THAT(fault_complaint("rank=0,step=1,fault=flip,target=loss,phase=data"),
-              HasSubstr("allowed for it are backward"));
+              HasSubstr("use one of the phases backward"));
   EXPECT_THAT(fault_complaint("rank=0,step=1,fault=kill,phase=rendezvous"),
-              HasSubstr("none is known; leave step= out"));
+              HasSubstr("belongs to no step; leave step= out"));
   EXPECT_THAT(fault_complaint("rank=0,fault=kill,phase=start,generation=1"), HasSubstr("leave generation= out"));
   EXPECT_THAT(fault_complaint("rank=3,step=1,fault=kill,phase=writing"),
-              HasSubstr("rank 0 alone gets to phase=writing"));
+              HasSubstr("only rank 0 reaches phase=writing"));
 }
 
 TEST(ParseFault, ReadsWhatToStringWrites) {

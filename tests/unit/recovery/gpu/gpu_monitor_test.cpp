@@ -183,7 +183,7 @@ TEST(GpuMonitor, RefusesALibraryThatIsNone) {
   const Error error = failure_of_a_survey();
 
   EXPECT_EQ(error.code(), ErrorCode::unavailable);
-  EXPECT_THAT(error.what(), HasSubstr("is no NVML"));
+  EXPECT_THAT(error.what(), HasSubstr("is not NVML"));
 }
 
 TEST(GpuMonitor, DoesNotWaitForADriverThatHangs) {

@@ -158,7 +158,7 @@ TEST_F(GpuWatchTest, SaysThatADriverTooOldTellsNoEvents) {
   const GpuWatch watch(io_, {0}, handlers());
 
   ASSERT_TRUE(comes_true([this] { return !end_.empty(); }));
-  EXPECT_THAT(end_, HasSubstr("tells no events"));
+  EXPECT_THAT(end_, HasSubstr("reports no events"));
 }
 
 TEST_F(GpuWatchTest, SaysThatTheDriverHasNoSuchDevice) {

@@ -1,3 +1,7 @@
+// The bits of a run depend on these choices, so they are recorded at its first start and compared at every later one.
+// Under `holdfast run` each replica settles them itself, because the watchdog does not know them.
+// docs/decisions/runs.md
+
 #include "train/supervise/run_choices.h"
 
 #include <limits>
@@ -99,11 +103,11 @@ RunChoices settle_choices(const SuperviseOptions& options, int replicas) {
   if (choices.shards < 0) {
     throw Error(
         ErrorCode::invalid_argument,
-        fmt::format("shards is {}; it has to be 0, for as many as there are replicas, or more", choices.shards));
+        fmt::format("shards is {}; use a positive number, or 0 for as many as there are replicas", choices.shards));
   }
   if (options.memory_snapshot_every < 0) {
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("memory_snapshot_every is {}; it has to be a number of steps, or 0 for a choice by time",
+                fmt::format("memory_snapshot_every is {}; use a number of steps, or 0 for a choice by time",
                             options.memory_snapshot_every));
   }
   const std::string path = choices_path(options);
@@ -118,7 +122,8 @@ RunChoices settle_choices(const SuperviseOptions& options, int replicas) {
   return choices;
 }
 
-// Several replicas may record them at once where their watchdog knows none.
+// Several replicas may record them at once when their watchdog knows no choices. They write the same text, or check()
+// finds the difference.
 void record_choices(const SuperviseOptions& options, const RunChoices& choices, bool tells) {
   const std::string path = choices_path(options);
   if (posix_file_system().exists(path)) return require_same_choices(recorded_choices(path), choices, path);
@@ -126,7 +131,7 @@ void record_choices(const SuperviseOptions& options, const RunChoices& choices, 
     const std::string shards = std::to_string(choices.shards);
     log(LogLevel::info,
         fmt::format("a batch is cut into {} shards, as many as this run has replicas at its first start; the bits "
-                    "depend on their number: with shards = {} a run gets the same ones on fewer replicas, too",
+                    "depend on that number: with shards = {} a run computes the same bits on fewer replicas, too",
                     shards, shards));
   }
   json object = {{"seed", choices.seed}, {"shards", choices.shards}, {"threads_per_shard", choices.threads_per_shard}};
@@ -146,7 +151,7 @@ void require_recorded(const SuperviseOptions& options, const RunChoices& choices
 void check_numbers(const RunChoices& choices, int replicas, int most_replicas) {
   if (replicas < 1 || replicas > most_replicas) {
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("{} replicas were asked for; 1 to {} are possible", replicas, most_replicas));
+                fmt::format("cannot run {} replicas; 1 to {} are possible", replicas, most_replicas));
   }
   if (choices.threads_per_shard < 1 || choices.threads_per_shard > kMostThreadsPerShard) {
     throw Error(ErrorCode::invalid_argument, fmt::format("threads_per_shard is {}; 1 to {} are possible",
@@ -154,7 +159,7 @@ void check_numbers(const RunChoices& choices, int replicas, int most_replicas) {
   }
   if (choices.shards < replicas) {
     throw Error(ErrorCode::invalid_argument, fmt::format("there are {} replicas for {} shards; a replica computes at "
-                                                         "least one shard, so use at most as many replicas",
+                                                         "least one shard, so use fewer replicas or more shards",
                                                          replicas, choices.shards));
   }
 }

@@ -1,5 +1,6 @@
-// Each process of a program calls supervise(): the first one watches, its replicas train. Which call a process was
-// started for, and what it does instead in others: docs/operations.md#several-runs-in-one-program.
+// Every process of a program makes the same supervise() calls. The first process becomes the watchdog in each. A
+// replica trains in the call that it was started for, and returns from earlier ones what the first process got.
+// docs/decisions/runs.md
 
 #include "holdfast/train/supervise.h"
 
@@ -37,12 +38,12 @@ namespace {
 
 constexpr std::chrono::minutes kJoinTimeout(5);
 constexpr const char* kSameCalls =
-    "each process of a program must make the same calls in the same order, so that nothing that differs between them "
-    "(is_replica_process()) or changes meanwhile (files, time, random numbers) may decide on them";
+    "each process of a program must make the same supervise() calls in the same order; let them depend on nothing that "
+    "differs between processes (is_replica_process()) or changes (files, time, random numbers)";
 
 static_assert(kExitStopped == recovery::kExitStopped && kExitFailed == recovery::kExitUnrecoverable);
 
-// What the replicas could not write any more.
+// Saves a state that the replicas could no longer write.
 void save_what_is_left(const SuperviseOptions& options, std::int64_t step, std::span<const std::byte> image) {
   if (options.recover_from == RecoverFrom::savepoint) return;
   try {
@@ -53,7 +54,7 @@ void save_what_is_left(const SuperviseOptions& options, std::int64_t step, std::
   }
 }
 
-// Those of the options first: an environment variable may add, never take away.
+// Faults of the options come first. The environment variable adds faults and removes none.
 std::vector<std::string> all_faults(const SuperviseOptions& options, int ranks) {
   std::vector<std::string> faults = options.faults;
   const std::vector<std::string> added = recovery::faults_of_environment();
@@ -62,7 +63,7 @@ std::vector<std::string> all_faults(const SuperviseOptions& options, int ranks) 
   return faults;
 }
 
-// How the replicas of a run are made, whatever its choices turn out to be.
+// What does not depend on the run's choices: how its replicas are made.
 struct RunPlan {
   const SuperviseOptions& options;
   std::vector<std::string> command;
@@ -73,16 +74,16 @@ struct RunPlan {
 };
 
 std::vector<std::string> variables_of(const RunPlan& plan, const recovery::NewProcess& process) {
-  // Not RANK, which a launcher of this program may have set for every process.
+  // HOLDFAST_RANK, since a launcher of this program may have set RANK for every process.
   const std::string device = plan.devices.names.empty()
                                  ? fmt::format("cpu:{}", process.place)
                                  : plan.devices.names.at(static_cast<std::size_t>(process.place));
-  // Programs that a replica starts must not start anew: HOLDFAST_START was for this run, and is empty for others.
+  // HOLDFAST_START was for this run. It is emptied so that programs that a replica starts do not start anew.
   return {fmt::format("HOLDFAST_RANK={}", process.rank), device_variable(device),
           std::string(recovery::kStartVariable) + "="};
 }
 
-// The one that a replica was started for.
+// For sentences about the call that a replica was started for.
 std::string name_of_call(std::size_t earlier_calls, const std::string& run_directory) {
   return fmt::format("call {} of supervise(), for the run directory {}", earlier_calls + 1, run_directory);
 }
@@ -127,7 +128,7 @@ recovery::WatchdogOptions watchdog_options(const RunPlan& plan, const RunChoices
                                         std::span<const std::byte> image) { save_what_is_left(options, step, image); }};
 }
 
-// Under the lock of the run directory: nobody else begins a run there meanwhile.
+// Called under the lock of the run directory, so that no other run begins there meanwhile.
 recovery::WatchdogOptions begin_run(const RunPlan& plan) {
   try {
     const RunChoices choices = settle_choices(plan.options, plan.replicas);
@@ -143,14 +144,14 @@ recovery::WatchdogOptions begin_run(const RunPlan& plan) {
 std::vector<std::string> command_of_replicas(int argc, char** argv, const SuperviseOptions& options) {
   if (options.replica_executable.empty() && !options.replica_arguments.empty()) {
     throw Error(ErrorCode::invalid_argument,
-                "replica_arguments were given without replica_executable, the program that is to take them");
+                "replica_arguments were given without replica_executable; name the program that is to get them");
   }
   if (!options.replica_arguments.empty()) return options.replica_arguments;
   if (!options.replica_executable.empty()) return {options.replica_executable};
   return {argv, argv + argc};
 }
 
-// Options that can never work are told of before an earlier run is put aside.
+// Refuses options that can never work before an earlier run is put aside.
 void check_options(const RunPlan& plan) {
   const int shards = plan.options.shards == 0 ? plan.replicas : plan.options.shards;
   const RunChoices asked{.seed = plan.options.seed,
@@ -166,7 +167,7 @@ recovery::AskedStart asked_start(const SuperviseOptions& options) {
   return recovery::start_asked_for(options.start, options.start_token);
 }
 
-// A fresh start would put the run aside, and nothing may be written here.
+// A fresh start would put the run aside, but training alone writes nothing.
 int train_alone_from_newest_state(const SuperviseOptions& options, const std::function<void(Replica&)>& train) {
   const recovery::AskedStart start = asked_start(options);
   if (start.start == Start::fresh) {
@@ -187,7 +188,7 @@ recovery::RunOutcome watch(int argc, char** argv, const SuperviseOptions& option
       [&] { return begin_run(plan); });
 }
 
-// Failures that a new process would meet again.
+// Whether a new process would fail in the same way.
 bool is_unrecoverable(ErrorCode code) {
   switch (code) {
     case ErrorCode::invalid_argument:
@@ -205,12 +206,12 @@ bool is_unrecoverable(ErrorCode code) {
   }
 }
 
-// Otherwise the others would wait for it, or the run would end without having trained.
+// Without this check the other replicas would wait for it, or the run would end without having trained.
 void require_generation(const recovery::Worker& worker) {
   if (worker.generation() >= 0) return;
   throw Error(ErrorCode::invalid_argument,
-              "the training function returned without fit(), evaluate() or predict() of a Trainer, which all replicas "
-              "have to call; what needs no replicas belongs before or behind supervise()");
+              "the training function returned without a call of fit(), evaluate() or predict() of a Trainer, which "
+              "each replica has to make; move code that needs no replicas before or after supervise()");
 }
 
 int train_as_worker(recovery::Worker& worker, const SuperviseOptions& options,
@@ -238,7 +239,7 @@ int train_as_worker(recovery::Worker& worker, const SuperviseOptions& options,
   } catch (const Error& failure) {
     worker.report_failure(failure.what(), is_unrecoverable(failure.code()));
   } catch (const std::system_error& failure) {
-    // Comes from a thread that was not started by start_thread().
+    // Thrown by a std::thread that was not started by start_thread().
     const bool is_of_a_limit = failure.code() == std::errc::resource_unavailable_try_again;
     worker.report_failure(
         is_of_a_limit ? start_error(EAGAIN, "a thread that the training needs").what() : failure.what(), false);
@@ -250,7 +251,7 @@ int train_as_worker(recovery::Worker& worker, const SuperviseOptions& options,
   return kExitFailed;
 }
 
-// Takes each process of a program through its calls, one by one; see program_calls.h.
+// The calls of this process; see program_calls.h.
 class Program {
  public:
   static Program& own() {
@@ -261,8 +262,8 @@ class Program {
   int supervise(int argc, char** argv, const SuperviseOptions& options, const std::function<void(Replica&)>& train) {
     if (is_in_call_.exchange(true)) {
       throw Error(ErrorCode::invalid_argument,
-                  "supervise() was called within a training function, or while another thread's call runs; a program "
-                  "calls it in main(), once after the other");
+                  "supervise() was called within a training function, or while another thread's call runs; call it in "
+                  "main(), one call after the other");
     }
     struct Leave {
       std::atomic<bool>& is_in_call;
@@ -278,7 +279,7 @@ class Program {
   }
 
  private:
-  // What the destructor needs lives longer than it.
+  // Constructs first what the destructor needs, so that it is destroyed later.
   Program() { posix_file_system(); }
   ~Program();
 
@@ -293,17 +294,18 @@ class Program {
 
   std::atomic<bool> is_in_call_ = false;
   bool is_stopped_ = false;
-  // Of the program's first process, whose runs begin anew together: the directory of the first run, and the token of a
-  // fresh start that this process was asked for.
+  // For the program's first process, whose runs start anew together: the directory of the first run, and the token of
+  // a fresh start that was asked for.
   std::string first_directory_{};
   std::string token_{};
-  std::vector<ProgramCall> calls_;  // that have returned, or are being made in a replica
+  std::vector<ProgramCall> calls_;  // that have returned; in a replica also the one under way
   // Only in a replica, until its process ends.
   std::unique_ptr<recovery::Worker> worker_;
   bool is_own_call_due_ = false;
 };
 
-// A replica's exit would say nothing otherwise, and the watchdog would start others that leave in the same way.
+// Without this report the exit of a replica would say nothing, and the watchdog would start others that end in the
+// same way.
 Program::~Program() {
   end_fresh_start();
   if (!is_own_call_due_) return;
@@ -313,7 +315,7 @@ Program::~Program() {
       true);
 }
 
-// Only where each run has finished: others may belong to another process, or have to go on.
+// Only when each run has finished. Another run may belong to another process, or must go on.
 void Program::end_fresh_start() const {
   const auto has_finished = [](const ProgramCall& call) { return call.exit_code == 0; };
   if (first_directory_.empty() || is_stopped_ || !std::all_of(calls_.begin(), calls_.end(), has_finished)) return;
@@ -336,7 +338,7 @@ int Program::supervise_in_first(int argc, char** argv, const SuperviseOptions& o
   return call.exit_code;
 }
 
-// A fresh start that was interrupted goes on: the runs that it did not get to would be those from before it.
+// A fresh start that was interrupted goes on. Otherwise the runs that it did not reach would be those from before it.
 recovery::AskedStart Program::start_of_call(const SuperviseOptions& options) {
   recovery::AskedStart start = asked_start(options);
   if (first_directory_.empty()) {
@@ -395,7 +397,7 @@ int Program::supervise_in_replica(const SuperviseOptions& options, const std::fu
   const std::size_t number = calls_.size();
   calls_.push_back(call_of(options.run_directory));
   const std::optional<AssignedCalls> assigned = calls_of(*worker_);
-  // Under `holdfast run`, whose watchdog knows nothing of calls.
+  // Under `holdfast run`, whose watchdog does not know the calls.
   if (!assigned) return number == 0 ? train_as_worker(*worker_, options, train) : refuse_second_call(options);
   const bool is_own = number == assigned->earlier.size();
   is_own_call_due_ = !is_own;
@@ -408,7 +410,7 @@ int Program::supervise_in_replica(const SuperviseOptions& options, const std::fu
     std::exit(kExitFailed);
   }
   if (!is_own) return expected.exit_code;
-  // What follows the call is for the first process.
+  // The code after the call is for the first process.
   std::exit(train_as_worker(*worker_, options, train));
 }
 

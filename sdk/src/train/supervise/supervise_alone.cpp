@@ -1,3 +1,6 @@
+// A debugger follows one process, and a watchdog would take a stopped one for hung. So the training function runs here
+// as the only replica. It writes nothing, because the run must be afterwards as it was. docs/decisions/runs.md
+
 #include "train/supervise/supervise_alone.h"
 
 #include <cstdlib>
@@ -32,8 +35,8 @@ std::unique_ptr<Communicator> connect_to_nobody(const MemoryCommunicatorShape& s
                                         {blocks}});
 }
 
-// Choices that follow from the number of replicas are made for as many as the run would have; then this one computes
-// all shards.
+// Choices that depend on the number of replicas are made for the number that the run would have. Then this process
+// computes all shards, with the same bits.
 std::shared_ptr<Replica::Place> place_alone(const SuperviseOptions& options) {
   const ReplicaDevices devices = devices_of(options);
   const int replicas = devices.replicas == 0 ? recovery::core_count() : devices.replicas;
@@ -84,7 +87,7 @@ int train_alone(const SuperviseOptions& options, const std::function<void(Replic
                 "program; ask for it in that program");
   }
   log(LogLevel::info,
-      fmt::format("training alone in this process, for debugging: nothing of it is written to {}, and nobody watches",
+      fmt::format("training alone in this process, for debugging: nothing is written to {}, and no watchdog runs",
                   options.run_directory));
   Replica replica(place_alone(options));
   train(replica);

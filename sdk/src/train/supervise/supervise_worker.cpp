@@ -1,3 +1,7 @@
+// Training knows no watchdog: it talks to the interface Supervision (place.h), which this file implements by a
+// recovery::Worker. Choices of the run come as JSON from the watchdog, or are settled here under `holdfast run`.
+// docs/decisions/runs.md
+
 #include "train/supervise/supervise_worker.h"
 
 #include <algorithm>
@@ -25,8 +29,8 @@ using nlohmann::json;
 constexpr std::chrono::seconds kMemoryTimeout(30);
 constexpr std::size_t kSpareSnapshotBytes = std::size_t{256} * 1024;
 
-// Longer than the watchdog needs to find the replica that hangs: a collective's own deadline is the last resort, and
-// names only a victim.
+// Longer than the watchdog needs to find the replica that hangs. The deadline of a collective is the last resort,
+// since it names only a victim.
 std::chrono::milliseconds collective_timeout(std::chrono::milliseconds patience) {
   return 4 * patience;
 }
@@ -67,7 +71,7 @@ class WorkerSupervision final : public Supervision {
 
   recovery::Worker& worker_;
   std::shared_ptr<recovery::MemorySnapshots> snapshots_;
-  std::atomic<int> begun_savepoint_ = 0;  // the newest request that was
+  std::atomic<int> begun_savepoint_ = 0;  // the newest request that was begun
 };
 
 void WorkerSupervision::corrupt(FaultPoint point, std::int64_t step, const FloatsOf& floats) {
@@ -78,13 +82,14 @@ void WorkerSupervision::corrupt(FaultPoint point, std::int64_t step, const Float
   }
 }
 
-// The header grows with the history, so it gets room: otherwise each snapshot would need new memory.
+// The header of a state grows with the history, so the memory has room to spare. Otherwise each snapshot would need
+// new memory.
 recovery::MemorySnapshots& WorkerSupervision::snapshots_for(std::size_t bytes) {
   if (!snapshots_ || snapshots_->capacity_bytes() < bytes) {
     snapshots_ = std::make_shared<recovery::MemorySnapshots>(
         worker_.request_snapshot_memory(bytes + bytes / 8 + kSpareSnapshotBytes, Deadline::after(kMemoryTimeout)));
-    // Otherwise the first snapshot in each slot would take as long as three to seven others: 0.4 and 0.9 s instead of
-    // 0.13 s for 494 MB, on 2 cores. No more than images fill: the rest may never be needed.
+    // Without this the first snapshot in each slot would take three to seven times as long as others: 0.4 and 0.9 s
+    // instead of 0.13 s for 494 MB, on 2 cores. Only for the bytes of images: the rest may never be needed.
     snapshots_->find_memory(bytes);
   }
   return *snapshots_;
@@ -97,7 +102,7 @@ void WorkerSupervision::keep_in_memory(std::int64_t step, std::size_t bytes, con
 
 std::optional<OutlivingMemory> WorkerSupervision::begin_in_memory(std::int64_t step, std::size_t bytes) {
   recovery::MemorySnapshots& snapshots = snapshots_for(bytes);
-  // The generation of this state: another one may have begun by the time the state is written.
+  // The generation of this state. Another one may have begun by the time the state is written.
   const auto keep = [memory = snapshots_, step, generation = worker_.generation()](const Accepts& accepts) {
     return memory->finish(generation, step, accepts);
   };
@@ -131,8 +136,8 @@ void require_asked_kind(DeviceKind kind) {
               "`holdfast run --devices cuda:0,cuda:1 -- PROGRAM`");
 }
 
-// The choices of a run whose watchdog knows none, as that of `holdfast run`: every replica settles the same ones, and
-// records them if no other has.
+// The choices of a run whose watchdog knows none, as under `holdfast run`. Every replica settles the same choices,
+// and records them if no other replica has.
 class OwnChoices {
  public:
   OwnChoices(SuperviseOptions options, const recovery::Worker& worker) : options_(std::move(options)) {
@@ -148,7 +153,7 @@ class OwnChoices {
   }
 
   std::string config() const { return worker_config(options_, choices_, {}); }
-  // Once all replicas have recorded theirs: two that started at once may both have been the first.
+  // Called when all replicas have recorded theirs. Two that started at the same time may both have found no record.
   void check() const { require_recorded(options_, choices_); }
 
  private:
@@ -156,15 +161,16 @@ class OwnChoices {
   RunChoices choices_;
 };
 
-// The watchdog deals out what the members of a generation have told it; the next generation's members may have been
-// started with other options.
+// The watchdog assigns the shards that the members of a generation have reported. Members of the next generation may
+// have been started with other options.
 void require_same_shards(const Replica::Place& place) {
   if (place.dealt.empty()) return;
   const int dealt = std::accumulate(place.dealt.begin(), place.dealt.end(), 0);
   if (dealt == place.shards && static_cast<int>(place.dealt.size()) == place.size) return;
-  throw Error(ErrorCode::incompatible, fmt::format("the watchdog dealt {} shards to {} replicas, and there are {} for "
-                                                   "{}; start all replicas with the same options",
-                                                   dealt, place.dealt.size(), place.shards, place.size));
+  throw Error(ErrorCode::incompatible,
+              fmt::format("the watchdog assigned {} shards to {} replicas, but this replica has {} shards for {} "
+                          "replicas; start all replicas with the same options",
+                          dealt, place.dealt.size(), place.shards, place.size));
 }
 
 }  // namespace
@@ -212,7 +218,7 @@ std::shared_ptr<Replica::Place> place_of(recovery::Worker& worker, const Supervi
   const int cores = config.at("cores").get<int>();
   place->cores = cores;
   place->device = own_device();
-  // A device computes one shard after the other.
+  // A device computes its shards one after the other.
   const bool is_device = place->device != "cpu";
   place->most_workers = is_device ? 1 : std::max(1, cores / place->threads_per_shard);
   const auto move = [&worker, cores, is_device](Replica::Place& moved) {

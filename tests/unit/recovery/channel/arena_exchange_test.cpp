@@ -82,7 +82,7 @@ TEST(ArenaExchange, GivesPeersNoWritableMemory) {
   EXPECT_THROW(take_writable(replies.at(1), 0), Error);
 }
 
-TEST(ArenaExchange, KnowsHowOftenARankHasCountedUpInAllItsArenas) {
+TEST(ArenaExchange, CountsTheSignalsOfARankInAllItsArenas) {
   ArenaExchange exchange(0, 2);
   for (int number = 0; number < 2; ++number) {
     exchange.request(0, number, kArenaBytes);
@@ -109,7 +109,7 @@ TEST(ArenaExchange, EndsWaitsAtOnceWhenItIsCancelled) {
   EXPECT_EQ(outcome, SignalWord::Outcome::cancelled);
 }
 
-TEST(ArenaExchange, RefusesRequestsOfAGenerationThatWasEnded) {
+TEST(ArenaExchange, RefusesRequestsOfAnEndedGeneration) {
   ArenaExchange exchange(3, 2);
   exchange.request(0, 0, kArenaBytes);
   exchange.cancel();
@@ -136,7 +136,7 @@ TEST(ArenaExchange, PassesOnWhatEachRankShows) {
   EXPECT_EQ(seen.readable()[7], std::byte{9});
 }
 
-TEST(ArenaExchange, RefusesWhereSomeShowMemoryAndOthersDoNot) {
+TEST(ArenaExchange, RefusesWhenSomeShowMemoryAndOthersDoNot) {
   const SharedMemory memory = SharedMemory::create("memory", kArenaBytes);
   ArenaExchange exchange(0, 2);
   exchange.request(0, 0, kArenaBytes, memory.read_only_descriptor());
@@ -145,7 +145,7 @@ TEST(ArenaExchange, RefusesWhereSomeShowMemoryAndOthersDoNot) {
 }
 
 // A peer would read behind the end of the smaller one.
-TEST(ArenaExchange, RefusesMemoriesThatAreShownWithDifferentSizes) {
+TEST(ArenaExchange, RefusesShownMemoriesOfDifferentSizes) {
   const SharedMemory small = SharedMemory::create("small", kArenaBytes);
   const SharedMemory large = SharedMemory::create("large", 2 * kArenaBytes);
   ArenaExchange exchange(0, 2);
@@ -175,7 +175,7 @@ TEST(ArenaExchange, RefusesMemoryWithoutRoomForASignalWord) {
   EXPECT_EQ(refusal(exchange.request(0, 1, 0), "0 bytes"), ErrorCode::invalid_argument);
 }
 
-TEST(ArenaExchange, TellsThatThereIsNotSoMuchMemory) {
+TEST(ArenaExchange, ReportsThatMemoryIsExhausted) {
   ArenaExchange exchange(0, 1);
   const std::size_t bytes = std::numeric_limits<std::int64_t>::max();
 

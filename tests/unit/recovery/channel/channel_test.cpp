@@ -93,7 +93,7 @@ TEST(Channel, DeliversWhatWasSentBeforeTheEnd) {
   EXPECT_TRUE(b.is_closed());
 }
 
-TEST(Channel, SaysThatThePeerIsGone) {
+TEST(Channel, ReportsThatThePeerIsGone) {
   auto [a, b] = Channel::create();
   { const Channel gone = std::move(b); }
 
@@ -141,7 +141,7 @@ TEST(Channel, WakesAWaiterWhenItsOwnEndIsShutDown) {
   closer.join();
 }
 
-TEST(Channel, RefusesPacketsThatAreNoMessages) {
+TEST(Channel, RefusesPacketsThatAreNotMessages) {
   auto [a, b] = Channel::create();
   const std::string not_json = std::string(16, '\0') + "no JSON";
   for (const std::string& packet : {std::string("x"), std::string(16, '\1'), not_json, std::string(100'000, 'x')}) {

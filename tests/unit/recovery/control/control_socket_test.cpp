@@ -133,7 +133,7 @@ TEST_F(ControlSocketTest, IsForItsOwnerOnly) {
   EXPECT_EQ(status.st_mode & 0777, 0600U);
 }
 
-TEST_F(ControlSocketTest, LeavesTheProcessItsUmask) {
+TEST_F(ControlSocketTest, RestoresTheUmaskOfTheProcess) {
   const mode_t before = ::umask(0123);
   open();
 
@@ -168,7 +168,7 @@ TEST_F(ControlSocketTest, LeavesAFileOfThatNameAlone) {
   EXPECT_TRUE(std::filesystem::is_regular_file(directory_ / "control"));
 }
 
-TEST_F(ControlSocketTest, RemovesItsSocketAndHangsUpWhenItGoes) {
+TEST_F(ControlSocketTest, RemovesItsSocketAndClosesConnectionsWhenItIsDestroyed) {
   open();
   const Peer peer(directory_.path());
   answer_with({});
@@ -199,7 +199,7 @@ TEST_F(ControlSocketTest, WorksInAFolderWhosePathIsTooLongForASocket) {
   EXPECT_FALSE(std::filesystem::exists(folder + "/control"));
 }
 
-TEST_F(ControlSocketTest, AnswersGarbageWithASentenceAndHangsUp) {
+TEST_F(ControlSocketTest, AnswersGarbageWithASentenceAndClosesTheConnection) {
   open();
   for (const std::string garbage : {"\n", "garbage\n", "[1, 2]\n", "{\"command\": \n", "\x01\xff\xfe\n", "null\n"}) {
     const Peer peer(directory_.path());
@@ -222,7 +222,7 @@ TEST_F(ControlSocketTest, RefusesALineThatDoesNotEnd) {
   EXPECT_TRUE(requests_.empty());
 }
 
-TEST_F(ControlSocketTest, HangsUpOnHalfALineAfterAWhile) {
+TEST_F(ControlSocketTest, ClosesAConnectionThatSendsOnlyHalfALine) {
   open({.idle = 50ms});
   const Peer peer(directory_.path());
 
@@ -246,7 +246,7 @@ TEST_F(ControlSocketTest, TakesALineThatComesInPieces) {
 }
 
 // The answers are larger than the socket's buffer.
-TEST_F(ControlSocketTest, HangsUpOnAPeerThatNeverReads) {
+TEST_F(ControlSocketTest, ClosesAConnectionWhosePeerNeverReads) {
   open({.idle = 50ms});
   answer_with({{"text", std::string(1'000'000, 'x')}});
   std::optional<Peer> peer;
@@ -291,7 +291,7 @@ TEST_F(ControlSocketTest, ForgetsThePeerThatLeftBeforeItsAnswer) {
   late({{"ok", true}});
 }
 
-TEST_F(ControlSocketTest, ServesAnHonestPeerAmongAHundredSilentOnes) {
+TEST_F(ControlSocketTest, ServesOnePeerAmongAHundredSilentOnes) {
   open({.clients = 8});
   answer_with({{"ok", true}});
   const std::size_t before = open_descriptors();
@@ -309,7 +309,7 @@ TEST_F(ControlSocketTest, ServesAnHonestPeerAmongAHundredSilentOnes) {
   EXPECT_LE(open_descriptors(), before + 101 + 8);
 }
 
-TEST_F(ControlSocketTest, TurnsNewcomersAwayWhereAllWaitForAnswers) {
+TEST_F(ControlSocketTest, RefusesNewPeersWhileAllWaitForAnswers) {
   open({.clients = 2});
   std::vector<ControlSocket::Answer> open_answers;
   handler_ = [&](const json&, const ControlSocket::Answer& answer) { open_answers.push_back(answer); };
@@ -326,7 +326,7 @@ TEST_F(ControlSocketTest, TurnsNewcomersAwayWhereAllWaitForAnswers) {
   EXPECT_EQ(line_for(first), "{\"ok\":true}\n");
 }
 
-TEST_F(ControlSocketTest, KeepsNothingOfPeersThatLeft) {
+TEST_F(ControlSocketTest, KeepsNoDescriptorsOfPeersThatLeft) {
   open();
   const std::size_t before = open_descriptors();
   for (int i = 0; i < 200; ++i) {

@@ -50,7 +50,7 @@ class LiveRun {
   std::thread thread_;
 };
 
-TEST(AskRun, BringsBackTheAnswer) {
+TEST(AskRun, ReturnsTheAnswer) {
   const TemporaryFolder directory;
   const LiveRun run(directory.path(), [](const json& request, const ControlSocket::Answer& answer) {
     answer({{"heard", request.at("command")}, {"long", std::string(300'000, 'x')}});
@@ -62,7 +62,7 @@ TEST(AskRun, BringsBackTheAnswer) {
   EXPECT_EQ(answer.at("long").get<std::string>().size(), 300'000U);
 }
 
-TEST(AskRun, SaysThatNoRunIsLive) {
+TEST(AskRun, ReportsThatNoRunIsLive) {
   const TemporaryFolder directory;
 
   const Error error = failure_of(directory.path(), "{}", Deadline::after(60s));
@@ -71,7 +71,7 @@ TEST(AskRun, SaysThatNoRunIsLive) {
   EXPECT_THAT(error.what(), HasSubstr("no run is live in " + directory.path()));
 }
 
-TEST(AskRun, SaysThatTheWatchdogDoesNotAnswer) {
+TEST(AskRun, ReportsThatTheWatchdogDoesNotAnswer) {
   const TemporaryFolder directory;
   std::vector<ControlSocket::Answer> kept;
   LiveRun run(directory.path(), [&kept](const json&, const ControlSocket::Answer& answer) { kept.push_back(answer); });
@@ -84,7 +84,7 @@ TEST(AskRun, SaysThatTheWatchdogDoesNotAnswer) {
   EXPECT_EQ(error.code(), ErrorCode::deadline_exceeded);
 }
 
-TEST(AskRun, SaysThatTheWatchdogHungUp) {
+TEST(AskRun, ReportsThatTheWatchdogClosedTheConnection) {
   const TemporaryFolder directory;
   const FileDescriptor listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const ControlAddress address(directory.path());

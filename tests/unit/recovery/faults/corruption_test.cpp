@@ -61,7 +61,7 @@ TEST(Corrupt, PutsANanIntoOneFloat) {
   EXPECT_TRUE(std::isnan(blocks.values[blocks.changed().front()]));
 }
 
-TEST(Corrupt, DoesTheSameForTheSameSeed) {
+TEST(Corrupt, RepeatsItselfForTheSameSeed) {
   Blocks first;
   Blocks second;
 
@@ -90,7 +90,7 @@ TEST(Corrupt, SaysWhatItDid) {
   EXPECT_THAT(others.corrupt_with({.is_nan = true, .seed = 3}), HasSubstr("a NaN as float "));
 }
 
-TEST(Corrupt, SaysThatThereIsNothingToChange) {
+TEST(Corrupt, RefusesAStateWithoutFloats) {
   try {
     corrupt({.target = CorruptionTarget::slot}, {});
     FAIL() << "corrupted nothing";

@@ -64,20 +64,20 @@ TEST(ParseFault, ReadsWhatTheKindTakes) {
   EXPECT_EQ(parse_fault("rank=0,step=1,fault=flip,target=slot,seed=99", 1).seed, 99U);
 }
 
-TEST(ParseFault, TakesForwardInAnyGenerationWhenNothingIsSaid) {
+TEST(ParseFault, DefaultsToForwardInAnyGeneration) {
   const Fault fault = parse_fault("rank=0,step=0,fault=stop", 4);
 
   EXPECT_EQ(fault.phase, FaultPhase::forward);
   EXPECT_FALSE(fault.generation.has_value());
 }
 
-TEST(ParseFault, TakesThePhaseWhereAKindCanActWhenNoneIsSaid) {
+TEST(ParseFault, DefaultsToAPhaseWhereTheKindCanStrike) {
   EXPECT_EQ(parse_fault("rank=0,step=0,fault=nan", 4).phase, FaultPhase::backward);
   EXPECT_EQ(parse_fault("rank=0,step=0,fault=flip", 4).phase, FaultPhase::after_update);
   EXPECT_EQ(parse_fault("rank=0,step=0,fault=full-disk", 4).phase, FaultPhase::writing);
 }
 
-TEST(ParseFault, KnowsTheOldNames) {
+TEST(ParseFault, AcceptsTheOldNames) {
   EXPECT_EQ(parse_fault("rank=0,step=1,fault=kill,phase=compute", 1).phase, FaultPhase::forward);
   EXPECT_EQ(parse_fault("rank=0,step=1,fault=kill,phase=update", 1).phase, FaultPhase::before_update);
   EXPECT_EQ(parse_fault("rank=0,step=1,fault=kill,phase=save", 1).phase, FaultPhase::before_rename);
@@ -95,7 +95,7 @@ TEST(ParseFault, SaysWhatIsAllowed) {
   EXPECT_THAT(fault_complaint("rank=0,step=1,fault=slow,factor=nan"), HasSubstr("above 1, up to 1000"));
 }
 
-TEST(ParseFault, RefusesWhatIsIncompleteOrMalformed) {
+TEST(ParseFault, RefusesIncompleteAndMalformedSpecifications) {
   EXPECT_THAT(fault_complaint("rank=0,step=1"), HasSubstr("lacks fault="));
   EXPECT_THAT(fault_complaint("rank=0,fault=kill"), HasSubstr("lacks step="));
   EXPECT_THAT(fault_complaint("step=0,fault=kill"), HasSubstr("lacks rank="));
@@ -115,7 +115,7 @@ TEST(ParseFault, RefusesAKeyThatTheKindDoesNotTake) {
   EXPECT_THAT(fault_complaint("rank=0,step=1,fault=slow,seed=2"), HasSubstr("seed=, which fault=slow does not take"));
 }
 
-TEST(ParseFault, SaysWhyAKindMakesNoSenseInAPhase) {
+TEST(ParseFault, SaysWhyAKindCannotStrikeInAPhase) {
   EXPECT_THAT(fault_complaint("rank=0,step=1,fault=slow,phase=reduce"), HasSubstr("it lasts whole steps"));
   EXPECT_THAT(fault_complaint("rank=0,step=1,fault=io-error,phase=forward"), HasSubstr("files of savepoints"));
   EXPECT_THAT(fault_complaint("rank=0,step=1,fault=flip,target=loss,phase=data"),
@@ -145,7 +145,7 @@ TEST(ParseFault, ReadsWhatToStringWrites) {
 }
 
 // What parses is what has no objection, whatever is combined with what.
-TEST(ParseFault, RefusesExactlyWhatHasAnObjection) {
+TEST(ParseFault, RefusesExactlyTheFaultsWithAnObjection) {
   for (const Fault& fault : all_combinations()) {
     const std::string objection = objection_to(fault);
     const std::string text = to_string(fault);
@@ -154,7 +154,7 @@ TEST(ParseFault, RefusesExactlyWhatHasAnObjection) {
   }
 }
 
-TEST(ParseFault, HasAPlaceForEveryKindAndAKindForEveryPlace) {
+TEST(ParseFault, HasAPhaseForEveryKindAndAKindForEveryPhase) {
   std::set<FaultKind> kinds;
   std::set<FaultPhase> phases;
   for (const Fault& fault : all_combinations()) {
@@ -178,7 +178,7 @@ TEST(ParseFault, NamesNothingTwice) {
 }
 
 // Whatever is cut out of it or put into it, a specification is read or refused with a sentence.
-TEST(ParseFault, NeverFailsOtherwiseThanWithASentence) {
+TEST(ParseFault, FailsOnlyWithASentence) {
   const std::string whole = "rank=1,step=5,phase=before-update,generation=1,fault=flip,target=gradient,seed=3";
   for (std::size_t begin = 0; begin < whole.size(); ++begin) {
     for (std::size_t bytes = 1; begin + bytes <= whole.size(); ++bytes) {
@@ -190,7 +190,7 @@ TEST(ParseFault, NeverFailsOtherwiseThanWithASentence) {
   }
 }
 
-TEST(ParseFaultPlan, ReadsOneFaultALine) {
+TEST(ParseFaultPlan, ReadsOneFaultPerLine) {
   const std::vector<Fault> faults = parse_fault_plan(
       "# two at once\n"
       "rank=0,step=5,fault=kill\n"
@@ -213,7 +213,7 @@ TEST(ParseFaultPlan, ReadsAJsonListOfStringsAndObjects) {
   EXPECT_EQ(faults[1].factor, 2.5);
 }
 
-TEST(ParseFaultPlan, TakesAnEmptyPlanForOneWithoutFaults) {
+TEST(ParseFaultPlan, ReadsAnEmptyPlanAsNoFaults) {
   EXPECT_THAT(parse_fault_plan("", 4), IsEmpty());
   EXPECT_THAT(parse_fault_plan("# nothing\n\n", 4), IsEmpty());
   EXPECT_THAT(parse_fault_plan("[]", 4), IsEmpty());

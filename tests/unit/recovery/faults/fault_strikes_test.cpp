@@ -142,7 +142,7 @@ TEST_F(Strikes, OfExitsLeaveWithTheirCodes) {
   }
 }
 
-TEST_F(Strikes, OfASegmentationFaultPassAHandlerBy) {
+TEST_F(Strikes, OfASegmentationFaultBypassAHandler) {
   const auto strike = meeting("fault=segfault");
   const int status = StruckChild([&] {
                        std::signal(SIGSEGV, SIG_IGN);
@@ -152,7 +152,7 @@ TEST_F(Strikes, OfASegmentationFaultPassAHandlerBy) {
   EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV) << status;
 }
 
-TEST_F(Strikes, OfAStopLastUntilSomebodyWakesTheProcess) {
+TEST_F(Strikes, OfAStopLastUntilTheProcessIsContinued) {
   StruckChild child(meeting("fault=stop"));
   const int status = child.next_status(WUNTRACED);
   ASSERT_TRUE(WIFSTOPPED(status));
@@ -170,7 +170,7 @@ TEST_F(Strikes, OfAPauseEndByThemselves) {
   EXPECT_EQ(WEXITSTATUS(child.next_status()), kSurvived);
 }
 
-TEST_F(Strikes, OfAPauseLeaveNoChildBehind) {
+TEST_F(Strikes, OfAPauseLeaveNoChild) {
   const auto strike = meeting("fault=pause,duration_ms=1");
   const int status = StruckChild([&] {
                        strike();
@@ -212,7 +212,7 @@ TEST_F(Strikes, OfAHangSleepWithoutEnd) {
   EXPECT_TRUE(comes_true([&] { return has_struck() && child.state_and_ticks().first == 'S'; }));
 }
 
-TEST_F(Strikes, OfMemoryThrowBadAllocAndLeaveEnoughToSaySo) {
+TEST_F(Strikes, OfMemoryThrowBadAllocAndLeaveEnoughToReportIt) {
   if (kIsSanitized) GTEST_SKIP() << "a sanitizer's shadow memory does not live under RLIMIT_AS";
   const auto strike = meeting("fault=oom");
   const int status = StruckChild([&] {
@@ -285,7 +285,7 @@ TEST_F(Strikes, OnTheChannelSendTheSameGarbageForTheSameSeed) {
   EXPECT_NE(sent[0], sent[2]);
 }
 
-TEST_F(Strikes, OnTheChannelSayThatThereIsNone) {
+TEST_F(Strikes, OnTheChannelReportThatThereIsNoChannel) {
   for (const char* fault : {"close-channel", "garbage", "lose-beats", "delay-beats"}) {
     try {
       meeting("fault=" + std::string(fault))();

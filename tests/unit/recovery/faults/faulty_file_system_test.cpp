@@ -82,7 +82,7 @@ TEST_F(FaultyFileSystem, StrikesBeforeTheFirstByteInPhaseWriting) {
   EXPECT_THAT(paths(), ElementsAre(name_of(11)));
 }
 
-TEST_F(FaultyFileSystem, StrikesWhenAllBytesAreThereBeforeRename) {
+TEST_F(FaultyFileSystem, StrikesBeforeRenameWhenAllBytesAreWritten) {
   meet("fault=throw,phase=before-rename");
 
   EXPECT_THAT(failure_of(12), HasSubstr("injected"));
@@ -91,7 +91,7 @@ TEST_F(FaultyFileSystem, StrikesWhenAllBytesAreThereBeforeRename) {
   EXPECT_EQ(memory_.contents().at(name_of(12) + ".tmp-1").size(), kContent.size());
 }
 
-TEST_F(FaultyFileSystem, StrikesWhenTheSavepointHasItsNameAfterRename) {
+TEST_F(FaultyFileSystem, StrikesAfterRenameWhenTheSavepointHasItsName) {
   meet("fault=throw,phase=after-rename");
 
   EXPECT_THAT(failure_of(12), HasSubstr("injected"));
@@ -99,7 +99,7 @@ TEST_F(FaultyFileSystem, StrikesWhenTheSavepointHasItsNameAfterRename) {
   EXPECT_THAT(paths(), ElementsAre(name_of(11), name_of(12)));
 }
 
-TEST_F(FaultyFileSystem, StrikesBeforeAnOlderSavepointGoesInPhasePruning) {
+TEST_F(FaultyFileSystem, StrikesInPhasePruningBeforeAnOlderSavepointIsDeleted) {
   meet("fault=throw,phase=pruning");
 
   EXPECT_THAT(failure_of(12), HasSubstr("injected"));
@@ -114,7 +114,7 @@ TEST_F(FaultyFileSystem, WaitsForTheSavepointOfTheStepThatTheFaultNames) {
   EXPECT_NE(failure_of(12), "");
 }
 
-TEST_F(FaultyFileSystem, SaysWhatAFullDiskCannotDo) {
+TEST_F(FaultyFileSystem, ReportsWhatAFullDiskCannotDo) {
   meet("fault=full-disk,count=1");
 
   try {
@@ -137,7 +137,7 @@ TEST_F(FaultyFileSystem, StillReadsAndDeletesWhenTheDiskIsFull) {
   EXPECT_NE(failure_of(13), "");
 }
 
-TEST_F(FaultyFileSystem, ReadsNothingFromADiskThatFails) {
+TEST_F(FaultyFileSystem, ReadsNothingFromAFailingDisk) {
   meet("fault=io-error");
   EXPECT_THAT(failure_of(12), HasSubstr("Input/output error"));
 

@@ -36,7 +36,7 @@ TEST(RandomFaultPlan, IsTheSameOnEveryHost) {
   EXPECT_EQ(faults[2].specification, "rank=0,step=418,phase=after-rename,fault=full-disk,count=9");
 }
 
-TEST(RandomFaultPlan, PrintsEachFaultAsWhatReadsAsTheSame) {
+TEST(RandomFaultPlan, PrintsEachFaultSoThatItReadsAsTheSame) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     for (const Fault& fault : random_fault_plan({.faults = 100, .seed = seed, .replicas = 4, .steps = 1000})) {
       EXPECT_EQ(parse_fault(to_string(fault), 4), fault);
@@ -62,7 +62,7 @@ TEST(RandomFaultPlan, HoldsOnlyWhatWasAskedFor) {
   }
 }
 
-TEST(RandomFaultPlan, StrikesSavepointsWhereTheyAreWritten) {
+TEST(RandomFaultPlan, StrikesSavepointsAtStepsWhereTheyAreWritten) {
   const std::vector<Fault> faults = random_fault_plan({.faults = 300,
                                                        .seed = 3,
                                                        .steps = 100,
@@ -107,7 +107,7 @@ RandomFaultPlan plan_for_one_run(std::uint64_t seed) {
 }
 
 // `holdfast chaos --faults 4 --seed 3` drew a fault before there was a savepoint, and only three of the four struck.
-TEST(RandomFaultPlan, DamagesNoSavepointBeforeThereIsOne) {
+TEST(RandomFaultPlan, DamagesNoSavepointBeforeTheFirst) {
   int damages = 0;
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     for (const Fault& fault : random_fault_plan(plan_for_one_run(seed))) {
@@ -121,7 +121,7 @@ TEST(RandomFaultPlan, DamagesNoSavepointBeforeThereIsOne) {
   EXPECT_GT(damages, 10);
 }
 
-TEST(RandomFaultPlan, DamagesNoSavepointOfARunThatHasNone) {
+TEST(RandomFaultPlan, DamagesNoSavepointOfARunWithoutSavepoints) {
   RandomFaultPlan plan = plan_for_one_run(0);
   plan.kinds = {FaultKind::damage};
   plan.savepoint_steps = {};
@@ -145,7 +145,7 @@ TEST(RandomFaultPlan, StrikesSavepointsOnceInOneRun) {
 }
 
 // The watchdog waits longer for a loop while data is read than `holdfast chaos` does for the whole run.
-TEST(RandomFaultPlan, HasNoFaultThatIsNoticedAfterMinutes) {
+TEST(RandomFaultPlan, DrawsNoFaultThatIsNoticedOnlyAfterMinutes) {
   const auto is_late = [](const Fault& fault) {
     return (fault.kind == FaultKind::loop && fault.phase == FaultPhase::data) ||
            (fault.kind == FaultKind::hang && fault.phase == FaultPhase::start);
@@ -162,7 +162,7 @@ TEST(RandomFaultPlan, HasNoFaultThatIsNoticedAfterMinutes) {
 
 // `holdfast chaos --faults 5 --seed 26` filled the disk for the last savepoint, and waited for a fault at the run's
 // end.
-TEST(RandomFaultPlan, StrikesNoEndWhereFilesFailInOneRun) {
+TEST(RandomFaultPlan, StrikesNoEndOfARunWhoseFilesFail) {
   int ends = 0;
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     const std::vector<Fault> faults = random_fault_plan(plan_for_one_run(seed));
@@ -177,7 +177,7 @@ TEST(RandomFaultPlan, StrikesNoEndWhereFilesFailInOneRun) {
 }
 
 // Each death may leave a replica less, and the ranks of the others move up.
-TEST(RandomFaultPlan, StrikesOnlyRanksThatAreSurelyThereInOneRun) {
+TEST(RandomFaultPlan, StrikesOnlyRanksThatCertainlyExistInOneRun) {
   int of_higher_ranks = 0;
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     int lost = 0;
@@ -194,7 +194,7 @@ TEST(RandomFaultPlan, StrikesOnlyRanksThatAreSurelyThereInOneRun) {
   EXPECT_GT(of_higher_ranks, 100);
 }
 
-TEST(RandomFaultPlan, StrikesNoStepAThirdTimeWhichEndsARun) {
+TEST(RandomFaultPlan, StrikesNoStepAThirdTime) {
   RandomFaultPlan plan = plan_for_one_run(5);
   plan.faults = 40;
   plan.replicas = 1;  // rank 0 is always there
@@ -241,7 +241,7 @@ TEST(RandomFaultPlan, TakesTheLargestNumbers) {
       std::all_of(faults.begin(), faults.end(), [](const Fault& fault) { return fault.step.value_or(0) >= 0; }));
 }
 
-TEST(RandomFaultPlan, SaysWhatCannotBe) {
+TEST(RandomFaultPlan, RefusesImpossiblePlans) {
   EXPECT_THAT(random_plan_complaint({.faults = -1}), HasSubstr("-1 faults; from 0 to"));
   EXPECT_THAT(random_plan_complaint({.replicas = 0}), HasSubstr("0 replicas; from 1 to"));
   EXPECT_THAT(random_plan_complaint({.steps = 0}), HasSubstr("0 steps; from 1 to"));

@@ -64,7 +64,7 @@ TEST_F(DeviceEventsTest, WatchesEachCudaDeviceOnce) {
   EXPECT_THAT(DeviceEvents({}, journal_).cuda_numbers(), IsEmpty());
 }
 
-TEST_F(DeviceEventsTest, ReportsWhatIsAProcesssOwn) {
+TEST_F(DeviceEventsTest, OnlyRecordsErrorsThatAProcessMayCause) {
   EXPECT_THAT(take_xid(4, 31), IsEmpty());
 
   ASSERT_THAT(lines(), SizeIs(1));
@@ -75,17 +75,17 @@ TEST_F(DeviceEventsTest, ReportsWhatIsAProcesssOwn) {
   EXPECT_EQ(lines()[0]["what"], "cuda:4: Xid 31, a kernel used memory that is not there");
 }
 
-TEST_F(DeviceEventsTest, HasThoseReplacedWhoseMemoryFailed) {
+TEST_F(DeviceEventsTest, ReplacesReplicasOnADeviceWhoseMemoryFailed) {
   EXPECT_THAT(take_xid(4, 48), ElementsAre("device_failed 1", "device_failed 2"));
   EXPECT_THAT(take({.kind = GpuEvent::Kind::memory_error, .cuda_number = 0}), ElementsAre("device_failed 0"));
 }
 
-TEST_F(DeviceEventsTest, HasALostDeviceLeftOutFirst) {
+TEST_F(DeviceEventsTest, LeavesOutALostDeviceBeforeItReplacesReplicas) {
   EXPECT_THAT(take_xid(4, 79), ElementsAre("place_lost 1", "device_failed 1", "device_failed 2"));
   EXPECT_THAT(take({.kind = GpuEvent::Kind::lost, .cuda_number = 0}), ElementsAre("place_lost 0", "device_failed 0"));
 }
 
-TEST_F(DeviceEventsTest, MeansAllPlacesOfADevice) {
+TEST_F(DeviceEventsTest, ConcernsAllSlotsOfADevice) {
   DeviceEvents events({"cuda:0", "cuda:0", "cuda:1"}, journal_);
 
   const std::vector<Event> follow = events.take({.kind = GpuEvent::Kind::lost, .cuda_number = 0}, state_, now_);
@@ -96,7 +96,7 @@ TEST_F(DeviceEventsTest, MeansAllPlacesOfADevice) {
   EXPECT_EQ(follow[4].member, 2);
 }
 
-TEST_F(DeviceEventsTest, SparesWhoWasStartedSinceTheErrorThatIsToldOnceMore) {
+TEST_F(DeviceEventsTest, SparesProcessesStartedSinceAnErrorThatIsReportedAgain) {
   take_xid(4, 48);
   state_.members.push_back({.id = 4, .place = 1, .stage = Stage::starting});
   state_.next_member = 5;
@@ -108,7 +108,7 @@ TEST_F(DeviceEventsTest, SparesWhoWasStartedSinceTheErrorThatIsToldOnceMore) {
   EXPECT_THAT(take_xid(4, 94), ElementsAre("device_failed 1", "device_failed 2", "device_failed 4"));
 }
 
-TEST_F(DeviceEventsTest, SparesNobodyOnADeviceThatNeedsAReset) {
+TEST_F(DeviceEventsTest, ReplacesAllReplicasOnADeviceThatNeedsAReset) {
   take_xid(4, 48);
   state_.members.push_back({.id = 4, .place = 1, .stage = Stage::starting});
   state_.next_member = 5;
@@ -116,7 +116,7 @@ TEST_F(DeviceEventsTest, SparesNobodyOnADeviceThatNeedsAReset) {
   EXPECT_THAT(take_xid(4, 95), ElementsAre("place_lost 1", "device_failed 1", "device_failed 2", "device_failed 4"));
 }
 
-TEST_F(DeviceEventsTest, WritesDownOnlySoManyOfADevice) {
+TEST_F(DeviceEventsTest, LimitsTheRecordedEventsOfADevice) {
   for (int i = 0; i < DeviceEvents::kMostLines + 10; ++i) take_xid(4, 79);
   take_xid(0, 45);
 
@@ -140,7 +140,7 @@ TEST_F(DeviceEventsTest, DescribesTheNewestOfEachDevice) {
   EXPECT_THAT(list[0]["what"], HasSubstr("Xid 45"));
 }
 
-TEST_F(DeviceEventsTest, WritesDownWhichDevicesAreWatchedAndWhyNoneAre) {
+TEST_F(DeviceEventsTest, RecordsWhichDevicesAreWatchedOrWhyNone) {
   events_.watched({{.cuda_number = 4, .facts = {.index = 5, .name = "NVIDIA H200", .uuid = "GPU-5"}}});
   events_.unwatched("there is no driver");
 

@@ -56,7 +56,7 @@ class GpuWatchTest : public testing::Test {
   std::string end_;
 };
 
-TEST_F(GpuWatchTest, TellsWhatItWatchesAndWhatHappensThere) {
+TEST_F(GpuWatchTest, ReportsItsDevicesAndTheirEvents) {
   const FakeGpus fake(gpus(3));
   const GpuWatch watch(io_, {0, 2}, handlers());
   ASSERT_TRUE(comes_true([this] { return begins_ == 1; }));
@@ -73,7 +73,7 @@ TEST_F(GpuWatchTest, TellsWhatItWatchesAndWhatHappensThere) {
   EXPECT_THAT(said_, ElementsAre("xid 31 of 2", "memory_error 0 of 0"));
 }
 
-TEST_F(GpuWatchTest, CountsAsCudaDoes) {
+TEST_F(GpuWatchTest, NumbersDevicesAsCudaDoes) {
   const Variable visible("CUDA_VISIBLE_DEVICES", "2,1");
   const FakeGpus fake(gpus(3));
   const GpuWatch watch(io_, {0}, handlers());
@@ -130,7 +130,7 @@ TEST_F(GpuWatchTest, EndsWhenNoDeviceIsLeft) {
   EXPECT_THAT(end_, HasSubstr("none of the run's devices"));
 }
 
-TEST_F(GpuWatchTest, NoticesALossWhereTheDriverTellsNoEvents) {
+TEST_F(GpuWatchTest, NoticesALossWhenTheDriverReportsNoEvents) {
   nlohmann::json facts = gpus(1);
   facts["devices"][0]["event_types"] = 0;
   const FakeGpus fake(facts);
@@ -153,7 +153,7 @@ TEST_F(GpuWatchTest, SaysWhyItWatchesNothing) {
   EXPECT_EQ(begins_, 0);
 }
 
-TEST_F(GpuWatchTest, SaysThatADriverTooOldTellsNoEvents) {
+TEST_F(GpuWatchTest, SaysThatAnOldDriverReportsNoEvents) {
   const FakeGpus fake(gpus(1), "libfake_nvml_old.so");
   const GpuWatch watch(io_, {0}, handlers());
 
@@ -169,7 +169,7 @@ TEST_F(GpuWatchTest, SaysThatTheDriverHasNoSuchDevice) {
   EXPECT_THAT(end_, HasSubstr("none of the run's devices"));
 }
 
-TEST_F(GpuWatchTest, GoesWhenItsDriverHangs) {
+TEST_F(GpuWatchTest, EndsWhileItsDriverHangs) {
   nlohmann::json facts = gpus(1);
   facts["hangs_in"] = "nvmlEventSetWait_v2";
   const FakeGpus fake(facts);

@@ -98,7 +98,7 @@ class CrashHandlerTest : public testing::Test {
 
 }  // namespace
 
-TEST_F(CrashHandlerTest, LeavesWhereAWrongAddressWasWrittenTo) {
+TEST_F(CrashHandlerTest, RecordsAWriteToAWrongAddress) {
   const Death death = death_of([] { write_where_nothing_is(nullptr); });
 
   EXPECT_EQ(death.signal, SIGSEGV);
@@ -109,7 +109,7 @@ TEST_F(CrashHandlerTest, LeavesWhereAWrongAddressWasWrittenTo) {
   EXPECT_THAT(death.frames, Contains(HasSubstr("main (")));
 }
 
-TEST_F(CrashHandlerTest, LeavesWhereAProgramAborted) {
+TEST_F(CrashHandlerTest, RecordsAnAbort) {
   const Death death = death_of([] { give_up_by_abort(); });
 
   EXPECT_EQ(death.signal, SIGABRT);
@@ -117,7 +117,7 @@ TEST_F(CrashHandlerTest, LeavesWhereAProgramAborted) {
 }
 
 #if defined(__x86_64__)
-TEST_F(CrashHandlerTest, LeavesWhereANumberWasDividedByZero) {
+TEST_F(CrashHandlerTest, RecordsADivisionByZero) {
   const Death death = death_of([] {
     volatile int zero = 0;
     static_cast<void>(divide_by(&zero));
@@ -129,7 +129,7 @@ TEST_F(CrashHandlerTest, LeavesWhereANumberWasDividedByZero) {
 }
 #endif
 
-TEST_F(CrashHandlerTest, LeavesWhereAFileWasReadBehindItsEnd) {
+TEST_F(CrashHandlerTest, RecordsAReadBeyondTheEndOfAMappedFile) {
   const Death death = death_of([] {
     std::FILE* file = std::tmpfile();
     void* memory = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, ::fileno(file), 0);
@@ -141,7 +141,7 @@ TEST_F(CrashHandlerTest, LeavesWhereAFileWasReadBehindItsEnd) {
   EXPECT_THAT(death.frames[0], HasSubstr("write_where_nothing_is(int volatile*)"));
 }
 
-TEST_F(CrashHandlerTest, LeavesWhereTheStackOverflowed) {
+TEST_F(CrashHandlerTest, RecordsAStackOverflow) {
   const Death death = death_of([] {
     volatile int depth = 0;
     static_cast<void>(recurse_without_end(&depth));
@@ -151,7 +151,7 @@ TEST_F(CrashHandlerTest, LeavesWhereTheStackOverflowed) {
   EXPECT_THAT(death.frames, Contains(HasSubstr("recurse_without_end(int volatile*)")).Times(testing::Ge(10)));
 }
 
-TEST_F(CrashHandlerTest, KnowsWhoCalledWhatIsNoFunction) {
+TEST_F(CrashHandlerTest, RecordsTheCallerOfAWrongFunctionPointer) {
   const Death death = death_of([] {
     int (*volatile function)() = nullptr;
     static_cast<void>(call_what_is_no_function(&function));
@@ -163,7 +163,7 @@ TEST_F(CrashHandlerTest, KnowsWhoCalledWhatIsNoFunction) {
   EXPECT_EQ(death.frames[0], "0x0 (in no file)");
 }
 
-TEST_F(CrashHandlerTest, LeavesWhereAnotherThreadCrashed) {
+TEST_F(CrashHandlerTest, RecordsACrashOfAnotherThread) {
   const Death death = death_of([] { std::thread([] { write_where_nothing_is(nullptr); }).join(); });
 
   EXPECT_EQ(death.signal, SIGSEGV);
@@ -179,7 +179,7 @@ TEST_F(CrashHandlerTest, EndsAProcessThatTheSignalWasSentTo) {
   EXPECT_TRUE(death.crash.has_value());
 }
 
-TEST_F(CrashHandlerTest, LeavesAHandlerOfTheProgramAsItIs) {
+TEST_F(CrashHandlerTest, LeavesAHandlerOfTheProgramAlone) {
   const Death death = death_of([] { ::raise(SIGSEGV); }, [] { ::signal(SIGSEGV, [](int) { ::_exit(3); }); });
 
   EXPECT_EQ(death.signal, 0);
@@ -197,7 +197,7 @@ TEST_F(CrashHandlerTest, IsGoneWithItsObject) {
 }
 
 // A child that was forked crashes without being recorded.
-TEST_F(CrashHandlerTest, SaysNothingOfAChildThatWasForked) {
+TEST_F(CrashHandlerTest, RecordsNothingForAForkedChild) {
   const Death death = death_of([] {
     const pid_t child = ::fork();
     if (child == 0) write_where_nothing_is(nullptr);

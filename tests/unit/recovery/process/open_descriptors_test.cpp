@@ -63,7 +63,7 @@ bool closes_on_exec(int descriptor) {
   std::_Exit(is_right ? 0 : 1);
 }
 
-TEST(OpenDescriptorsDeathTest, AreClosedButForThoseThatAreKept) {
+TEST(OpenDescriptorsDeathTest, AreClosedExceptThoseThatAreKept) {
   EXPECT_EXIT(close_most_and_leave(), testing::ExitedWithCode(0), "");
 }
 
@@ -72,11 +72,11 @@ TEST(OpenDescriptorsDeathTest, CloseOnExec) {
 }
 
 // The sweeping process kept the watchdog's end of its socket open, so each run ended ten seconds late.
-TEST(OpenDescriptorsDeathTest, AreClosedWhereTheKernelHasNoCallForIt) {
+TEST(OpenDescriptorsDeathTest, AreClosedOnKernelsWithoutCloseRange) {
   EXPECT_EXIT((do_without_close_range(), close_most_and_leave()), testing::ExitedWithCode(0), "");
 }
 
-TEST(OpenDescriptorsDeathTest, CloseOnExecWhereTheKernelHasNoCallForIt) {
+TEST(OpenDescriptorsDeathTest, CloseOnExecOnKernelsWithoutCloseRange) {
   EXPECT_EXIT((do_without_close_range(), mark_and_leave()), testing::ExitedWithCode(0), "");
 }
 

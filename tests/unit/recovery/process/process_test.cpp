@@ -39,7 +39,7 @@ ExitStatus wait_for(Process& process) {
   return process.try_reap().value();
 }
 
-TEST(Process, TellsTheExitCode) {
+TEST(Process, ReportsTheExitCode) {
   Process process = shell("exit 7");
 
   const ExitStatus status = wait_for(process);
@@ -49,13 +49,13 @@ TEST(Process, TellsTheExitCode) {
   EXPECT_EQ(process.try_reap().value().code, 7);
 }
 
-TEST(Process, TellsTheSignalThatKilledIt) {
+TEST(Process, ReportsTheSignalThatKilledIt) {
   Process process = shell("kill -ABRT $$");
 
   EXPECT_EQ(wait_for(process).signal, SIGABRT);
 }
 
-TEST(Process, PutsItsVariablesInThePlaceOfThoseThatAreThere) {
+TEST(Process, ReplacesVariablesOfTheEnvironment) {
   const std::string script = "[ \"$HOME\" = elsewhere ] && [ \"$GREETING\" = hello ] && [ -n \"$PATH\" ]";
   Process process = Process::spawn(
       {.executable = "/bin/sh", .arguments = {"sh", "-c", script}, .variables = {"HOME=elsewhere", "GREETING=hello"}},
@@ -64,7 +64,7 @@ TEST(Process, PutsItsVariablesInThePlaceOfThoseThatAreThere) {
   EXPECT_EQ(wait_for(process).code, 0);
 }
 
-TEST(Process, SignalsWhatItStartedToo) {
+TEST(Process, SignalsItsChildrenToo) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
   const FileDescriptor reading(ends[0]);
@@ -135,7 +135,7 @@ TEST(Process, IsKilledWithItsOwner) {
   EXPECT_EQ(errno, ESRCH);
 }
 
-TEST(Process, TakesItsChildrenAlongWhenItIsKilled) {
+TEST(Process, KillsItsChildrenWhenItIsKilled) {
   int ends[2] = {-1, -1};
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
   const FileDescriptor reading(ends[0]);
@@ -153,7 +153,7 @@ TEST(Process, TakesItsChildrenAlongWhenItIsKilled) {
   EXPECT_EQ(wait_for(process).signal, SIGKILL);
 }
 
-TEST(Process, TakesItsChildrenAlongWhenItHasLeftThem) {
+TEST(Process, KillsTheChildrenThatItHasLeft) {
   int ends[2] = {-1, -1};
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
   const FileDescriptor reading(ends[0]);
@@ -192,7 +192,7 @@ ExitStatus end_by_broken_pipe(bool ignores_failing_writes) {
   return wait_for(process);
 }
 
-TEST(Process, EndsByABrokenPipeThoughItsOwnerOutlivesThem) {
+TEST(Process, EndsByABrokenPipeAlthoughItsOwnerDoesNot) {
   const auto before = ::signal(SIGPIPE, SIG_DFL);
   outlive_failing_writes();
 
@@ -201,7 +201,7 @@ TEST(Process, EndsByABrokenPipeThoughItsOwnerOutlivesThem) {
   ::signal(SIGPIPE, before);
 }
 
-TEST(Process, LeavesBrokenPipesIgnoredThatItsOwnerWasToldToIgnore) {
+TEST(Process, KeepsSigpipeIgnoredWhenItsOwnerIgnoredIt) {
   const auto before = ::signal(SIGPIPE, SIG_IGN);
   outlive_failing_writes();
 
@@ -220,7 +220,7 @@ ExitStatus end_by_too_large_a_file(bool ignores_failing_writes) {
   return wait_for(process);
 }
 
-TEST(Process, IsEndedByAFileThatGetsTooLargeUnlessItIsToOutliveThat) {
+TEST(Process, EndsByATooLargeFileUnlessItIgnoresFailingWrites) {
   EXPECT_EQ(end_by_too_large_a_file(false).signal, SIGXFSZ);
   EXPECT_EQ(end_by_too_large_a_file(true).code, 5);
 }

@@ -75,7 +75,7 @@ class Sweeping : public testing::Test {
   std::unique_ptr<Sweeper> sweeper_;
 };
 
-TEST_F(Sweeping, EndsWhatAMemberHasLeftAndNobodyElse) {
+TEST_F(Sweeping, EndsOnlyTheProcessesThatAMemberHasLeft) {
   PipeHolder mine(*sweeper_, 1, kDaemon);
   const PipeHolder other(*sweeper_, 11, kDaemon);
   mine.end_shell();
@@ -90,7 +90,7 @@ TEST_F(Sweeping, EndsWhatAMemberHasLeftAndNobodyElse) {
   EXPECT_TRUE(other.is_there());
 }
 
-TEST_F(Sweeping, AnswersThatNothingWasLeft) {
+TEST_F(Sweeping, ReportsThatNothingWasLeft) {
   std::optional<int> ended;
 
   sweeper_->end(1, note_in(ended));
@@ -99,7 +99,7 @@ TEST_F(Sweeping, AnswersThatNothingWasLeft) {
   EXPECT_EQ(ended, 0);
 }
 
-TEST_F(Sweeping, AwaitsTheEndOfThoseThatItIsNotToKill) {
+TEST_F(Sweeping, AwaitsTheEndOfProcessesThatItMustNotKill) {
   PipeHolder holder(*sweeper_, 1,
                     "setsid sh -c 'echo > /dev/fd/$0; trap exit TERM; while :; do sleep 0.1; done' $0 & wait");
   std::optional<int> ended_of_another;
@@ -117,7 +117,7 @@ TEST_F(Sweeping, AwaitsTheEndOfThoseThatItIsNotToKill) {
   EXPECT_TRUE(holder.are_gone_by(Deadline::after(kPatience)));
 }
 
-TEST_F(Sweeping, EndsAllWhenItGoes) {
+TEST_F(Sweeping, EndsAllProcessesWhenItIsDestroyed) {
   PipeHolder first(*sweeper_, 1, kDaemon);
   PipeHolder second(*sweeper_, 2, kDaemon);
   first.end_shell();
@@ -129,7 +129,7 @@ TEST_F(Sweeping, EndsAllWhenItGoes) {
   EXPECT_TRUE(second.are_gone_by(Deadline::after(kPatience)));
 }
 
-TEST_F(Sweeping, AnswersAllTheSameWhenItsProcessIsLost) {
+TEST_F(Sweeping, AnswersEvenWhenItsProcessIsLost) {
   ::kill(sweeper_->pid(), SIGKILL);
   std::optional<int> ended;
 
@@ -144,7 +144,7 @@ TEST_F(Sweeping, AnswersAllTheSameWhenItsProcessIsLost) {
   EXPECT_EQ(ended, 0);
 }
 
-TEST_F(Sweeping, KeepsNothingOpenButTheLock) {
+TEST_F(Sweeping, KeepsOnlyTheLockOpen) {
   int ends[2] = {-1, -1};
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
   const FileDescriptor reading(ends[0]);

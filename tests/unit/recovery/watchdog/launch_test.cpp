@@ -56,7 +56,7 @@ TEST_F(Launch, FindsTheProgramAsAShellWould) {
   EXPECT_EQ(found.command.front(), "sh");
 }
 
-TEST_F(Launch, RefusesAFolderAndWhatNobodyMayExecute) {
+TEST_F(Launch, RefusesFoldersAndFilesThatMayNotBeExecuted) {
   for (const std::string name : {"/", "/etc/passwd", "/nowhere/at-all", "nowhere-at-all"}) {
     WatchdogOptions bad = options(1);
     bad.command = {name};
@@ -65,14 +65,14 @@ TEST_F(Launch, RefusesAFolderAndWhatNobodyMayExecute) {
   }
 }
 
-TEST_F(Launch, RefusesNoProgramAtAll) {
+TEST_F(Launch, RefusesAMissingProgram) {
   WatchdogOptions none = options(1);
   none.command.clear();
 
   EXPECT_EQ(code_of_failure(none), ErrorCode::invalid_argument);
 }
 
-TEST_F(Launch, TakesTheNumberOfReplicasFromWhoeverSaysItMostClearly) {
+TEST_F(Launch, TakesTheNumberOfReplicasFromOptionEnvironmentOrDevices) {
   EXPECT_EQ(for_any_program(options(), {}).replicas, std::min(core_count(), kMaxReplicas));
   EXPECT_EQ(for_any_program(options(), {"cpu:0", "cpu:0", "cpu:1"}).replicas, 3);
   ::setenv("WORLD_SIZE", "5", 1);
@@ -80,7 +80,7 @@ TEST_F(Launch, TakesTheNumberOfReplicasFromWhoeverSaysItMostClearly) {
   EXPECT_EQ(for_any_program(options(7), {}).replicas, 7);
 }
 
-TEST_F(Launch, DealsTheListedDevices) {
+TEST_F(Launch, AssignsTheListedDevices) {
   const WatchdogOptions launched = for_any_program(options(2), {"cpu:4", "gpu:1"});
 
   EXPECT_EQ(launched.devices.size(), 2U);
@@ -88,7 +88,7 @@ TEST_F(Launch, DealsTheListedDevices) {
   EXPECT_THAT(launched.variables_of({.rank = 0, .replicas = 2, .place = 1}), Contains("HOLDFAST_DEVICES=cpu:4,gpu:1"));
 }
 
-TEST_F(Launch, WaitsForTheEndOfProcessesOnDevicesThatAreNoCpus) {
+TEST_F(Launch, WaitsForTheEndOfProcessesOnDevicesOtherThanCpus) {
   EXPECT_EQ(for_any_program(options(2), {}).recovery.start_when_gone, false);
   EXPECT_EQ(for_any_program(options(2), {"cpu:0", "gpu:1"}).recovery.start_when_gone, true);
 
@@ -124,13 +124,13 @@ TEST_F(Launch, ObeysThePortOfTheEnvironment) {
   EXPECT_EQ(port_of(for_any_program(options(1), {}).variables_of({.replicas = 1})), "MASTER_PORT=29501");
 }
 
-TEST_F(Launch, RefusesAnEnvironmentThatIsNoNumber) {
+TEST_F(Launch, RefusesVariablesThatAreNotNumbers) {
   ::setenv("MASTER_PORT", "http", 1);
 
   EXPECT_EQ(code_of_failure(options(1)), ErrorCode::invalid_argument);
 }
 
-TEST_F(Launch, IsTheOnlyProcessOfAnyLauncherThatStartedIt) {
+TEST_F(Launch, RefusesToBeOneOfSeveralProcessesOfALauncher) {
   ::setenv("RANK", "0", 1);
   ::setenv("WORLD_SIZE", "1", 1);
   EXPECT_EQ(for_any_program(options(2), {}).replicas, 2);

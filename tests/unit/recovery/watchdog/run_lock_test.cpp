@@ -77,7 +77,7 @@ TEST(RunLock, IsAFile) {
   EXPECT_THROW(lock_run_directory(directory.path(), Deadline::after(0s)), Error);
 }
 
-TEST(RunLock, KnowsThatAnotherHasTakenTheDirectoryOver) {
+TEST(RunLock, DetectsThatAnotherOwnerHasTakenOver) {
   const TemporaryFolder folder;
   const std::string directory = folder / "run";
   const FileDescriptor lock = lock_run_directory(directory, Deadline::after(0s));
@@ -91,7 +91,7 @@ TEST(RunLock, KnowsThatAnotherHasTakenTheDirectoryOver) {
   EXPECT_FALSE(is_directory_taken_over(other, directory));
 }
 
-TEST(RunLock, NamesADirectoryThatCannotBeMade) {
+TEST(RunLock, NamesADirectoryThatCannotBeCreated) {
   try {
     lock_run_directory("/dev/null/run", Deadline::after(0s));
     FAIL() << "locked";

@@ -144,7 +144,7 @@ TEST(ArenaExchange, RefusesWhenSomeShowMemoryAndOthersDoNot) {
   EXPECT_EQ(refusal(exchange.request(1, 0, kArenaBytes), "some do not"), ErrorCode::incompatible);
 }
 
-// A peer would read behind the end of the smaller one.
+// A peer would read beyond the end of the smaller one.
 TEST(ArenaExchange, RefusesShownMemoriesOfDifferentSizes) {
   const SharedMemory small = SharedMemory::create("small", kArenaBytes);
   const SharedMemory large = SharedMemory::create("large", 2 * kArenaBytes);

@@ -50,7 +50,7 @@ TEST(Channel, KeepsMessagesWholeAndInOrder) {
 TEST(Channel, CarriesMessagesOfAnyLength) {
   auto [a, b] = Channel::create();
 
-  // Around the longest text in a packet, around what a socket can hold, and far beyond.
+  // Around the longest text in a packet, around the size of a socket's buffer, and far beyond.
   for (const std::size_t bytes : {32U * 1024 - 20, 32U * 1024, 64U * 1024, 200U * 1024, 2'000'000U}) {
     a.send(text_message(bytes), Deadline::after(kPatience));
     EXPECT_EQ(text_bytes(b.try_receive()), bytes);

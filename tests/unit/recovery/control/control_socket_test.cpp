@@ -25,7 +25,7 @@ using namespace std::chrono_literals;
 using nlohmann::json;
 using testing::HasSubstr;
 
-// A peer that the test plays by hand.
+// A peer that the test controls step by step.
 class Peer {
  public:
   explicit Peer(const std::string& directory) : socket_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -35,11 +35,11 @@ class Peer {
   }
 
   bool is_connected() const { return is_connected_; }
-  // As much of the text as the other end takes at once.
+  // Sends as much of the text as the other end takes at once.
   ssize_t send(const std::string& text) const {
     return ::send(socket_.value(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   }
-  // What has come; empty: nothing yet. None once the other end has hung up.
+  // What has arrived, possibly nothing yet. No value once the other end has closed the connection.
   std::optional<std::string> receive() const {
     char bytes[4096];
     const ssize_t count = ::recv(socket_.value(), bytes, sizeof bytes, MSG_DONTWAIT);
@@ -80,7 +80,7 @@ class ControlSocketTest : public testing::Test {
     return true;
   }
 
-  // The answer's line; what came before the end where the peer was hung up on.
+  // The line of the answer. When the connection was closed, what arrived before.
   std::string line_for(const Peer& peer) {
     std::string text;
     comes_true([&] {
@@ -105,7 +105,7 @@ class ControlSocketTest : public testing::Test {
   boost::asio::io_context io_{1};
   std::function<void(const json&, const ControlSocket::Answer&)> handler_;
   std::vector<json> requests_;
-  std::optional<ControlSocket> control_;  // last: it uses the others
+  std::optional<ControlSocket> control_;  // last: it uses the other members
 };
 
 TEST_F(ControlSocketTest, AnswersLineForLine) {

@@ -30,7 +30,7 @@ Error failure_of(const std::string& directory, const std::string& request, Deadl
   return Error(ErrorCode::unsupported, "");
 }
 
-// A run that answers on a thread of its own as long as the object lives.
+// A run that answers on a thread of its own while the object lives.
 class LiveRun {
  public:
   LiveRun(const std::string& directory, ControlSocket::Handler handler)
@@ -77,7 +77,7 @@ TEST(AskRun, ReportsThatTheWatchdogDoesNotAnswer) {
   LiveRun run(directory.path(), [&kept](const json&, const ControlSocket::Answer& answer) { kept.push_back(answer); });
 
   const Error error = failure_of(directory.path(), "{}", Deadline::after(50ms));
-  // An answer must not outlive the loop that sends it.
+  // An answer must not outlive its io_context.
   run.stop();
   kept.clear();
 

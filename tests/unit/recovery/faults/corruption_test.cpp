@@ -15,7 +15,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Floats in two blocks, since a state has many.
+// Floats in two blocks, since a state has several.
 struct Blocks {
   Blocks() { std::iota(values.begin(), values.end(), 1.0F); }
 
@@ -25,7 +25,7 @@ struct Blocks {
     return corrupt(corruption, blocks);
   }
 
-  // Indices of floats that are not what they were.
+  // Indices of floats that have changed.
   std::vector<std::size_t> changed() const {
     const Blocks before;
     std::vector<std::size_t> indices;

@@ -30,7 +30,7 @@ std::vector<std::string> specifications(const std::vector<Fault>& faults) {
   return texts;
 }
 
-// Every kind in every phase with every target, and a step where there may be one.
+// Every kind in every phase with every target, with a step where one is allowed.
 std::vector<Fault> all_combinations() {
   std::vector<Fault> faults;
   for (const FaultKind kind : fault_kinds()) {
@@ -144,7 +144,7 @@ TEST(ParseFault, ReadsWhatToStringWrites) {
   EXPECT_GT(count, 200);
 }
 
-// What parses is what has no objection, whatever is combined with what.
+// A combination parses exactly when there is no objection to it.
 TEST(ParseFault, RefusesExactlyTheFaultsWithAnObjection) {
   for (const Fault& fault : all_combinations()) {
     const std::string objection = objection_to(fault);
@@ -177,7 +177,7 @@ TEST(ParseFault, NamesNothingTwice) {
   EXPECT_EQ(phases.size(), fault_phases().size());
 }
 
-// Whatever is cut out of it or put into it, a specification is read or refused with a sentence.
+// Texts are cut out of a specification or inserted into it. It is read, or refused with a sentence.
 TEST(ParseFault, FailsOnlyWithASentence) {
   const std::string whole = "rank=1,step=5,phase=before-update,generation=1,fault=flip,target=gradient,seed=3";
   for (std::size_t begin = 0; begin < whole.size(); ++begin) {

@@ -1,4 +1,5 @@
-// Each kind of fault that a process does to itself strikes a real process, and what its parent sees is looked at.
+// Each kind of fault that a process does to itself strikes a real child process. The test checks what its parent
+// sees.
 
 #include "faults/fault_strikes.h"
 
@@ -42,7 +43,7 @@ constexpr int kSurvived = 42;
 constexpr int kThrew = 43;
 constexpr int kThrewBadAlloc = 44;
 
-// A child process that does something and then ends with kSurvived; killed when the object goes.
+// A child process that runs a function and then ends with kSurvived. The destructor kills it.
 class StruckChild {
  public:
   explicit StruckChild(const std::function<void()>& act) : pid_(::fork()) {
@@ -58,7 +59,7 @@ class StruckChild {
 
   pid_t pid() const { return pid_; }
 
-  // Of the next change that waitpid(2) tells.
+  // The next change of state that waitpid(2) reports.
   int next_status(int options = 0) {
     int status = -1;
     EXPECT_TRUE(comes_true([&] { return ::waitpid(pid_, &status, options | WNOHANG) == pid_; })) << "nothing happened";
@@ -66,7 +67,7 @@ class StruckChild {
     return status;
   }
 
-  // The first letter of what the kernel says of its state, and the clock ticks that it has computed.
+  // The letter of its state in /proc, and the clock ticks that it has computed.
   std::pair<char, std::uint64_t> state_and_ticks() const {
     std::ifstream file("/proc/" + std::to_string(pid_) + "/stat");
     const std::string text((std::istreambuf_iterator<char>(file)), {});
@@ -98,7 +99,7 @@ class StruckChild {
   pid_t pid_;
 };
 
-// Meets one fault of rank 0 at its place. The mark of a fault is there when it strikes.
+// Reaches the phase of one fault of rank 0. The mark of a fault exists when it strikes.
 class Strikes : public ::testing::Test {
  protected:
   std::function<void()> meeting(const std::string& fault, Faults::Place place = {}) {
@@ -180,7 +181,7 @@ TEST_F(Strikes, OfAPauseLeaveNoChild) {
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
-// Who waits for the channel of a dead process to close must not wait for the child that was to wake it.
+// The channel of a dead process must close at once. It must not stay open in the child that was to wake the process.
 TEST_F(Strikes, OfAPauseHoldNoDescriptorOfAProcessThatIsKilledMeanwhile) {
   int ends[2] = {-1, -1};
   ASSERT_EQ(::pipe(ends), 0);
@@ -261,14 +262,14 @@ TEST_F(Strikes, OnTheChannelCallWhatTheyWereGiven) {
       .send_garbage = [&](std::span<const std::byte> bytes) { calls.push_back(bytes.empty() ? "nothing" : "garbage"); },
       .stop_beats =
           [&](std::optional<std::chrono::milliseconds> duration) {
-            calls.push_back(duration ? "beats " + std::to_string(duration->count()) : "beats for ever");
+            calls.push_back(duration ? "beats " + std::to_string(duration->count()) : "beats without end");
           }};
 
   for (const char* fault : {"close-channel", "garbage", "lose-beats", "delay-beats,duration_ms=7"}) {
     meeting("fault=" + std::string(fault), {.hooks = hooks})();
   }
 
-  EXPECT_THAT(calls, ElementsAre("close", "garbage", "beats for ever", "beats 7"));
+  EXPECT_THAT(calls, ElementsAre("close", "garbage", "beats without end", "beats 7"));
 }
 
 TEST_F(Strikes, OnTheChannelSendTheSameGarbageForTheSameSeed) {

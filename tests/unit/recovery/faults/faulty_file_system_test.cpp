@@ -27,14 +27,14 @@ std::string name_of(int step) {
   return name.data();
 }
 
-// A run whose savepoints are files in memory, and that meets one fault of rank 0.
+// A run whose savepoints are files in memory, with one fault of rank 0.
 class FaultyFileSystem : public ::testing::Test {
  protected:
   void meet(const std::string& fault) {
     faults_ = Faults({parse_fault("rank=0,step=12," + fault, 1)}, {.run_directory = directory_.path()});
   }
 
-  // As a savepoint is written, and an older one deleted behind it.
+  // Writes a savepoint and then deletes an older one.
   void save(int step) {
     const std::string temporary = name_of(step) + ".tmp-1";
     const std::unique_ptr<File> file = files_->create(temporary);

@@ -26,7 +26,7 @@ TEST(RandomFaultPlan, IsAFunctionOfItsSeed) {
   EXPECT_NE(random_fault_plan(plan), random_fault_plan(other));
 }
 
-// A finding of one host is replayed on another: this plan must stay as it is while kinds and phases do.
+// A finding of one host is replayed on another. This plan must not change while kinds and phases do not.
 TEST(RandomFaultPlan, IsTheSameOnEveryHost) {
   const std::vector<Fault> faults = random_fault_plan({.faults = 3, .seed = 1, .replicas = 4, .steps = 1000});
 
@@ -93,7 +93,7 @@ TEST(RandomFaultPlan, LeavesNoKindPhaseOrRankOut) {
   EXPECT_EQ(ranks.size(), 4U);
 }
 
-// What `holdfast chaos --faults` asks for.
+// The plan of `holdfast chaos --faults`.
 RandomFaultPlan plan_for_one_run(std::uint64_t seed) {
   return {
       .faults = 6,
@@ -130,8 +130,8 @@ TEST(RandomFaultPlan, DamagesNoSavepointOfARunWithoutSavepoints) {
               HasSubstr("a run of 100 steps and 0 savepoints has no place for more than 0"));
 }
 
-// `holdfast chaos --faults 5 --seed 30` had the writer of one savepoint hang, and waited for a fault in the next one,
-// which training had left out.
+// `holdfast chaos --faults 5 --seed 30` let the writer of one savepoint hang. It waited for a fault in the next
+// savepoint, which training had left out.
 TEST(RandomFaultPlan, StrikesSavepointsOnceInOneRun) {
   int struck = 0;
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
@@ -160,8 +160,8 @@ TEST(RandomFaultPlan, DrawsNoFaultThatIsNoticedOnlyAfterMinutes) {
   EXPECT_GT(loops, 10);
 }
 
-// `holdfast chaos --faults 5 --seed 26` filled the disk for the last savepoint, and waited for a fault at the run's
-// end.
+// `holdfast chaos --faults 5 --seed 26` filled the disk for the last savepoint, and waited for a fault at the end of
+// the run.
 TEST(RandomFaultPlan, StrikesNoEndOfARunWhoseFilesFail) {
   int ends = 0;
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
@@ -176,18 +176,18 @@ TEST(RandomFaultPlan, StrikesNoEndOfARunWhoseFilesFail) {
   EXPECT_GT(ends, 10);
 }
 
-// Each death may leave a replica less, and the ranks of the others move up.
+// Each death may leave one replica less, and the ranks of the others move up.
 TEST(RandomFaultPlan, StrikesOnlyRanksThatCertainlyExistInOneRun) {
   int of_higher_ranks = 0;
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     int lost = 0;
     for (const Fault& fault : random_fault_plan(plan_for_one_run(seed))) {
-      if (fault.phase == FaultPhase::shutdown) continue;  // the last, whatever its place in the list
+      if (fault.phase == FaultPhase::shutdown) continue;  // always the last, whatever its position in the list
       if (fault.step) {
         EXPECT_LT(fault.rank, std::max(1, 3 - lost)) << "seed " << seed << ": " << fault.specification;
       }
       of_higher_ranks += fault.rank > 0 ? 1 : 0;
-      // A replica that is stopped for a while may be replaced as one that hangs is.
+      // A replica that is stopped for a while may be replaced like one that hangs.
       if (fault.kind == FaultKind::kill || fault.kind == FaultKind::segfault || fault.kind == FaultKind::pause) ++lost;
     }
   }

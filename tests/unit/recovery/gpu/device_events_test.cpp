@@ -20,7 +20,7 @@ using testing::SizeIs;
 class DeviceEventsTest : public testing::Test {
  protected:
   DeviceEventsTest() {
-    // A replica on each of the first two, a spare on the second, and one that is killed.
+    // A replica on each of the first two slots, a spare on the second, and a replica that is killed.
     for (const auto& [id, place, stage] : {std::tuple(0, 0, Stage::training), std::tuple(1, 1, Stage::training),
                                            std::tuple(2, 1, Stage::ready), std::tuple(3, 1, Stage::failed)}) {
       state_.members.push_back({.id = id, .place = place, .stage = stage});
@@ -28,7 +28,7 @@ class DeviceEventsTest : public testing::Test {
     state_.next_member = 4;
   }
 
-  // "place_lost 1", "device_failed 2": what follows.
+  // "place_lost 1", "device_failed 2": the events that follow.
   std::vector<std::string> take(const GpuEvent& event) {
     std::vector<std::string> said;
     for (const Event& follows : events_.take(event, state_, now_)) {

@@ -35,7 +35,7 @@ class GpuWatchTest : public testing::Test {
             .on_end = [this](const std::string& why) { end_ = why; }};
   }
 
-  // The watch keeps no work in `io_`, which is what a run has others for.
+  // The watch alone does not keep `io_` running; in a run other work does.
   bool comes_true(const std::function<bool()>& condition) {
     const auto until = std::chrono::steady_clock::now() + kPatience;
     while (!condition() && std::chrono::steady_clock::now() < until) {
@@ -107,7 +107,7 @@ TEST_F(GpuWatchTest, GoesOnWithTheOthersWhenADeviceIsLost) {
 
   fake.lose(1);
   ASSERT_TRUE(hears(1));
-  // Events that come while there is no set are none's: until one of them is heard.
+  // Events that come while there is no event set are lost, so they are repeated until one is received.
   ASSERT_TRUE(comes_true([&] {
     fake.happen({{"device", 0}, {"xid", 45}});
     return said_.size() > 1;

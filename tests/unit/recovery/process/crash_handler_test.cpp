@@ -22,8 +22,8 @@
 
 namespace holdfast::recovery {
 
-// Not in an unnamed namespace, and as they stand here: their names are looked for.
-// A function of its own in the program, whatever the optimiser thinks of it.
+// Not in an unnamed namespace: the tests look for these names.
+// Keeps the optimiser from inlining the function.
 #if defined(__clang__)
 #define HOLDFAST_KEPT_APART [[clang::optnone]] [[gnu::noinline]]
 #else
@@ -34,7 +34,7 @@ HOLDFAST_KEPT_APART void write_where_nothing_is(volatile int* place) {
   *place = 1;
 }
 HOLDFAST_KEPT_APART int divide_by(volatile int* divisor) {
-  return 100 / *divisor;  // of 1 g++ knows the quotient without dividing
+  return 100 / *divisor;  // for 1 g++ knows the quotient without a division
 }
 HOLDFAST_KEPT_APART int recurse_without_end(volatile int* depth) {
   if (*depth < 0) return 0;
@@ -67,7 +67,7 @@ struct Death {
   std::vector<std::string> frames;
 };
 
-// How a process that has a handler dies of `crash`.
+// How a process with a handler dies of `crash`.
 Death death_of(
     const std::function<void()>& crash, const std::function<void()>& before = [] {}) {
   SharedMemory memory = worker_memory();
@@ -171,7 +171,7 @@ TEST_F(CrashHandlerTest, RecordsACrashOfAnotherThread) {
   EXPECT_THAT(death.frames[0], HasSubstr("write_where_nothing_is(int volatile*)"));
 }
 
-// A signal that was sent does not come again: the process would go on after the handler.
+// A signal that was sent does not come again after the handler. The process must not go on.
 TEST_F(CrashHandlerTest, EndsAProcessThatTheSignalWasSentTo) {
   const Death death = death_of([] { ::kill(::getpid(), SIGSEGV); });
 
@@ -196,7 +196,7 @@ TEST_F(CrashHandlerTest, IsGoneWithItsObject) {
   EXPECT_EQ(action.sa_flags & SA_SIGINFO, 0);
 }
 
-// A child that was forked crashes without being recorded.
+// The crash of a forked child is not recorded.
 TEST_F(CrashHandlerTest, RecordsNothingForAForkedChild) {
   const Death death = death_of([] {
     const pid_t child = ::fork();

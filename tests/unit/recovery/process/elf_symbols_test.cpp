@@ -113,7 +113,7 @@ TEST_F(ElfFileTest, RefusesFilesThatAreNotElf) {
   EXPECT_FALSE(file_with({'#', '!', '/', 'b', 'i', 'n', '/', 's', 'h', '\n'}).has_value());
 }
 
-// Nobody ever writes into this pipe.
+// No process ever writes into this pipe.
 TEST_F(ElfFileTest, DoesNotWaitForAPipe) {
   ASSERT_EQ(::mkfifo((folder_ / "pipe").c_str(), 0600), 0);
 

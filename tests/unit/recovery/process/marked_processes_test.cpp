@@ -67,7 +67,7 @@ TEST(Marks, AreAddedToThoseOfAnEnclosingRun) {
   EXPECT_EQ(marked_member(marks.variable_of(4), "7.99."), std::nullopt);
 }
 
-// Each says when it is there.
+// Each reports when it runs.
 class Shells : public testing::Test {
  protected:
   Process start(int member, const std::string& script) {
@@ -91,7 +91,7 @@ class Shells : public testing::Test {
     return members;
   }
 
-  // What a shell has started in a session of its own outlives it.
+  // A process that a shell has started in a session of its own outlives the shell.
   void TearDown() override {
     MarkedProcesses processes(marks_.run());
     while (const std::optional<MarkedProcess> marked = processes.next()) {

@@ -16,7 +16,7 @@
 namespace holdfast::recovery {
 namespace {
 
-// From here on, this process sees a kernel before 5.9.
+// From here on close_range(2) fails in this process as on a kernel before 5.9.
 void do_without_close_range() {
   std::array<sock_filter, 4> program{
       sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),

@@ -147,7 +147,7 @@ TEST(Process, KillsItsChildrenWhenItIsKilled) {
 
   process.kill_group();
 
-  // The pipe ends when nobody can write to it any more, the child's child included.
+  // The pipe ends when no process can write to it any more, including the grandchild.
   ASSERT_TRUE(wait_for_descriptor(reading.value(), POLLIN, Deadline::after(kPatience)));
   EXPECT_EQ(::read(reading.value(), &byte, 1), 0);
   EXPECT_EQ(wait_for(process).signal, SIGKILL);
@@ -183,7 +183,7 @@ TEST(Process, SeesThatItIsStopped) {
   EXPECT_FALSE(process.is_stopped());
 }
 
-// How a shell that was started as `spawn` starts it ends when it is sent a SIGPIPE.
+// How a shell ends that was started by `spawn` and gets a SIGPIPE.
 ExitStatus end_by_broken_pipe(bool ignores_failing_writes) {
   Process process = Process::spawn({.executable = "/bin/sh",
                                     .arguments = {"sh", "-c", "kill -PIPE $$; exit 5"},
@@ -209,7 +209,7 @@ TEST(Process, KeepsSigpipeIgnoredWhenItsOwnerIgnoredIt) {
   ::signal(SIGPIPE, before);
 }
 
-// A shell under a limit of file sizes writes more than that.
+// A shell with a limit of file sizes writes a larger file.
 ExitStatus end_by_too_large_a_file(bool ignores_failing_writes) {
   const TemporaryFolder folder;
   const std::string write_too_much = "ulimit -f 1; printf '%02000d' 1 > " + (folder / "file") + " 2>/dev/null; exit 5";

@@ -27,7 +27,7 @@ class BrokenPipe : public testing::Test {
     ::signal(SIGXFSZ, before_for_files_);
   }
 
-  // The error number; 0: written.
+  // The errno of the write; 0: it succeeded.
   int write_to_it() const { return ::write(ends_[1], "x", 1) == 1 ? 0 : errno; }
 
  private:

@@ -18,7 +18,7 @@
 namespace holdfast::recovery {
 namespace {
 
-// Somebody who holds a pipe open, and has said once that he is there.
+// Processes that hold a pipe open, and that have reported once that they run.
 class PipeHolder {
  public:
   PipeHolder(const Sweeper& sweeper, int member, const std::string& script) {
@@ -36,10 +36,10 @@ class PipeHolder {
     EXPECT_EQ(::read(pipe_.value(), &byte, 1), 1);
   }
 
-  // Leaves what it has started in other sessions.
+  // Leaves the processes that it has started in other sessions.
   void end_shell() { shell_.reset(); }
 
-  // All that held the pipe.
+  // All processes that held the pipe.
   bool are_gone_by(Deadline deadline) const { return wait_for_descriptor(pipe_.value(), POLLIN, deadline); }
   bool is_there() const { return !are_gone_by(Deadline::after({})); }
 
@@ -48,7 +48,7 @@ class PipeHolder {
   std::optional<Process> shell_;
 };
 
-// One that leaves its group and its session, and that nobody's end ends.
+// A process that leaves its group and its session, so that no other process's end ends it.
 const std::string kDaemon = "setsid sh -c 'echo > /dev/fd/$0; trap : TERM HUP; while :; do sleep 0.1; done' $0 & wait";
 
 class Sweeping : public testing::Test {
@@ -57,7 +57,7 @@ class Sweeping : public testing::Test {
     sweeper_ = std::make_unique<Sweeper>(io_, lock_.value(), [this] { is_lost_ = true; });
   }
 
-  // Until `what` holds something.
+  // Blocks until `what` holds something.
   void run_until(const std::optional<int>& what) {
     const Deadline deadline = Deadline::after(kPatience);
     io_.restart();

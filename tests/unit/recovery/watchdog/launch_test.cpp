@@ -17,7 +17,7 @@ namespace {
 using ::testing::Contains;
 using ::testing::HasSubstr;
 
-// With an environment in which nothing is said of a run.
+// With an environment that says nothing about a run.
 class Launch : public ::testing::Test {
  protected:
   Launch() {

@@ -54,7 +54,7 @@ TEST(RunLock, HoldsUntilTheLastCopyOfItsDescriptorIsClosed) {
   EXPECT_TRUE(lock_run_directory(directory.path(), Deadline::after(0s)).is_open());
 }
 
-// The link's target was cut, and a number was written into it.
+// The target of the link was truncated, and a number was written into it.
 TEST(RunLock, FollowsNoLink) {
   const TemporaryFolder directory;
   std::ofstream(directory / "victim") << "content";

@@ -39,7 +39,7 @@ class RunStart : public testing::Test {
     fs::create_directories(fs::path(path).parent_path());
     std::ofstream(path) << text;
   }
-  // What tells of a run, and which run that is.
+  // A file that marks the run, and says which run it is.
   void make_run(const std::string& name) const {
     write(folder_ / "run/run.json", name);
     write(folder_ / "copies/savepoint-0000000010.h5", name);
@@ -220,7 +220,7 @@ TEST_F(RunStart, NamesADamagedRecord) {
   EXPECT_THROW(take(fresh("monday")), Error);
 }
 
-// A program with several runs, which begin anew together.
+// A program with several runs, which start anew together.
 TEST_F(RunStart, RemembersAFreshStartUntilTheProgramHasEnded) {
   make_run("first");
   AskedStart how = fresh("monday");

@@ -1,4 +1,4 @@
-// What the C interface does with bad arguments; what it does with good ones is shown by programs in C.
+// The C interface with bad arguments. Programs in C test it with good ones.
 
 #include "holdfast/recovery/worker_c.h"
 

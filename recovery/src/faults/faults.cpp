@@ -79,6 +79,7 @@ void Faults::move_to(int rank, int generation) {
   course_->generation = generation;
 }
 
+// Several faults may be due at once. A fault that returns or throws nothing lets the next one strike.
 void Faults::reach(FaultPhase phase, std::int64_t step) const {
   for (std::size_t index = 0; index < faults_.size(); ++index) {
     const Fault& fault = faults_[index];
@@ -110,6 +111,7 @@ double Faults::slowdown(std::int64_t step) const {
     if (!acts_by(fault, FaultMeans::pace)) continue;
     if (is_due(fault, FaultPhase::forward, step) && mark_as_fired(index)) {
       const std::int64_t count = fault.count.value_or(kForEver);
+      // Without overflow for a count that is nearly endless.
       course_->slow_until[index] = count > kForEver - step ? kForEver : step + count;
     }
     const auto until = course_->slow_until.find(index);
@@ -129,6 +131,7 @@ std::optional<int> Faults::file_failure(std::optional<FaultPhase> phase, std::in
     }
     const auto left = course_->operations_to_fail.find(index);
     if (left == course_->operations_to_fail.end() || left->second == 0 || error_number) continue;
+    // On a full disk, operations without need of space succeed and do not use up the count.
     if (fault.kind == FaultKind::full_disk && need == FileNeed::none) continue;
     if (left->second != kForEver) --left->second;
     error_number = error_number_of(fault.kind);
@@ -138,6 +141,7 @@ std::optional<int> Faults::file_failure(std::optional<FaultPhase> phase, std::in
 
 bool Faults::is_due(const Fault& fault, FaultPhase phase, std::int64_t step) const {
   const int generation = course_->generation;
+  // What the specification leaves open fits every step and every generation.
   return fault.rank == course_->rank && fault.phase == phase && fault.step.value_or(step) == step &&
          fault.generation.value_or(generation) == generation;
 }

@@ -44,6 +44,7 @@ class SavepointWatch {
 
   void before(const FileOperation& operation) {
     if (!is_of_savepoint(operation)) return;
+    // The operations that follow belong to the savepoint that was created last.
     if (operation.name == "create") step_ = *step_of(operation.path);
     const std::optional<FaultPhase> phase = phase_of(operation);
     const std::int64_t step = step_;
@@ -76,6 +77,7 @@ class SavepointWatch {
       last_change_ = Change::removal;
       return FaultPhase::pruning;
     }
+    // The sync makes the last change durable, a new name or a removal.
     if (name == "sync_folder") {
       return last_change_.exchange(Change::none) == Change::rename ? FaultPhase::after_rename : FaultPhase::pruning;
     }

@@ -40,6 +40,7 @@ bool is_noticed_late(const Fault& fault) {
 std::vector<Fault> forms_of(const FaultKindRow& row, const RandomFaultPlan& plan) {
   std::vector<Fault> forms;
   for (const CorruptionTarget target : corruption_targets()) {
+    // A kind without a target has one form for each phase, not one for each target.
     if (!takes_target(row.value) && target != row.defaults.target) continue;
     for (const FaultPhase phase : fault_phases()) {
       Fault form{.phase = phase, .kind = row.value, .duration = row.defaults.duration};
@@ -128,6 +129,7 @@ class OneRun {
     for (const Fault& other : faults_) {
       if (is_kept_from_striking(fault, other) || is_kept_from_striking(other, fault)) return false;
     }
+    // Ranks depend on the order of all faults, so the fault is added to find out.
     faults_.push_back(fault);
     if (are_ranks_there()) return true;
     faults_.pop_back();

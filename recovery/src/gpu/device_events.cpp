@@ -90,9 +90,11 @@ std::vector<Event> DeviceEvents::take(const GpuEvent& event, const State& state,
   Last& last = last_[device];
   last.what = story_of(event);
   last.moment = now;
+  // The count goes on beyond the lines, for `holdfast status`.
   if (++last.count <= kMostLines) write_down(device, event, action, what);
   std::vector<Event> events;
   if (action == XidAction::report) return events;
+  // A further event of the same error must not replace the processes that were started after the first.
   const bool is_aftermath = action == XidAction::replace && last.blow && now - *last.blow < kAftermath;
   if (!is_aftermath) {
     last.blow = now;

@@ -252,6 +252,7 @@ std::vector<int> cuda_order(const std::vector<GpuFacts>& devices, const char* vi
   std::vector<int> order;
   if (visible == nullptr) {
     for (const GpuFacts& facts : devices) {
+      // CUDA does not number lost devices.
       if (facts.problem.empty()) order.push_back(facts.index);
     }
     return order;
@@ -259,6 +260,7 @@ std::vector<int> cuda_order(const std::vector<GpuFacts>& devices, const char* vi
   std::istringstream entries(visible);
   for (std::string entry; std::getline(entries, entry, ',');) {
     const std::optional<int> index = index_of(without_spaces(entry), devices);
+    // CUDA hides all devices after an entry that it does not know.
     if (!index) break;
     order.push_back(*index);
   }

@@ -86,6 +86,7 @@ class GpuWatch::Shared {
     std::unique_lock lock(mutex_);
     is_stopping_ = true;
     changed_.notify_all();
+    // Not longer: the thread may hang in the driver, and then it ends with the process.
     changed_.wait_for(lock, kStopTimeout, [this] { return has_ended_; });
   }
 
@@ -111,6 +112,7 @@ class GpuWatch::Shared {
     const std::lock_guard lock(mutex_);
     if (is_stopping_) return;
     boost::asio::post(io_, [self, tell = std::move(tell)] {
+      // Posted work may run after stop(), when the owner of the handlers is gone.
       if (!self->is_stopping()) tell(self->handlers_);
     });
   }
@@ -180,6 +182,7 @@ class GpuWatch::Watcher {
     const bool has_any_events =
         std::any_of(watched_.begin(), watched_.end(), [](const Watched& watched) { return watched.gpu.has_events; });
     if (!has_any_events) {
+      // Without events a loss is found by asking.
       shared_->pause();
       look_for_losses();
       return;
@@ -189,6 +192,7 @@ class GpuWatch::Watcher {
     if (code == nvml::kTimeout || code == nvml::kSuccess) errors_ = 0;
     if (code == nvml::kTimeout) return;
     if (code == nvml::kSuccess) return tell_of(data);
+    // A lost device is the usual cause of an error of the wait.
     if (look_for_losses()) return;
     if (++errors_ >= kMostErrors) {
       throw Error(ErrorCode::unavailable, fmt::format("the NVIDIA driver no longer reports events: \"{}\"",
@@ -225,6 +229,7 @@ class GpuWatch::Watcher {
     return true;
   }
 
+  // Asks for the temperature, because every device reports it.
   bool is_lost(nvml::Device device) const {
     unsigned int degrees = 0;
     const int code = call_nvml(nvml_->temperature, device, nvml::kTemperatureOfTheGpu, &degrees);
@@ -241,6 +246,7 @@ class GpuWatch::Watcher {
 
 GpuWatch::GpuWatch(boost::asio::io_context& io, std::vector<int> cuda_numbers, Handlers handlers)
     : shared_(std::make_shared<Shared>(io, std::move(handlers))) {
+  // A thread inherits the mask of blocked signals.
   const SignalsBlocked until_the_thread_has_inherited_it;
   start_thread("the thread that watches GPUs", [numbers = std::move(cuda_numbers), shared = shared_] {
     Watcher::watch(numbers, shared);

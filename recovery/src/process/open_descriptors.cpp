@@ -1,3 +1,6 @@
+// A forked process that keeps a descriptor open keeps locks, sockets and pipes of its parent alive. So everything is
+// closed that is not named, by the fastest way that the kernel offers. docs/decisions/recovery.md
+
 #include "process/open_descriptors.h"
 
 #include <dirent.h>

@@ -72,6 +72,7 @@ FileDescriptor lock_run_directory(const std::string& directory, Deadline deadlin
   FileDescriptor file = open_lock_file(directory);
   // flock(2) knows no deadline.
   for (;;) {
+    // A lock on a file that is no longer DIRECTORY/lock is of no use, so the file is opened again.
     const bool is_locked = try_lock(file.value(), directory);
     if (is_locked && is_the_lock_of(file.value(), directory)) break;
     if (deadline.has_passed()) throw taken(directory);

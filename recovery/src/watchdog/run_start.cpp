@@ -266,6 +266,7 @@ OwnedRun OwnedRun::take(const std::string& directory, const Options& options) {
   return run;
 }
 
+// A run without results loses nothing, and one that was stopped or killed might still be resumed.
 bool OwnedRun::may_give_way() const {
   const Past past = read_past(journal_path(directory_));
   return past.has_failed_by_itself && !past.has_results;

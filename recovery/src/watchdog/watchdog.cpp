@@ -63,11 +63,13 @@ RunOutcome WatchdogLoop::run() {
   wait_for_tick();
   feed({.kind = EventKind::start});
   io_.run();
+  // Both need the loop, which has ended.
   control_.reset();
   gpu_watch_.reset();
   tell_of_crashes(crash_reader_.take_all(Deadline::after(kCrashTimeout)));
   hand_over_what_is_left();
   outcome_.is_stop_requested = state_.is_stop_requested;
+  // A run that was killed from outside did not fail by itself, so a later run of other choices may not put it aside.
   const bool has_failed = outcome_.exit_code == kExitUnrecoverable || outcome_.exit_code == kExitGaveUp;
   journal_.append_run_end(outcome_.exit_code, has_failed && !was_killed_from_outside_);
   take_late_signal();
@@ -124,6 +126,7 @@ RunRequests::Run WatchdogLoop::run_to_ask() {
               }};
 }
 
+// Reads the life pages. No process is asked, so a hung one shows its last step.
 std::map<int, Sight> WatchdogLoop::sights() const {
   std::map<int, Sight> sights;
   for (const auto& [id, process] : processes_) {
@@ -155,6 +158,7 @@ void WatchdogLoop::hand_over_what_is_left() {
 void WatchdogLoop::feed(Event event) {
   if (is_over_) return;
   const auto process = processes_.find(event.member);
+  // Decided here: the process may have entered a step by the time the event is decided on.
   event.is_joining = process != processes_.end() && process->second->standing() != Standing::in_steps;
   events_.push_back(std::move(event));
   if (events_.size() > 1) return;
@@ -215,6 +219,7 @@ void WatchdogLoop::tell_of(const Event& event, int rank, const Decision& decisio
   }
 }
 
+// Dropping a process kills it, so one is dropped only after the supervisor has forgotten it.
 void WatchdogLoop::forget_gone_processes() {
   const auto is_gone = [this](const auto& entry) { return find_member(state_, entry.first) == nullptr; };
   std::erase_if(processes_, is_gone);
@@ -269,6 +274,7 @@ RunOutcome run_watchdog(OwnedRun run, const std::function<WatchdogOptions()>& op
       if (!may_give_way) throw;
       why = failure.what();
     }
+    // A run gives way once at most. Otherwise a program whose choices change at each start would never end.
     may_give_way = false;
     const std::string kept_as = run.give_way();
     log(LogLevel::warning, fmt::format("the earlier run in {} had failed before it had any result; it is kept as {}, "

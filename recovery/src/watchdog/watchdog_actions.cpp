@@ -63,6 +63,7 @@ void WatchdogLoop::start_process(int id, int place) {
                                          handlers_of(id));
     processes_.emplace(id, process);
   } catch (const Error& error) {
+    // Then the run ends at once instead of after the whole restart budget.
     const bool is_certain = !state_.was_any_ready && is_same_for_all(error.code());
     return feed({.kind = EventKind::start_failed, .member = id, .what = error.what(), .is_unrecoverable = is_certain});
   }
@@ -74,6 +75,7 @@ void WatchdogLoop::start_process(int id, int place) {
                                    .config = options_.worker_config,
                                    .faults = options_.recovery.faults,
                                    .log_level = options_.recovery.log_level})});
+  // A plain program never reports that it is ready. It counts as ready when it runs.
   if (options_.is_plain_program) feed({.kind = EventKind::ready, .member = id});
 }
 
@@ -112,6 +114,8 @@ void WatchdogLoop::open_generation(const Action& action) {
                                              .rank = static_cast<int>(rank),
                                              .size = static_cast<int>(by_rank_.size()),
                                              .shards = action.shards})};
+    // Only rank 0 looks for a state, and gives it to the others. RecoverFrom::savepoint wants states from files
+    // alone.
     if (rank == 0 && options_.recovery.recover_from == RecoverFrom::survivors) {
       welcome.descriptors = snapshot_memories_.read_only_descriptors();
     }
@@ -139,6 +143,7 @@ void WatchdogLoop::kill_process(int id) {
   process->second->kill();
 }
 
+// A plain program reads no messages, so a signal asks it.
 void WatchdogLoop::ask_to_stop() {
   if (!options_.is_plain_program) return tell_members({{"kind", kStop}});
   for (const auto& [id, process] : processes_) {
@@ -161,6 +166,7 @@ void WatchdogLoop::set_timer(Moment moment) {
 }
 
 void WatchdogLoop::record_failure(const Action& action) {
+  // Readers of the journal need the time of day, and the supervisor knows monotonic moments only.
   const std::chrono::duration<double> ago = Moment::clock::now() - action.moment;
   const Restart restart{.generation = action.generation,
                         .rank = action.rank,

@@ -72,6 +72,7 @@ void WatchdogLoop::look_for_progress() {
 
 void WatchdogLoop::look_for_hang() {
   if (state_.phase != RunPhase::running && state_.phase != RunPhase::gathering) return;
+  // A plain program has no heartbeats.
   if (options_.is_plain_program) return;
   std::vector<Pulse> pulses;
   for (const auto& [id, process] : processes_) {
@@ -79,6 +80,7 @@ void WatchdogLoop::look_for_hang() {
     if (stage != Stage::starting && stage != Stage::training) continue;
     Pulse pulse = process->pulse(id, arrivals_of(id));
     pulse.is_joining = stage == Stage::training && pulse.phase == Phase::starting;
+    // A replica that computes its shards in several rounds needs as many times the time of one.
     if (const auto work = slow_replicas_.work_of(id)) {
       pulse.rounds = std::max(1, rounds_of(work->shards, work->at_once));
     }
@@ -119,6 +121,7 @@ ReplicaStarter::Handlers WatchdogLoop::handlers_of(int id) {
           .on_bad_message = [tell](const std::string& what) { tell(EventKind::failure_reported, what); },
           .on_death =
               [this, id, tell] {
+                // After this the supervisor has it killed, which must not hide that it died by itself.
                 if (!killed_.contains(id)) dead_by_themselves_.insert(id);
                 tell(EventKind::died, "");
               },
@@ -134,6 +137,7 @@ void WatchdogLoop::on_exit(int id, ExitStatus status) {
   const bool is_clean = status.code == 0 && status.signal == 0;
   Event event{
       .kind = EventKind::exited, .member = id, .exit_code = status.code, .signal = status.signal, .step = step_of(id)};
+  // Any end of a plain program after the request is its way to stop.
   if (options_.is_plain_program && state_.is_stop_requested) {
     // It was asked to stop by a signal that ends most programs.
     event.what = status.signal == 0 ? fmt::format("left with code {}", status.code)
@@ -212,6 +216,7 @@ void WatchdogLoop::on_message(int id, Message& message) {
   } else if (kind == kReady) {
     event.kind = EventKind::ready;
     feed(std::move(event));
+    // A slow replica may have waited for this spare.
     for (Event& slow : slow_replicas_.on_spare_ready()) feed(std::move(slow));
     return;
   } else if (kind == kCheckedIn) {
@@ -226,6 +231,7 @@ void WatchdogLoop::on_message(int id, Message& message) {
     event.kind = EventKind::failure_reported;
     event.what = body.at("what").get<std::string>();
     event.is_unrecoverable = body.at("is_unrecoverable").get<bool>();
+    // The run ends and another one starts in its place, so nothing is logged as a failure.
     if (body.contains(kOtherChoices) && may_give_way_) {
       outcome_.has_other_choices = true;
       other_choices_ = event.what;
@@ -268,6 +274,7 @@ void WatchdogLoop::note(int id, const nlohmann::json& body) {
 }
 
 void WatchdogLoop::send_arenas(int id, ArenaNumber which, std::size_t bytes, FileDescriptor shown) {
+  // A request that was sent in an earlier generation may arrive after its end.
   if (!arenas_ || which.generation != state_.generation || stage_of(id) != Stage::training) {
     return send(id, {.body = arena_refusal(which, ErrorCode::cancelled,
                                            fmt::format("generation {} was ended", which.generation))});

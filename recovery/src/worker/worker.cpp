@@ -119,6 +119,7 @@ struct Worker::Connection {
 
   ~Connection() {
     is_leaving = true;
+    // Shutting the channel down wakes the listener.
     channel.shut_down();
     listener.join();
   }
@@ -134,6 +135,7 @@ struct Worker::Connection {
   }
 
   void listen() {
+    // The mutex must be held before kJoined says that its owner's death can be watched.
     page.hold();
     try {
       channel.send({.body = {{"kind", kJoined}}}, Deadline::after(kSendTimeout));
@@ -351,6 +353,7 @@ std::unique_ptr<Worker> Worker::join(Deadline deadline) {
     throw Error(ErrorCode::invalid_argument,
                 "this process cannot join its run twice; use the Worker of the first Worker::join()");
   }
+  // The descriptors are adopted once; a second Worker would close them under the first.
   const Inheritance& numbers = *inheritance();
   // The watchdog had the signals ignored for output of the program before this call. Programs that this process
   // starts are to have the default.
@@ -372,6 +375,7 @@ Worker::~Worker() = default;
 void Worker::enter_generation(Deadline deadline, std::int64_t state_step) {
   const int left = generation();
   connection_->forget_arenas();
+  // Until it enters a step again, no step is blamed for its death.
   if (left >= 0) connection_->page.standing = Standing::joining_again;
   if (left < 0) {
     connection_->send({{"kind", kReady}});
@@ -417,6 +421,7 @@ Worker::Arena Worker::exchange_arenas(std::size_t bytes, Deadline deadline, cons
   connection_->send_message(request);
   Message reply = connection_->wait_for_arenas(which, deadline);
   check_arena_reply(reply.body);
+  // The reply has one arena for each rank, and then what each rank shows.
   const auto ranks = static_cast<std::size_t>(size());
   HOLDFAST_ASSERT(reply.descriptors.size() == ranks * (shows != nullptr ? 2 : 1));
   Arena arena;

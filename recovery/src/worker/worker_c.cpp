@@ -104,7 +104,7 @@ holdfast_status guarded(const Function& function) noexcept {
   } catch (const std::exception& error) {
     return fail(HOLDFAST_FAILED, error.what());
   } catch (...) {
-    return fail(HOLDFAST_FAILED, "something was thrown that is no std::exception");
+    return fail(HOLDFAST_FAILED, "an exception was thrown that is not a std::exception");
   }
 }
 

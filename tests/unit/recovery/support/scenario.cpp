@@ -1,3 +1,6 @@
+// Scenarios are read strictly: an unknown word or key fails the test, since a mistyped one would otherwise test
+// nothing. docs/decisions/testing.md
+
 #include "unit/recovery/support/scenario.h"
 
 #include <fstream>

@@ -1,3 +1,6 @@
+// Processes, their messages and their faults as one queue of happenings in virtual time. Draws come from one seed, so
+// that a run that breaks a promise can be repeated. docs/decisions/testing.md
+
 #include "unit/recovery/support/simulated_world.h"
 
 #include <algorithm>

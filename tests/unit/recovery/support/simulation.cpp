@@ -1,3 +1,6 @@
+// Checks what must hold in every run, whatever happens to its processes: budgets, sizes, states and deadlines.
+// Scenarios test single decisions; this finds what no scenario was written for. docs/decisions/testing.md
+
 #include "unit/recovery/support/simulation.h"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// The exchange without processes: the test plays the requests of all ranks, and maps the descriptors of the replies as
+// ranks would.
+
 #include "channel/arena_exchange.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,6 @@
+// Both ends of a channel in one process. The tests cover long messages, full buffers and broken packets, which a real
+// run meets only rarely.
+
 #include "channel/channel.h"
 
 #include <fcntl.h>

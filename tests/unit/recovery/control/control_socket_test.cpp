@@ -1,3 +1,6 @@
+// The socket with peers that the test controls byte by byte. Peers may be slow, silent, many or broken; none may hold
+// the loop up.
+
 #include "control/control_socket.h"
 
 #include <fcntl.h>

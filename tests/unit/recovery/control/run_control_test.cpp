@@ -1,3 +1,6 @@
+// The client side, against a socket that a thread of the test serves. Each way in which a run may not answer has its
+// own error.
+
 #include "holdfast/recovery/run_control.h"
 
 #include <gmock/gmock.h>

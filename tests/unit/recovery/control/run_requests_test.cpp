@@ -1,3 +1,5 @@
+// Requests against a state and a clock that the test sets, without socket or processes.
+
 #include "control/run_requests.h"
 
 #include <gmock/gmock.h>

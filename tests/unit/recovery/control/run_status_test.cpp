@@ -1,3 +1,5 @@
+// Rates and status from looks at moments that the test chooses; nothing waits.
+
 #include "control/run_status.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,5 @@
+// Which float a fault changes is a function of its seed, so a failing run can be repeated exactly.
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,3 +1,5 @@
+// Specifications as users type them. Each wrong one is refused with a sentence that says what is allowed.
+
 #include "holdfast/recovery/fault_plan.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,6 @@
+// When a fault is due, and that it strikes once in the life of a run directory. How faults strike is tested in
+// fault_strikes_test.cpp.
+
 #include "holdfast/recovery/faults.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,5 @@
+// Savepoints are written through the file system as the writer does it, to files in memory.
+
 #include "holdfast/recovery/faulty_file_system.h"
 
 #include <gmock/gmock.h>

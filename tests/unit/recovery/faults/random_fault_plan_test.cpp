@@ -1,3 +1,5 @@
+// Properties of random plans over many seeds. Tests that quote a command are findings of `holdfast chaos`.
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,3 +1,5 @@
+// Which events of the driver replace replicas, leave device slots out, or are only recorded. No driver is needed.
+
 #include "gpu/device_events.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,6 @@
+// The survey against a library that plays NVML, whose devices and failures are set by the environment. No GPU is
+// needed.
+
 #include "holdfast/recovery/gpu_monitor.h"
 
 #include <gmock/gmock.h>

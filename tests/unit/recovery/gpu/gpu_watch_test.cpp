@@ -1,3 +1,5 @@
+// The watch against a library that plays NVML and reports the events that a test asks for. No GPU is needed.
+
 #include "gpu/gpu_watch.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,5 @@
+// Forked processes crash in real ways. The tests look for the functions where they crashed.
+
 #include "process/crash_handler.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,5 @@
+// The watchdog's reader of the page must accept arbitrary bytes, since a crashed program may have written them.
+
 #include "process/crash_page.h"
 
 #include <gtest/gtest.h>

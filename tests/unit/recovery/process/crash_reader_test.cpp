@@ -1,3 +1,5 @@
+// The reader with addresses of this program and of files that have changed. It never blocks its caller.
+
 #include "process/crash_reader.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,5 @@
+// A small ELF file that the test builds, whole and damaged in many ways.
+
 #include "process/elf_symbols.h"
 
 #include <elf.h>

@@ -1,3 +1,5 @@
+// The format of marks, and shells with real children in sessions of their own.
+
 #include "process/marked_processes.h"
 
 #include <fcntl.h>

@@ -1,3 +1,5 @@
+// Each test runs in a process of its own, because it closes that process's descriptors.
+
 #include "process/open_descriptors.h"
 
 #include <fcntl.h>

@@ -1,3 +1,5 @@
+// Processes are real shells. What a test waits for is a pipe or a descriptor, never a time.
+
 #include "process/process.h"
 
 #include <fcntl.h>

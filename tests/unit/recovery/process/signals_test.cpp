@@ -1,3 +1,5 @@
+// Real signals: the tests write to a pipe without a reader and to a file that is too large.
+
 #include "process/signals.h"
 
 #include <fcntl.h>

@@ -1,3 +1,5 @@
+// A real sweeping process, and shells whose children leave their group and session.
+
 #include "process/sweeper.h"
 
 #include <fcntl.h>

@@ -1,3 +1,5 @@
+// What a launcher's environment and the options decide together. No process is started.
+
 #include "holdfast/recovery/launch.h"
 
 #include <gmock/gmock.h>

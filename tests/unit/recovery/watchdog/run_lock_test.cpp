@@ -1,3 +1,5 @@
+// Locks within one process: flock(2) locks belong to descriptors, so two of them stand for two owners.
+
 #include "holdfast/recovery/run_lock.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,5 @@
+// Directories that look like those of runs, and the environment of schedulers. No run is started.
+
 #include "holdfast/recovery/run_start.h"
 
 #include <gmock/gmock.h>

@@ -49,17 +49,17 @@ int run(const RunOptions& options, Console& console) {
   recovery::WatchdogOptions watchdog = options.watchdog;
   watchdog.start = recovery::start_asked_for(options.starts_anew ? std::optional(recovery::Start::fresh) : std::nullopt,
                                              options.start_token);
-  if (options.hang_after_seconds > 0) watchdog.hang_after = to_milliseconds(options.hang_after_seconds);
+  if (options.hang_after_seconds > 0) watchdog.recovery.hang_after = to_milliseconds(options.hang_after_seconds);
   if (options.callback_timeout_seconds > 0)
-    watchdog.callback_timeout = to_milliseconds(options.callback_timeout_seconds);
+    watchdog.recovery.callback_timeout = to_milliseconds(options.callback_timeout_seconds);
   watchdog.limit_names = {
       .hang_after = "--hang-after", .callback_timeout = "--callback-timeout", .start_timeout = "--start-timeout"};
-  watchdog.place_rest = to_milliseconds(options.place_rest_seconds);
-  watchdog.start_timeout = to_milliseconds(options.start_timeout_seconds);
-  watchdog.stop_grace = to_milliseconds(options.stop_grace_seconds);
+  watchdog.recovery.place_rest = to_milliseconds(options.place_rest_seconds);
+  watchdog.recovery.start_timeout = to_milliseconds(options.start_timeout_seconds);
+  watchdog.recovery.stop_grace = to_milliseconds(options.stop_grace_seconds);
   const std::vector<std::string> added = recovery::faults_of_environment();
-  watchdog.faults.insert(watchdog.faults.end(), added.begin(), added.end());
-  if (watchdog.recover_from == recovery::RecoverFrom::survivors) {
+  watchdog.recovery.faults.insert(watchdog.recovery.faults.end(), added.begin(), added.end());
+  if (watchdog.recovery.recover_from == recovery::RecoverFrom::survivors) {
     watchdog.when_unfinished = [&](std::int64_t step, std::span<const std::byte> snapshot) {
       save_what_is_left(watchdog.run_directory, step, snapshot, console);
     };
@@ -78,24 +78,24 @@ void add_recovery_choices(CLI::App& command, RunOptions& options) {
   using recovery::WhenSlow;
   const std::vector<std::pair<std::string, WhenLost>> losses = {{"wait", WhenLost::wait}, {"shrink", WhenLost::shrink}};
   command
-      .add_option("--when-lost", options.watchdog.when_lost,
+      .add_option("--when-lost", options.watchdog.recovery.when_lost,
                   "Without a spare: wait for a new process, or shrink (default) until it is there")
       ->transform(one_of(losses))
       ->type_name("wait|shrink");
   const std::vector<std::pair<std::string, RecoverFrom>> sources = {{"survivors", RecoverFrom::survivors},
                                                                     {"savepoint", RecoverFrom::savepoint}};
   command
-      .add_option("--recover-from", options.watchdog.recover_from,
+      .add_option("--recover-from", options.watchdog.recovery.recover_from,
                   "survivors (default) keep their state; savepoint: all start again")
       ->transform(one_of(sources))
       ->type_name("survivors|savepoint");
-  command.add_flag("--start-when-gone,!--start-at-once", options.watchdog.start_when_gone,
+  command.add_flag("--start-when-gone,!--start-at-once", options.watchdog.recovery.start_when_gone,
                    "A new process waits for the confirmed end of the one before it on its device (default where that "
                    "is no CPU), or does not");
   const std::vector<std::pair<std::string, WhenSlow>> slow = {
       {"report", WhenSlow::report}, {"deal", WhenSlow::deal}, {"replace", WhenSlow::replace}};
   command
-      .add_option("--when-slow", options.watchdog.when_slow,
+      .add_option("--when-slow", options.watchdog.recovery.when_slow,
                   "A replica slower than the others: report (default), deal it fewer shards, or replace it by a spare")
       ->transform(one_of(slow))
       ->type_name("report|deal|replace");
@@ -141,7 +141,7 @@ void add_run_options(CLI::App& command, RunOptions& options) {
       ->expected(0, 1);
   command.add_flag("--plain", watchdog.is_plain_program,
                    "The program knows nothing of Holdfast: exit code 0 is its end, any other makes all start again");
-  command.add_option("--spares", watchdog.spares, "Further processes, ready to take the place of one at once")
+  command.add_option("--spares", watchdog.recovery.spares, "Further processes, ready to take the place of one at once")
       ->check(CLI::Range(0, recovery::kMaxReplicas).description(""));
   command
       .add_option("--max-replicas", watchdog.max_replicas,
@@ -149,7 +149,7 @@ void add_run_options(CLI::App& command, RunOptions& options) {
       ->check(CLI::Range(1, recovery::kMaxReplicas).description(""));
   command.add_option("--run-dir", watchdog.run_directory, "Journal and lock; what the program saves, too")
       ->capture_default_str();
-  command.add_option("--max-restarts", watchdog.max_restarts, "Within ten minutes; one more ends the run")
+  command.add_option("--max-restarts", watchdog.recovery.max_restarts, "Within ten minutes; one more ends the run")
       ->capture_default_str()
       ->check(whole_of<int>(0));
   add_recovery_choices(command, options);
@@ -159,11 +159,13 @@ void add_run_options(CLI::App& command, RunOptions& options) {
     levels.emplace_back(name(level), level);
   }
   command
-      .add_option("--log-level", watchdog.log_level,
+      .add_option("--log-level", watchdog.recovery.log_level,
                   "The least that is said: debug has all that the watchdog decides, warning a line a failure")
       ->transform(one_of(levels))
       ->type_name("debug|info|warning|error");
-  command.add_option("--inject", watchdog.faults, "A fault to make, such as rank=1,step=120,fault=kill; repeatable")
+  command
+      .add_option("--inject", watchdog.recovery.faults,
+                  "A fault to make, such as rank=1,step=120,fault=kill; repeatable")
       ->allow_extra_args(false);
 }
 

@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "holdfast/base/best.h"
+
 namespace holdfast::format {
 
 // A savepoint, as far as the decision needs to know it.
@@ -25,7 +27,7 @@ struct SavepointEntry {
 };
 
 // Which metric is the best: the lowest for a loss, the highest for an accuracy.
-enum class BestValue { lowest, highest };
+using BestValue = Best;
 
 // A savepoint is kept when any of the first three asks for it.
 struct RetentionPolicy {

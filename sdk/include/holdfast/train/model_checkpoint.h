@@ -18,12 +18,10 @@
 #include <string>
 #include <vector>
 
+#include "holdfast/base/best.h"
 #include "holdfast/train/callback.h"
 
 namespace holdfast {
-
-// Which of two values of a mean is better.
-enum class Best { lowest, highest };
 
 // When savepoints are written, and which ones stay. A savepoint stays if keep_last, keep_best or
 // keep_every_steps asks for it.

@@ -5,7 +5,7 @@
 // supervise() calls did.
 //
 //   const RunResults run = run_results("run/fold0");
-//   const double accuracy = run.calls.back().results.at("accuracy");   // of evaluate(), the last call of that run
+//   const double accuracy = run.calls.back().results.at("accuracy");  // of evaluate(), the last call of that run
 
 #include <cstdint>
 #include <string>

@@ -14,7 +14,9 @@
 #include "collective/meeting.h"
 #include "collective/shard_deal.h"
 #include "holdfast/base/error.h"
+#include "holdfast/base/fault_point.h"
 #include "holdfast/base/file_system.h"
+#include "holdfast/base/training_phase.h"
 #include "holdfast/base/whole_file.h"
 #include "holdfast/compute/precision.h"
 #include "holdfast/train/reduction.h"
@@ -24,35 +26,6 @@
 namespace holdfast {
 
 class SavingWatch;
-
-// `callbacks`: in code of the application. `saving`: also when states are compared, which comes before that.
-enum class TrainingPhase {
-  starting,
-  computing,
-  waiting_for_peers,
-  updating,
-  saving,
-  callbacks,
-  evaluating,
-  finishing,
-  reading_data,
-};
-// Where training gets to; what happens to savepoints is known to their file system.
-enum class FaultPoint {
-  start,
-  load,
-  data,
-  forward,
-  backward,
-  reduce,
-  before_update,
-  after_update,
-  callback,
-  snapshot,
-  rendezvous,
-  broadcast,
-};
-enum class FaultTarget { loss, gradient, weight, slot };
 
 // Where a state of so many bytes is kept beyond the end of this process.
 struct OutlivingMemory {

@@ -6,7 +6,10 @@
 #include <initializer_list>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "decide/membership.h"
 #include "decide/supervisor.h"
@@ -28,6 +31,10 @@ struct Draft {
 // What is decided, in the order in which it is said.
 void act(Draft& draft, Action action);
 void because(Draft& draft, const std::string& clause);
+template <class Value, class... Values>
+void because(Draft& draft, fmt::format_string<Value, Values...> clause, Value&& value, Values&&... values) {
+  because(draft, fmt::format(clause, std::forward<Value>(value), std::forward<Values>(values)...));
+}
 void tell_of_place(Draft& draft, const PlaceChange& change);
 
 // The member with this id, which must be there.

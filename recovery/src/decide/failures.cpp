@@ -2,14 +2,23 @@
 #include <csignal>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "decide/draft.h"
 #include "holdfast/base/error.h"
 #include "holdfast/recovery/watchdog.h"
 
 namespace holdfast::recovery {
+namespace {
+
+std::string with_last_failure(const std::string& sentence, const std::string& failure) {
+  return fmt::format("{}; the last failure was {}", sentence, failure);
+}
+
+}  // namespace
 
 void fail_subject(Draft& draft, const std::string& cause, bool is_explained) {
-  const std::string sentence = name_of(subject(draft)) + ": " + cause;
+  const std::string sentence = fmt::format("{}: {}", name_of(subject(draft)), cause);
   because(draft, sentence);
   const bool was_in_generation = is_in_generation(subject(draft)) || draft.state.policy.all_start_together;
   const bool was_training = subject(draft).stage == Stage::training;
@@ -39,9 +48,9 @@ void fail_subject(Draft& draft, const std::string& cause, bool is_explained) {
   if (is_the_start_to_blame) return give_up_starting(draft, sentence);
   const bool is_of_the_device = draft.event.kind == EventKind::device_failed;
   if (was_training && !others_go_on && !is_of_the_device && blames_the_step(draft)) {
-    const std::string reason = "gave up at step " + std::to_string(draft.event.step) + ", which failed " +
-                               std::to_string(draft.state.failures_of_step) + " times in different processes";
-    return end_run(draft, kExitGaveUp, reason + ", the last time so: " + sentence, reason);
+    const std::string reason = fmt::format("gave up at step {}, which failed {} times in different processes",
+                                           draft.event.step, draft.state.failures_of_step);
+    return end_run(draft, kExitGaveUp, fmt::format("{}, the last time so: {}", reason, sentence), reason);
   }
   if (was_in_generation) lose_generation(draft);
   if (draft.state.is_stop_requested) return go_on_stopping(draft, sentence);
@@ -79,10 +88,10 @@ bool blames_the_start(Draft& draft) {
 }
 
 void give_up_starting(Draft& draft, const std::string& failure) {
-  const std::string reason = "gave up: no process has got ready, and " +
-                             std::to_string(draft.state.policy.failures_of_a_start) +
-                             " starts failed in the same way, one after the other";
-  end_run(draft, kExitGaveUp, reason + "; the last failure was " + failure, reason);
+  const std::string reason =
+      fmt::format("gave up: no process has got ready, and {} starts failed in the same way, one after the other",
+                  draft.state.policy.failures_of_a_start);
+  end_run(draft, kExitGaveUp, with_last_failure(reason, failure), reason);
 }
 
 void lose_generation(Draft& draft) {
@@ -111,7 +120,7 @@ void cancel_generation(Draft& draft) {
 void go_on_stopping(Draft& draft, const std::string& sentence) {
   if (has_any(draft.state, is_in_generation)) return open_if_possible(draft);
   const std::string reason = "stopped as asked, but not in order";
-  end_run(draft, kExitStopped, reason + ": " + sentence, reason);
+  end_run(draft, kExitStopped, fmt::format("{}: {}", reason, sentence), reason);
 }
 
 // A newcomer that fails while others go on has a budget of its own: however often it fails, that of the run is kept
@@ -126,27 +135,26 @@ void replace_lost(Draft& draft, const Loss& loss) {
   }
   if (!allows_restart(policy, history, draft.now)) {
     if (!loss.others_go_on) {
-      return end_run(draft, kExitGaveUp, budget_spent(draft) + "; the last failure was " + loss.sentence,
-                     budget_spent(draft));
+      return end_run(draft, kExitGaveUp, with_last_failure(budget_spent(draft), loss.sentence), budget_spent(draft));
     }
-    because(draft, "the others go on without a new process: " + restart_limit(draft) + " are spent");
+    because(draft, "the others go on without a new process: {} are spent", restart_limit(draft));
     return open_if_possible(draft);
   }
   const int without_progress = history.without_progress;
   history = with_restart(policy, std::move(history), draft.now);
   if (loss.is_a_further_one) history.without_progress = without_progress;
-  because(draft, "restart " + std::to_string(history.restarts.size()) + " of at most " + restart_limit(draft));
+  because(draft, "restart {} of at most {}", history.restarts.size(), restart_limit(draft));
   start_what_is_missing(draft, pause_before(policy, history));
   open_if_possible(draft);
 }
 
 std::string restart_limit(const Draft& draft) {
   const RestartPolicy& policy = draft.state.policy.restart;
-  return std::to_string(policy.max_restarts) + " restarts within " + seconds(policy.restart_window);
+  return fmt::format("{} restarts within {}", policy.max_restarts, seconds(policy.restart_window));
 }
 
 std::string budget_spent(const Draft& draft) {
-  return "gave up after " + restart_limit(draft) + ", the limit of max_restarts and restart_window";
+  return fmt::format("gave up after {}, the limit of max_restarts and restart_window", restart_limit(draft));
 }
 
 void blame_place(Draft& draft, int place, const std::string& failure) {
@@ -155,9 +163,8 @@ void blame_place(Draft& draft, int place, const std::string& failure) {
   const bool is_worn = ++blamed.failures >= draft.state.policy.failures_of_a_place || blamed.rest_ends;
   if (!is_worn || is_resting(blamed, draft.now) || count_usable_places(draft.state, draft.now) == 1) return;
   const bool is_of_a_trial = blamed.rest_ends.has_value();
-  const std::string why = is_of_a_trial
-                              ? "the process that tried it failed"
-                              : std::to_string(blamed.failures) + " processes failed there one after the other";
+  const std::string why = is_of_a_trial ? "the process that tried it failed"
+                                        : fmt::format("{} processes failed there one after the other", blamed.failures);
   leave_out(draft,
             {.place = place, .member = subject(draft).id, .is_of_a_trial = is_of_a_trial, .failures = blamed.failures},
             why, failure);
@@ -173,10 +180,10 @@ void leave_out(Draft& draft, PlaceChange change, const std::string& why, const s
   change.rest = rest_of_a_place(draft.state.policy, change.times_left_out);
   place.rest_ends = draft.now + change.rest;
   place.first_on_trial = draft.state.next_member;
-  place.why = why + (last_failure.empty() ? "" : "; the last failure was " + last_failure);
+  place.why = last_failure.empty() ? why : with_last_failure(why, last_failure);
   draft.is_of_a_failure = true;
-  because(draft, "place " + std::to_string(change.place) + " is left out" + (change.is_of_a_trial ? " again: " : ": ") +
-                     why + "; it is tried again after " + seconds(change.rest));
+  because(draft, "place {} is left out{}{}; it is tried again after {}", change.place,
+          change.is_of_a_trial ? " again: " : ": ", why, seconds(change.rest));
   tell_of_place(draft, change);
 }
 
@@ -188,12 +195,11 @@ void start_what_is_missing(Draft& draft, std::chrono::milliseconds pause) {
   for (int missing = count_missing(draft.state); missing > 0; --missing) {
     if (!place) return because(draft, no_place_is_free());
     if (pause > std::chrono::milliseconds::zero()) {
-      because(draft,
-              "a new process starts in " + seconds(pause) + ", since there was no progress after the one before");
+      because(draft, "a new process starts in {}, since there was no progress after the one before", seconds(pause));
       start_later(draft, *place, pause);
     } else if (draft.state.policy.start_delay > std::chrono::milliseconds::zero() && can_others_go_on(draft)) {
-      because(draft, "a new process starts in " + seconds(draft.state.policy.start_delay) +
-                         ", when the others, who need not wait for it, have gone on");
+      because(draft, "a new process starts in {}, when the others, who need not wait for it, have gone on",
+              seconds(draft.state.policy.start_delay));
       start_later(draft, *place, draft.state.policy.start_delay);
     } else if (must_wait_for_an_end(draft)) {
       start_later(draft, *place, {});
@@ -220,7 +226,7 @@ bool try_rested_places(Draft& draft) {
   while (count_missing(draft.state) > 0) {
     const std::optional<int> place = place_to_try(draft.state, draft.now);
     if (!place) break;
-    because(draft, "place " + std::to_string(*place) + " has rested and is tried again");
+    because(draft, "place {} has rested and is tried again", *place);
     start_or_wait(draft, *place);
     is_any_tried = true;
   }
@@ -232,7 +238,7 @@ void try_places_at_once(Draft& draft) {
   while (count_missing(draft.state) > 0) {
     const std::optional<int> place = resting_place(draft.state, draft.now);
     if (!place) return;
-    because(draft, "place " + std::to_string(*place) + " is tried before its rest is over, since it is needed");
+    because(draft, "place {} is tried before its rest is over, since it is needed", *place);
     draft.state.places.at(*place).rest_ends = draft.now;
     start_or_wait(draft, *place);
   }

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "decide/draft.h"
 #include "holdfast/base/error.h"
 #include "holdfast/recovery/watchdog.h"
@@ -44,8 +46,8 @@ bool is_allowed_unexplained(Draft& draft) {
     return true;
   }
   end_run(draft, kExitGaveUp,
-          budget_spent(draft) + "; the last time replicas left generation " + std::to_string(draft.state.generation) +
-              ", and none of them had failed");
+          fmt::format("{}; the last time replicas left generation {}, and none of them had failed", budget_spent(draft),
+                      draft.state.generation));
   return false;
 }
 
@@ -62,8 +64,7 @@ void open_generation(Draft& draft, const std::vector<int>& by_rank) {
     member.stage = Stage::training;
   }
   dismiss_those_in(draft, {Stage::waiting});
-  because(draft, "generation " + std::to_string(draft.state.generation) + " opens with " +
-                     std::to_string(by_rank.size()) + " replicas");
+  because(draft, "generation {} opens with {} replicas", draft.state.generation, by_rank.size());
   if (!draft.state.deal.members.empty() && draft.state.deal.members != by_rank) {
     because(draft, "shards are dealt evenly, since its members are others");
     draft.state.deal = {};
@@ -138,14 +139,14 @@ std::string stopped() {
 void start_process(Draft& draft, int place) {
   draft.state.members.push_back({.id = draft.state.next_member++, .place = place});
   const int id = draft.state.members.back().id;
-  because(draft, "process " + std::to_string(id) + " starts");
+  because(draft, "process {} starts", id);
   act(draft, {.kind = ActionKind::start_process, .member = id, .place = place});
   if (!draft.state.places.at(place).rest_ends) return;
   tell_of_place(draft, {.kind = PlaceChange::Kind::tried, .place = place, .member = id});
 }
 
 void dismiss(Draft& draft, Member& member) {
-  because(draft, name_of(member) + " is dismissed");
+  because(draft, "{} is dismissed", name_of(member));
   member.stage = Stage::leaving;
   act(draft, {.kind = ActionKind::kill_process, .member = member.id});
 }

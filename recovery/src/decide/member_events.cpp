@@ -1,5 +1,7 @@
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "decide/draft.h"
 #include "holdfast/base/error.h"
 #include "holdfast/recovery/watchdog.h"
@@ -7,9 +9,8 @@
 namespace holdfast::recovery {
 
 void on_ready(Draft& draft) {
-  because(draft, name_of(subject(draft)) + " is ready");
-  if (subject(draft).stage != Stage::starting)
-    return because(draft, "but " + std::string(to_string(subject(draft).stage)));
+  because(draft, "{} is ready", name_of(subject(draft)));
+  if (subject(draft).stage != Stage::starting) return because(draft, "but {}", to_string(subject(draft).stage));
   subject(draft).stage = Stage::ready;
   draft.state.was_any_ready = true;
   open_if_possible(draft);
@@ -18,10 +19,9 @@ void on_ready(Draft& draft) {
 
 void on_checked_in(Draft& draft) {
   if (subject(draft).stage != Stage::training || draft.event.generation != draft.state.generation) {
-    return because(draft,
-                   name_of(subject(draft)) + " checked in, but is " + std::string(to_string(subject(draft).stage)));
+    return because(draft, "{} checked in, but is {}", name_of(subject(draft)), to_string(subject(draft).stage));
   }
-  because(draft, name_of(subject(draft)) + " waits for the next generation");
+  because(draft, "{} waits for the next generation", name_of(subject(draft)));
   subject(draft).stage = Stage::waiting;
   subject(draft).step = draft.event.step;
   if (draft.state.phase == RunPhase::running) {
@@ -35,7 +35,7 @@ void on_checked_in(Draft& draft) {
 
 // It may be the process or its place: a place that makes the next one slow too is to blame itself.
 void on_slow(Draft& draft) {
-  because(draft, name_of(subject(draft)) + " is slow, " + draft.event.what);
+  because(draft, "{} is slow, {}", name_of(subject(draft)), draft.event.what);
   if (subject(draft).stage != Stage::training || draft.state.phase != RunPhase::running) {
     return because(draft, "but no generation runs with it");
   }
@@ -43,22 +43,21 @@ void on_slow(Draft& draft) {
   const bool is_again = last && draft.now - *last < draft.state.policy.restart.restart_window;
   draft.state.places.at(subject(draft).place).is_slow = draft.state.places.at(subject(draft).place).is_slow || is_again;
   if (draft.state.places.at(subject(draft).place).is_slow) {
-    return because(draft,
-                   "so was the one before it on place " + std::to_string(subject(draft).place) + ", so it stays");
+    return because(draft, "so was the one before it on place {}, so it stays", subject(draft).place);
   }
   if (draft.state.is_stop_requested) return because(draft, "the run is to stop, so it stays");
   if (!has_stage(draft.state, Stage::ready)) return because(draft, "it stays until a spare is ready");
   if (!allows_restart(draft.state.policy.restart, draft.state.history, draft.now))
-    return because(draft, "it stays: " + restart_limit(draft) + " are spent");
+    return because(draft, "it stays: {} are spent", restart_limit(draft));
   last = draft.now;
   because(draft, "a spare takes its place");
-  fail_subject(draft, "was slow: " + draft.event.what, true);
+  fail_subject(draft, fmt::format("was slow: {}", draft.event.what), true);
 }
 
 void on_finished(Draft& draft) {
   if (is_newcomer(subject(draft)))
     return fail_subject(draft, "says that it has finished, but was in no generation", true);
-  because(draft, name_of(subject(draft)) + " has finished");
+  because(draft, "{} has finished", name_of(subject(draft)));
   if (was_killed(subject(draft))) return because(draft, "too late");
   if (subject(draft).stage == Stage::finished) return because(draft, "which it had said before");
   subject(draft).stage = Stage::finished;
@@ -74,7 +73,7 @@ bool nobody_is_left_to_finish(const Draft& draft) {
 }
 
 void begin_to_finish(Draft& draft) {
-  because(draft, "all have; they have " + seconds(draft.state.policy.restart.stop_grace) + " to leave");
+  because(draft, "all have; they have {} to leave", seconds(draft.state.policy.restart.stop_grace));
   draft.state.phase = RunPhase::finishing;
   draft.state.pending_starts.clear();
   dismiss_those_in(draft, {Stage::starting, Stage::ready});
@@ -86,25 +85,25 @@ void on_failure(Draft& draft, const std::string& cause, bool is_explained) {
   if (subject(draft).stage == Stage::finished && draft.event.is_unrecoverable &&
       draft.state.phase != RunPhase::ending) {
     draft.is_of_a_failure = true;
-    const std::string sentence = name_of(subject(draft)) + ": " + cause;
+    const std::string sentence = fmt::format("{}: {}", name_of(subject(draft)), cause);
     return end_run(draft, kExitUnrecoverable, sentence, sentence);
   }
   if (subject(draft).stage == Stage::finished || subject(draft).stage == Stage::leaving) {
-    return because(draft, name_of(subject(draft)) + " was " + std::string(to_string(subject(draft).stage)) +
-                              ", so this changes nothing: " + cause);
+    return because(draft, "{} was {}, so this changes nothing: {}", name_of(subject(draft)),
+                   to_string(subject(draft).stage), cause);
   }
   if (subject(draft).stage == Stage::failed)
-    return because(draft, name_of(subject(draft)) + " had failed before: " + cause);
+    return because(draft, "{} had failed before: {}", name_of(subject(draft)), cause);
   fail_subject(draft, cause, is_explained);
 }
 
 void on_died(Draft& draft) {
-  if (draft.state.phase == RunPhase::ending) return because(draft, name_of(subject(draft)) + " died, as it was to");
+  if (draft.state.phase == RunPhase::ending) return because(draft, "{} died, as it was to", name_of(subject(draft)));
   on_failure(draft, "died without a report", false);
 }
 
 void on_start_failed(Draft& draft) {
-  on_failure(draft, "cannot be started: " + draft.event.what, true);
+  on_failure(draft, fmt::format("cannot be started: {}", draft.event.what), true);
   remove_subject(draft);
 }
 
@@ -112,7 +111,7 @@ void on_exited(Draft& draft) {
   const std::string how = describe_exit(draft.event);
   const bool is_expected = is_expected_exit(draft);
   const bool is_explanation = is_expected && subject(draft).failure && !subject(draft).failure->is_explained;
-  because(draft, name_of(subject(draft)) + " is gone" + (is_explanation ? ": " + how : ""));
+  because(draft, "{} is gone{}", name_of(subject(draft)), is_explanation ? ": " + how : "");
   if (is_explanation) explain_failure(draft, how);
   if (!is_expected) fail_subject(draft, how, true);
   remove_subject(draft);
@@ -129,7 +128,7 @@ void explain_failure(Draft& draft, const std::string& how) {
   }
   failure.cause = how;
   failure.is_explained = true;
-  if (blames_the_start(draft)) give_up_starting(draft, name_of(subject(draft)) + ": " + how);
+  if (blames_the_start(draft)) give_up_starting(draft, fmt::format("{}: {}", name_of(subject(draft)), how));
 }
 
 bool is_expected_exit(const Draft& draft) {

@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "holdfast/base/error.h"
@@ -42,7 +43,7 @@ PlaceChange place_change_from_json(const nlohmann::json& json) {
   const auto kind = kChangeKinds.find(name);
   PlaceChange change{.place = json.at("place").get<int>(), .member = json.at("member").get<int>()};
   if (kind == kChangeKinds.end()) {
-    throw Error(ErrorCode::invalid_file, "\"" + name + "\" is nothing that becomes of a place");
+    throw Error(ErrorCode::invalid_file, fmt::format("\"{}\" is nothing that becomes of a place", name));
   }
   change.kind = kind->second;
   if (change.kind != Kind::left_out) return change;

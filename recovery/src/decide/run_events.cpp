@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "decide/draft.h"
 #include "holdfast/base/error.h"
 #include "holdfast/recovery/watchdog.h"
@@ -13,12 +15,15 @@ namespace {
 // does the same: one wish, told twice within microseconds. Somebody who asks again has waited first.
 constexpr std::chrono::seconds kSameWish(1);
 
+std::string holders_of(const Draft& draft, int place) {
+  return names_of(draft, [&](const Member& member) { return holds_place(draft, member, place); });
+}
+
 }  // namespace
 
 void on_start(Draft& draft) {
   HOLDFAST_ASSERT(draft.state.phase == RunPhase::idle);
-  because(draft, "the run starts with " + std::to_string(draft.state.target) + " replicas and " +
-                     std::to_string(draft.state.policy.spares) + " spares");
+  because(draft, "the run starts with {} replicas and {} spares", draft.state.target, draft.state.policy.spares);
   draft.state.phase = RunPhase::gathering;
   for (int i = 0; i < draft.state.target + draft.state.policy.spares; ++i)
     start_process(draft, i % draft.state.policy.places);
@@ -45,18 +50,17 @@ bool clears_place(Draft& draft, const Member& member) {
   place.failures = 0;
   if (!std::exchange(place.rest_ends, std::nullopt)) return false;
   place.well_since = draft.now;
-  because(draft,
-          "place " + std::to_string(member.place) + " is used again: " + name_of(member) + " has trained a step there");
+  because(draft, "place {} is used again: {} has trained a step there", member.place, name_of(member));
   tell_of_place(draft, {.kind = PlaceChange::Kind::used_again, .place = member.place, .member = member.id});
   return true;
 }
 
 void on_stop_requested(Draft& draft) {
-  because(draft, signal_name(draft.event.signal) + " came");
+  because(draft, "{} came", signal_name(draft.event.signal));
   if (draft.state.phase == RunPhase::finishing) return end_run(draft, kExitFinished, "finished");
   if (draft.state.phase == RunPhase::ending) return because(draft, "the run ends as soon as all processes are gone");
   if (draft.state.is_stop_requested && draft.now - draft.state.stop_requested_at < kSameWish) {
-    return because(draft, "it follows the first signal within " + seconds(kSameWish) + ", so it asks for nothing more");
+    return because(draft, "it follows the first signal within {}, so it asks for nothing more", seconds(kSameWish));
   }
   if (draft.state.is_stop_requested) return end_run(draft, kExitStopped, "stopped at once by a second signal");
   draft.state.is_stop_requested = true;
@@ -66,7 +70,7 @@ void on_stop_requested(Draft& draft) {
     because(draft, "no replica has anything to save");
     return end_run(draft, kExitStopped, stopped());
   }
-  because(draft, "replicas have " + seconds(draft.state.policy.restart.stop_grace) + " to save and leave");
+  because(draft, "replicas have {} to save and leave", seconds(draft.state.policy.restart.stop_grace));
   dismiss_those_in(draft, {Stage::starting, Stage::ready});
   act(draft, {.kind = ActionKind::ask_to_stop});
   draft.state.give_up_at = draft.now + draft.state.policy.restart.stop_grace;
@@ -75,14 +79,13 @@ void on_stop_requested(Draft& draft) {
 
 void on_scale_requested(Draft& draft) {
   if (draft.event.count < 1)
-    return because(draft, std::to_string(draft.event.count) + " replicas were asked for; at least 1 is needed");
+    return because(draft, "{} replicas were asked for; at least 1 is needed", draft.event.count);
   if (draft.state.is_stop_requested || is_ending(draft))
     return because(draft, "the run is ending, so it stays as it is");
   if (draft.state.policy.all_start_together)
     return because(draft, "all processes start together, so the run stays as it is");
   if (draft.state.phase == RunPhase::idle) return because(draft, "the run has not started yet, so it stays as it is");
-  because(draft, std::to_string(draft.event.count) + " replicas were asked for, there were to be " +
-                     std::to_string(draft.state.target));
+  because(draft, "{} replicas were asked for, there were to be {}", draft.event.count, draft.state.target);
   draft.state.target = draft.event.count;
   start_missing(draft);
   try_rested_places(draft);
@@ -113,7 +116,7 @@ void on_deal_proposed(Draft& draft) {
 // Its device says so itself, so that no further process has to fail there. Those that run there fail on their own
 // account.
 void on_place_lost(Draft& draft) {
-  because(draft, "place " + std::to_string(draft.event.place) + " is lost: " + draft.event.what);
+  because(draft, "place {} is lost: {}", draft.event.place, draft.event.what);
   if (is_ending(draft)) return because(draft, "the run is ending, so it stays as it is");
   if (is_resting(draft.state.places.at(draft.event.place), draft.now)) return because(draft, "it is left out already");
   if (draft.state.policy.all_start_together || count_usable_places(draft.state, draft.now) == 1) {
@@ -126,7 +129,7 @@ void on_place_lost(Draft& draft) {
 }
 
 void on_directory_lost(Draft& draft) {
-  if (draft.state.phase == RunPhase::ending) return because(draft, draft.event.what + "; the run ends already");
+  if (draft.state.phase == RunPhase::ending) return because(draft, "{}; the run ends already", draft.event.what);
   end_run(draft, kExitUnrecoverable, draft.event.what);
 }
 
@@ -200,17 +203,14 @@ void start_pending(Draft& draft, const PendingStart& pending) {
   if (!place) return because(draft, no_place_is_free());
   if (is_held(draft, *place) && draft.now < pending.at_latest) return start_later(draft, *place, {});
   if (is_held(draft, *place)) {
-    because(draft, names_of(draft, [&](const Member& member) { return holds_place(draft, member, *place); }) +
-                       " did not end in time, so a new process starts beside it");
+    because(draft, "{} did not end in time, so a new process starts beside it", holders_of(draft, *place));
   }
   start_process(draft, *place);
 }
 
 void start_or_wait(Draft& draft, int place) {
   if (!is_held(draft, place)) return start_process(draft, place);
-  because(draft, "a new process starts on place " + std::to_string(place) + " when " +
-                     names_of(draft, [&](const Member& member) { return holds_place(draft, member, place); }) +
-                     " is gone");
+  because(draft, "a new process starts on place {} when {} is gone", place, holders_of(draft, place));
   start_later(draft, place, {});
 }
 
@@ -226,18 +226,18 @@ void on_patience_lost(Draft& draft) {
   const std::string remaining =
       names_of(draft, [&](const Member& member) { return !is_gathering || holds_up(draft, member); });
   draft.state.give_up_at.reset();
-  because(draft, remaining + " did not leave in time");
+  because(draft, "{} did not leave in time", remaining);
   if (draft.state.phase == RunPhase::ending) {
     return finish_run(draft, kExitGaveUp,
-                      "gave up: " + remaining + " did not end within " +
-                          seconds(draft.state.policy.restart.kill_timeout) +
-                          " of SIGKILL; before that: " + draft.state.verdict->sentence);
+                      fmt::format("gave up: {} did not end within {} of SIGKILL; before that: {}", remaining,
+                                  seconds(draft.state.policy.restart.kill_timeout), draft.state.verdict->sentence));
   }
   if (draft.state.phase == RunPhase::finishing) return end_run(draft, kExitFinished, "finished");
-  if (!draft.state.is_stop_requested) return end_run(draft, kExitGaveUp, "gave up: " + remaining + " cannot be killed");
+  if (!draft.state.is_stop_requested)
+    return end_run(draft, kExitGaveUp, fmt::format("gave up: {} cannot be killed", remaining));
   end_run(draft, kExitStopped,
-          "stopped as asked, but " + remaining + " had to be killed after " +
-              seconds(draft.state.policy.restart.stop_grace));
+          fmt::format("stopped as asked, but {} had to be killed after {}", remaining,
+                      seconds(draft.state.policy.restart.stop_grace)));
 }
 
 }  // namespace holdfast::recovery

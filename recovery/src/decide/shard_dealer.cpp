@@ -1,19 +1,15 @@
 #include "decide/shard_dealer.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <numeric>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "holdfast/base/error.h"
 
 namespace holdfast::recovery {
 namespace {
-
-std::string list(const std::vector<int>& counts) {
-  std::string text;
-  for (const int count : counts) text += (text.empty() ? "" : ", ") + std::to_string(count);
-  return text;
-}
 
 std::chrono::nanoseconds time_of(const std::vector<int>& shards, std::span<const Pace> paces) {
   std::chrono::nanoseconds longest{};
@@ -24,10 +20,9 @@ std::chrono::nanoseconds time_of(const std::vector<int>& shards, std::span<const
 }
 
 std::string reason(const std::vector<int>& before, const std::vector<int>& after, std::span<const Pace> paces) {
-  char times[64];
-  std::snprintf(times, sizeof times, "%.3g ms instead of %.3g ms", milliseconds(time_of(after, paces)),
-                milliseconds(time_of(before, paces)));
-  return "with " + list(after) + " shards instead of " + list(before) + " the slowest replica computes " + times;
+  return fmt::format("with {} shards instead of {} the slowest replica computes {:.3g} ms instead of {:.3g} ms",
+                     fmt::join(after, ", "), fmt::join(before, ", "), milliseconds(time_of(after, paces)),
+                     milliseconds(time_of(before, paces)));
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "decide/draft.h"
 
 namespace holdfast::recovery {
@@ -13,7 +15,7 @@ std::string why_dropped(const Draft& draft) {
   if (is_of_the_run(event.kind)) return draft.state.phase == RunPhase::over ? "the run is over" : "";
   const bool is_there = find_member(draft.state, event.member) != nullptr;
   if (is_there && draft.state.phase != RunPhase::over) return "";
-  return std::string(to_string(event.kind)) + " of process " + std::to_string(event.member) + " is dropped: it is gone";
+  return fmt::format("{} of process {} is dropped: it is gone", to_string(event.kind), event.member);
 }
 
 void take_event(Draft& draft) {

@@ -5,6 +5,7 @@
 #include <limits>
 #include <string>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "holdfast/base/error.h"
@@ -25,7 +26,7 @@ void check_utf8(const char* name, const std::string& text) {
   try {
     static_cast<void>(nlohmann::json(text).dump());
   } catch (const nlohmann::json::exception&) {
-    refuse(std::string(name) + " is not UTF-8 text");
+    refuse(fmt::format("{} is not UTF-8 text", name));
   }
 }
 
@@ -34,15 +35,13 @@ constexpr std::chrono::hours kLongestDuration(24 * 3650);
 
 void check_duration(const char* name, std::chrono::milliseconds duration) {
   if (duration.count() > 0 && duration <= kLongestDuration) return;
-  refuse(std::string(name) + " is " + std::to_string(duration.count()) +
-         " ms; it has to be longer than 0, and at most ten years (" +
-         std::to_string(std::chrono::milliseconds(kLongestDuration).count()) + " ms)");
+  refuse(fmt::format("{} is {} ms; it has to be longer than 0, and at most ten years ({} ms)", name, duration.count(),
+                     std::chrono::milliseconds(kLongestDuration).count()));
 }
 
 void check_count(const char* name, int count, int lowest, int highest) {
   if (count >= lowest && count <= highest) return;
-  refuse(std::string(name) + " is " + std::to_string(count) + ", allowed are " + std::to_string(lowest) + " to " +
-         std::to_string(highest));
+  refuse(fmt::format("{} is {}, allowed are {} to {}", name, count, lowest, highest));
 }
 
 // Checks the watchdog's own options: a wrong one would fail at the start of some process, and at each later start.
@@ -54,9 +53,9 @@ void check_open_files(const WatchdogOptions& options) {
   const rlim_t needed = kOfTheWatchdog + kOfAReplica * static_cast<rlim_t>(options.replicas + options.spares);
   if (limit.rlim_cur >= needed) return;
   throw Error(ErrorCode::unavailable,
-              "the watchdog cannot run: it may have " + std::to_string(limit.rlim_cur) + " files open, and needs " +
-                  std::to_string(needed) + " for " + std::to_string(options.replicas) + " replicas and " +
-                  std::to_string(options.spares) + " spares; raise the limit of open files (ulimit -n)");
+              fmt::format("the watchdog cannot run: it may have {} files open, and needs {} for {} replicas and {} "
+                          "spares; raise the limit of open files (ulimit -n)",
+                          limit.rlim_cur, needed, options.replicas, options.spares));
 }
 
 }  // namespace

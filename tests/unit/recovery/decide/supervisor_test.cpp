@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -109,7 +110,7 @@ std::string everything_said() {
   return text;
 }
 
-// The texts of its decisions, as they stand in the source: each is a branch of its own.
+// The texts of its decisions, as they stand in the source, without what is filled in: each is a branch of its own.
 std::set<std::string> sentences_in_the_source() {
   std::ostringstream text;
   for (const char* part : {"supervisor", "run_events", "member_events", "failures", "generations"}) {
@@ -119,10 +120,14 @@ std::set<std::string> sentences_in_the_source() {
   }
   const std::string decisions = text.str();
   const std::regex literal("\"([^\"\\\\\\n]*)\"");
+  const std::regex filled_in("\\{[^}]*\\}");
   std::set<std::string> sentences;
   for (std::sregex_iterator match(decisions.begin(), decisions.end(), literal), end; match != end; ++match) {
     const bool is_include = match->prefix().str().ends_with("#include ");
-    if (!is_include) sentences.insert((*match)[1]);
+    if (is_include) continue;
+    const std::string sentence = (*match)[1];
+    std::copy(std::sregex_token_iterator(sentence.begin(), sentence.end(), filled_in, -1), std::sregex_token_iterator(),
+              std::inserter(sentences, sentences.end()));
   }
   return sentences;
 }

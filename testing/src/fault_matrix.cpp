@@ -8,6 +8,8 @@
 #include <string_view>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "holdfast/base/draws.h"
 #include "holdfast/base/error.h"
 
@@ -76,13 +78,7 @@ std::string_view name_of(MatrixRank rank) {
 }
 
 std::string name_of(const Fault& fault, MatrixRank rank, int replicas) {
-  return name_of(fault)
-      .append("-")
-      .append(to_string(fault.phase))
-      .append("-")
-      .append(name_of(rank))
-      .append("-")
-      .append(std::to_string(replicas));
+  return fmt::format("{}-{}-{}-{}", name_of(fault), to_string(fault.phase), name_of(rank), replicas);
 }
 
 // Of each kind, and of each target where it takes one: without a place yet.
@@ -203,10 +199,10 @@ class Pairs {
     second.generation = moment.generation;
     if (recovery::must_have_step(moment.phase)) second.step = matrix_.step;
     if (!recovery::objection_to(second).empty()) return;
-    std::string name = "kill-";
-    name.append(name_of(ranks.dead)).append("-then-").append(name_of(second)).append("-").append(moment.name);
-    name.append(ranks.is_same ? "-same-" : "-other-").append(std::to_string(ranks.replicas));
-    cases_.push_back({.name = name, .faults = {to_string(first), to_string(second)}, .replicas = ranks.replicas});
+    std::string name = fmt::format("kill-{}-then-{}-{}-{}-{}", name_of(ranks.dead), name_of(second), moment.name,
+                                   ranks.is_same ? "same" : "other", ranks.replicas);
+    cases_.push_back(
+        {.name = std::move(name), .faults = {to_string(first), to_string(second)}, .replicas = ranks.replicas});
   }
 
   const FaultMatrix& matrix_;

@@ -8,13 +8,15 @@
 #include <sstream>
 #include <string>
 
+#include <fmt/format.h>
+
 namespace holdfast::resilience {
 namespace {
 
 namespace fs = std::filesystem;
 
 std::string folder_of(int pid) {
-  return "/proc/" + std::to_string(pid);
+  return fmt::format("/proc/{}", pid);
 }
 
 std::vector<ProcessEntry> processes_that(const std::function<bool(const ProcessEntry&)>& is_wanted) {

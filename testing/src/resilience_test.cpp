@@ -6,6 +6,8 @@
 #include <set>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "holdfast/base/error.h"
 #include "holdfast/recovery/fault_plan.h"
 #include "holdfast/recovery/watchdog.h"
@@ -74,29 +76,29 @@ bool may_change_weights(const std::vector<Fault>& faults, const RunResult& run) 
 }
 
 std::string describe(const std::optional<FinishedFit>& fit) {
-  return fit ? "weights " + fit->weights_digest + " at step " + std::to_string(fit->step) : "no finished fit";
+  return fit ? fmt::format("weights {} at step {}", fit->weights_digest, fit->step) : "no finished fit";
 }
 
 std::string describe_end(const RunResult& run) {
-  return "exit code " + std::to_string(run.exit_code) + ": " + run.sentence;
+  return fmt::format("exit code {}: {}", run.exit_code, run.sentence);
 }
 
 // Empty: the program did nothing of the kind.
 std::string describe_own_failures(const RunResult& run) {
   if (run.lost.empty()) return run.roll_backs == 0 ? "" : "went back to an earlier state";
   const LostReplica& first = run.lost.front();
-  return "lost rank " + std::to_string(first.rank) + " at step " + std::to_string(first.step) + " (" + first.cause +
-         ")" + (run.lost.size() == 1 ? "" : " and " + std::to_string(run.lost.size() - 1) + " more");
+  const std::string more = run.lost.size() == 1 ? "" : fmt::format(" and {} more", run.lost.size() - 1);
+  return fmt::format("lost rank {} at step {} ({}){}", first.rank, first.step, first.cause, more);
 }
 
 std::pair<Verdict, std::string> verdict_of(const Case& test, const RunResult& undisturbed, const RunResult& run) {
   if (!run.processes_left.empty()) {
-    return {Verdict::processes_left, std::to_string(run.processes_left.size()) +
-                                         " of its processes lived on after its end with " + describe_end(run)};
+    return {Verdict::processes_left, fmt::format("{} of its processes lived on after its end with {}",
+                                                 run.processes_left.size(), describe_end(run))};
   }
   if (run.is_out_of_time) {
-    return {Verdict::out_of_time, "killed after " + std::to_string(run.wall_time.count() / 1000) + " s; it had lost " +
-                                      std::to_string(run.lost.size()) + " replicas"};
+    return {Verdict::out_of_time,
+            fmt::format("killed after {} s; it had lost {} replicas", run.wall_time.count() / 1000, run.lost.size())};
   }
   const std::vector<Fault> faults = parsed(test.faults);
   if (run.exit_code != 0) {
@@ -105,7 +107,7 @@ std::pair<Verdict, std::string> verdict_of(const Case& test, const RunResult& un
     return {is_report ? Verdict::documented_stop : Verdict::ended, describe_end(run)};
   }
   if (run.last_fit == undisturbed.last_fit) return {Verdict::same_digest, describe(run.last_fit)};
-  const std::string both = describe(run.last_fit) + ", undisturbed " + describe(undisturbed.last_fit);
+  const std::string both = fmt::format("{}, undisturbed {}", describe(run.last_fit), describe(undisturbed.last_fit));
   const bool is_limit = run.last_fit && may_change_weights(faults, run);
   return {is_limit ? Verdict::documented_limit : Verdict::other_digest, both};
 }
@@ -149,14 +151,15 @@ const RunResult& ResilienceTest::undisturbed() {
   RunResult run = run_program(program_, {.time_limit = options_.time_limit});
   if (run.exit_code != 0 || run.is_out_of_time || !run.last_fit) {
     const std::string end = run.is_out_of_time ? "was not over in time" : "ended with " + describe_end(run);
-    throw Error(ErrorCode::failed_replica, "the undisturbed run of " + program_.command.front() + " " + end + " (" +
-                                               describe(run.last_fit) +
-                                               "), so that runs under faults cannot be compared with it");
+    throw Error(ErrorCode::failed_replica,
+                fmt::format("the undisturbed run of {} {} ({}), so that runs under faults cannot be compared with it",
+                            program_.command.front(), end, describe(run.last_fit)));
   }
   if (const std::string failures = describe_own_failures(run); !failures.empty()) {
-    throw Error(ErrorCode::failed_replica, "the undisturbed run of " + program_.command.front() +
-                                               " failed by itself: it " + failures +
-                                               ". Let it train without that first; `holdfast report` tells more");
+    throw Error(ErrorCode::failed_replica,
+                fmt::format("the undisturbed run of {} failed by itself: it {}. Let it train without that first; "
+                            "`holdfast report` tells more",
+                            program_.command.front(), failures));
   }
   return undisturbed_.emplace(std::move(run));
 }
@@ -166,7 +169,7 @@ CaseResult ResilienceTest::run(const Case& test) {
   const RunResult& expected = undisturbed();
   Program program = program_;
   if (test.replicas != 0) program.replicas = test.replicas;
-  const std::string folder = options_.keep_in.empty() ? "" : options_.keep_in + "/" + test.name;
+  const std::string folder = options_.keep_in.empty() ? "" : fmt::format("{}/{}", options_.keep_in, test.name);
   return judge(
       test, expected,
       run_program(program, {.faults = test.faults, .time_limit = options_.time_limit, .run_directory = folder}));

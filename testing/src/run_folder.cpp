@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include <fmt/format.h>
+
 #include "holdfast/base/error.h"
 
 namespace holdfast::resilience {
@@ -38,8 +40,9 @@ RunFolder::RunFolder(const std::string& wanted) {
     return;
   }
   if (fs::exists(wanted)) {
-    throw Error(ErrorCode::invalid_argument,
-                "the run directory " + wanted + " exists, and a run there would be resumed; give one that does not");
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("the run directory {} exists, and a run there would be resumed; give one that does not", wanted));
   }
   std::error_code failure;
   fs::create_directories(wanted, failure);
@@ -61,9 +64,10 @@ std::vector<std::string> command_of(const Program& program, const std::string& r
     replace_all(argument, kReplicas, std::to_string(program.replicas));
   }
   if (!has_folder) {
-    throw Error(ErrorCode::invalid_argument, "no argument of " + command.front() +
-                                                 " has {run_dir}, which stands for the run directory of each run, as "
-                                                 "in: --run-dir {run_dir}");
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("no argument of {0} has {1}, which stands for the run directory of each run, as in: "
+                            "--run-dir {1}",
+                            command.front(), kRunDirectory));
   }
   return command;
 }

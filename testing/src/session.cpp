@@ -15,6 +15,8 @@
 #include <thread>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "holdfast/base/error.h"
 #include "holdfast/recovery/faults.h"
 #include "process_table.h"
@@ -152,8 +154,8 @@ void Session::kill_all(Deadline deadline) {
     for (const int pid : left) ::kill(pid, SIGKILL);
     if (left.empty() && wait(Deadline::after(kLook))) return;
     if (deadline.has_passed()) {
-      throw Error(ErrorCode::deadline_exceeded, "the program's process " + std::to_string(pid_) + " and " +
-                                                    std::to_string(left.size()) + " others cannot be killed");
+      throw Error(ErrorCode::deadline_exceeded,
+                  fmt::format("the program's process {} and {} others cannot be killed", pid_, left.size()));
     }
     std::this_thread::sleep_for(kLook);
   }

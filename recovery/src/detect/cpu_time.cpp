@@ -7,6 +7,8 @@
 #include <string>
 #include <system_error>
 
+#include <fmt/format.h>
+
 namespace holdfast::recovery {
 namespace {
 
@@ -43,7 +45,7 @@ bool is_of_nccl(const std::filesystem::path& thread) {
 std::chrono::nanoseconds correction_by_threads(int pid) {
   std::chrono::nanoseconds sum{};
   std::error_code error;
-  std::filesystem::directory_iterator threads("/proc/" + std::to_string(pid) + "/task", error);
+  std::filesystem::directory_iterator threads(fmt::format("/proc/{}/task", pid), error);
   for (; !error && threads != std::filesystem::directory_iterator(); threads.increment(error)) {
     const ThreadTimes times = times_of(threads->path());
     sum += is_of_nccl(threads->path()) ? -times.running : times.ready;

@@ -1,9 +1,10 @@
 #include "detect/hang_detector.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <tuple>
 #include <utility>
+
+#include <fmt/format.h>
 
 namespace holdfast::recovery {
 namespace {
@@ -23,9 +24,7 @@ std::string advice(const std::string& option) {
 }
 
 std::string rounded_seconds(std::chrono::nanoseconds duration) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f s", std::chrono::duration<double>(duration).count());
-  return text;
+  return fmt::format("{:.1f} s", std::chrono::duration<double>(duration).count());
 }
 
 }  // namespace
@@ -204,8 +203,8 @@ HangDetector::Duration HangDetector::granted(Duration limit) const {
 Hang HangDetector::hang_of(const Watch& watch) const {
   const Pulse& pulse = watch.last;
   std::string what =
-      "no progress for " + rounded_seconds(watch.stall) + " in phase " + std::string(to_string(pulse.phase));
-  if (pulse.step >= 0) what += " at step " + std::to_string(pulse.step);
+      fmt::format("no progress for {} in phase {}", rounded_seconds(watch.stall), to_string(pulse.phase));
+  if (pulse.step >= 0) what += fmt::format(" at step {}", pulse.step);
   if (watch.stopped > Duration::zero()) {
     return {pulse.member, what + "; the process is stopped by a signal"};
   }
@@ -219,10 +218,10 @@ Hang HangDetector::hang_of(const Watch& watch) const {
 
 Hang HangDetector::hang_in_background(const Watch& watch) const {
   const Pulse& pulse = watch.last;
-  std::string what = "no progress for " + rounded_seconds(watch.background_stall) +
-                     " in the background, where it is at " + questions_.in_background(pulse.member);
-  if (pulse.background.bytes > 0) what += " (" + std::to_string(pulse.background.bytes) + " bytes)";
-  if (pulse.step >= 0) what += ", while it trains at step " + std::to_string(pulse.step);
+  std::string what = fmt::format("no progress for {} in the background, where it is at {}",
+                                 rounded_seconds(watch.background_stall), questions_.in_background(pulse.member));
+  if (pulse.background.bytes > 0) what += fmt::format(" ({} bytes)", pulse.background.bytes);
+  if (pulse.step >= 0) what += fmt::format(", while it trains at step {}", pulse.step);
   return {pulse.member, what + advice(option_for(pulse.background.is_callback ? Phase::callbacks : Phase::saving))};
 }
 

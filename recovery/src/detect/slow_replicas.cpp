@@ -1,9 +1,10 @@
 #include "detect/slow_replicas.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <iterator>
 #include <string>
+
+#include <fmt/format.h>
 
 #include "channel/messages.h"
 
@@ -11,9 +12,7 @@ namespace holdfast::recovery {
 namespace {
 
 std::string describe(const Stragglers::Standing& standing) {
-  char text[64];
-  std::snprintf(text, sizeof text, "it computes %.1f times as long as the others", standing.score);
-  return text;
+  return fmt::format("it computes {:.1f} times as long as the others", standing.score);
 }
 
 nlohmann::json milliseconds_of_each(const std::vector<std::chrono::nanoseconds>& times) {

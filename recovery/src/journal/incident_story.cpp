@@ -6,6 +6,8 @@
 #include <string_view>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "decide/supervisor_text.h"
 #include "holdfast/recovery/watchdog.h"
 
@@ -36,15 +38,15 @@ bool is_end(const std::string& cause) {
 
 std::string times(std::size_t count) {
   if (count == 2) return "twice";
-  return (count == 3 ? "three" : std::to_string(count)) + " times";
+  return count == 3 ? "three times" : fmt::format("{} times", count);
 }
 
 std::string count_of_replicas(int count) {
-  return std::to_string(count) + (count == 1 ? " replica" : " replicas");
+  return count == 1 ? "1 replica" : fmt::format("{} replicas", count);
 }
 
 std::string at_step(std::int64_t step) {
-  return step < 0 ? "" : " in step " + std::to_string(step);
+  return step < 0 ? "" : fmt::format(" in step {}", step);
 }
 
 // "was killed by signal 9 (SIGKILL) in step 40": what a replica did, by the event that told of its failure.
@@ -55,9 +57,9 @@ std::string what_happened(EventKind kind, const std::string& cause, bool are_sev
   if (is_end(cause)) return cause + at_step(step);
   if (kind == EventKind::start_failed) return cause;
   if (kind == EventKind::slow) return was + cause.substr(cause.find("slow"));
-  if (kind == EventKind::hang_detected) return "hung" + at_step(step) + ": " + cause;
-  if (kind == EventKind::device_failed) return "lost its device" + at_step(step) + ": " + cause;
-  return "failed" + at_step(step) + ": " + cause;
+  if (kind == EventKind::hang_detected) return fmt::format("hung{}: {}", at_step(step), cause);
+  if (kind == EventKind::device_failed) return fmt::format("lost its device{}: {}", at_step(step), cause);
+  return fmt::format("failed{}: {}", at_step(step), cause);
 }
 
 // The part of the sentence before the cause; empty where that adds nothing to the cause and its count.
@@ -114,8 +116,7 @@ void IncidentStory::note_places(const Event& event, const Decision& decision) {
   if (incidents_.empty() || event.kind == EventKind::place_lost) return;
   for (const PlaceChange& change : decision.place_changes) {
     if (change.kind != PlaceChange::Kind::left_out) continue;
-    incidents_.back().remarks.push_back("place " + std::to_string(change.place) + " is left out for " +
-                                        seconds(change.rest));
+    incidents_.back().remarks.push_back(fmt::format("place {} is left out for {}", change.place, seconds(change.rest)));
   }
 }
 
@@ -164,7 +165,7 @@ std::vector<IncidentStory::Line> IncidentStory::lines_due(Moment now) {
     const bool is_over = incident.went_on || incident.is_of_a_newcomer;
     if (!incident.is_told && ((is_over && is_known) || now - incident.noticed >= kPatience)) {
       incident.is_told = true;
-      lines.push_back({LogLevel::warning, describe(incident) + "; " + describe_outcome(incident)});
+      lines.push_back({LogLevel::warning, fmt::format("{}; {}", describe(incident), describe_outcome(incident))});
     } else if (incident.is_told && incident.went_on) {
       lines.push_back({LogLevel::info, describe_outcome(incident)});
     }
@@ -219,8 +220,8 @@ std::string IncidentStory::last_sentence(int exit_code, const std::string& sente
   if (count > 1 && why.empty()) remark += (remark.empty() ? "" : ", ") + times(count);
   if (!why.empty()) remark += (remark.empty() ? "" : "; ") + why;
   const std::string text =
-      is_told ? last->cause : who + " " + what_happened(last->kind, last->cause, ranks.size() > 1, step);
-  return "training ended: " + text + (remark.empty() ? "" : " (" + remark + ")");
+      is_told ? last->cause : fmt::format("{} {}", who, what_happened(last->kind, last->cause, ranks.size() > 1, step));
+  return fmt::format("training ended: {}{}", text, remark.empty() ? "" : fmt::format(" ({})", remark));
 }
 
 // The newest cause that the sentence ends with; none: the sentence tells of something else.
@@ -248,10 +249,10 @@ std::string IncidentStory::describe(const Incident& incident) const {
   std::string text;
   for (const auto& [loss, ranks] : groups) {
     const std::string who = incident.is_of_a_newcomer
-                                ? "a process that was to become replica " + std::to_string(loss->rank)
+                                ? fmt::format("a process that was to become replica {}", loss->rank)
                                 : describe_ranks(ranks);
-    text += (text.empty() ? "" : "; ") + who + " " +
-            what_happened(loss->kind, loss->cause, ranks.size() > 1, incident.step);
+    const std::string what = what_happened(loss->kind, loss->cause, ranks.size() > 1, incident.step);
+    text += fmt::format("{}{} {}", text.empty() ? "" : "; ", who, what);
   }
   for (const std::string& remark : incident.remarks) text += "; " + remark;
   return text;
@@ -260,27 +261,28 @@ std::string IncidentStory::describe(const Incident& incident) const {
 std::string IncidentStory::describe_outcome(const Incident& incident) const {
   if (incident.is_of_a_newcomer) return "the others go on";
   if (!incident.went_on) {
-    if (incident.is_open) return "training goes on with " + count_of_replicas(incident.replicas);
+    if (incident.is_open) return fmt::format("training goes on with {}", count_of_replicas(incident.replicas));
     return is_more_expected_ ? "training waits for a new process" : "training waits for the others";
   }
   const bool are_others = incident.survivors > 0 && incident.survivors == incident.replicas;
   const std::string others =
-      incident.replicas == 1 ? "the other replica" : "the other " + count_of_replicas(incident.replicas);
-  std::string text = "training went on with " + (are_others ? others : count_of_replicas(incident.replicas));
-  if (incident.went_on_at >= 0) text += " at step " + std::to_string(incident.went_on_at);
-  text += " after " + seconds(*incident.went_on - incident.noticed);
+      incident.replicas == 1 ? "the other replica" : fmt::format("the other {}", count_of_replicas(incident.replicas));
+  std::string text =
+      fmt::format("training went on with {}", are_others ? others : count_of_replicas(incident.replicas));
+  if (incident.went_on_at >= 0) text += fmt::format(" at step {}", incident.went_on_at);
+  text += fmt::format(" after {}", seconds(*incident.went_on - incident.noticed));
   if (incident.replicas < target_ && is_more_expected_) text += "; a new process joins when it is ready";
   return text;
 }
 
 std::string IncidentStory::describe_ranks(const std::set<int>& ranks) const {
-  if (ranks.size() == 1) return "replica " + std::to_string(*ranks.begin());
+  if (ranks.size() == 1) return fmt::format("replica {}", *ranks.begin());
   if (static_cast<int>(ranks.size()) == target_) {
-    return target_ == 2 ? "both replicas" : "all " + std::to_string(target_) + " replicas";
+    return target_ == 2 ? "both replicas" : fmt::format("all {} replicas", target_);
   }
   std::string text = "replicas";
   for (const int rank : ranks) {
-    text += (rank == *ranks.begin() ? " " : rank == *ranks.rbegin() ? " and " : ", ") + std::to_string(rank);
+    text += fmt::format("{}{}", rank == *ranks.begin() ? " " : rank == *ranks.rbegin() ? " and " : ", ", rank);
   }
   return text;
 }

@@ -10,6 +10,8 @@
 #include <cmath>
 #include <fstream>
 
+#include <fmt/format.h>
+
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
 #include "holdfast/base/regular_file.h"
@@ -39,12 +41,12 @@ Error unexpected(const std::string& what) {
 
 std::int64_t whole_number_of(const nlohmann::json& object, const char* name, std::int64_t lowest,
                              std::int64_t highest) {
-  if (!object.contains(name)) throw unexpected(std::string("it has no \"") + name + "\"");
+  if (!object.contains(name)) throw unexpected(fmt::format("it has no \"{}\"", name));
   const std::string text = object.at(name).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
   const auto number = whole_number<std::int64_t>(text);
   if (number && *number >= lowest && *number <= highest) return *number;
-  throw unexpected(std::string("its \"") + name + "\" is " + shown_text(text, kLongestQuote) +
-                   ", not a whole number from " + std::to_string(lowest) + " to " + std::to_string(highest));
+  throw unexpected(fmt::format("its \"{}\" is {}, not a whole number from {} to {}", name,
+                               shown_text(text, kLongestQuote), lowest, highest));
 }
 
 int generation_of(const nlohmann::json& line) {
@@ -65,8 +67,8 @@ void read_lines(const std::string& journal_path, const Take& take) {
     const nlohmann::json line = nlohmann::json::parse(text, nullptr, false);
     if (!line.is_object()) continue;
     const auto skip = [&](const std::string& why) {
-      log(LogLevel::warning, "line " + std::to_string(number) + " of " + journal_path +
-                                 " is skipped, since Holdfast writes none like it: " + why);
+      log(LogLevel::warning,
+          fmt::format("line {} of {} is skipped, since Holdfast writes none like it: {}", number, journal_path, why));
     };
     try {
       take(line);
@@ -160,7 +162,7 @@ void Journal::append(nlohmann::json line) {
   if (written == text.size()) return;
   const std::string why =
       written > 0 ? "only a part was written; is the disk full?" : system_error(error_number, "cannot write").what();
-  log(LogLevel::warning, "a line of " + path_ + " is lost: " + why);
+  log(LogLevel::warning, fmt::format("a line of {} is lost: {}", path_, why));
 }
 
 std::size_t Journal::write(const std::string& text) {

@@ -9,6 +9,7 @@
 #include <map>
 #include <utility>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "holdfast/base/error.h"
@@ -33,8 +34,8 @@ std::string evidence_of(const std::string& event, const json& line) {
   if (event == "failure_reported") return "it reported: " + line.value("what", "");
   if (event == "start_failed") return "it could not be started: " + line.value("what", "");
   if (line.contains("signal"))
-    return "the kernel confirmed its end by signal " + std::to_string(line.at("signal").get<int>());
-  return "the kernel confirmed its end with exit code " + std::to_string(line.value("exit_code", -1));
+    return fmt::format("the kernel confirmed its end by signal {}", line.at("signal").get<int>());
+  return fmt::format("the kernel confirmed its end with exit code {}", line.value("exit_code", -1));
 }
 
 bool tells_of_failure(const std::string& event) {
@@ -113,7 +114,8 @@ class Reader {
       ++savepoints.skipped;
     } else if (event == "savepoint_failed" || event == "savepoint_set_aside" || event == "savepoint_passed_over") {
       if (savepoints.problems.size() < RunReport::kMostProblems) {
-        savepoints.problems.push_back(details.at("path").get<std::string>() + ": " + details.value("why", ""));
+        savepoints.problems.push_back(
+            fmt::format("{}: {}", details.at("path").get<std::string>(), details.value("why", "")));
       }
     } else if (event == "resumed") {
       resumed({details.at("path").get<std::string>(), details.at("step").get<std::int64_t>()});

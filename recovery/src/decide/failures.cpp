@@ -1,3 +1,8 @@
+// What a failure costs. A step, a program that cannot start, or a device slot may be to blame; then a further restart
+// would only hide the cause. Otherwise a new process replaces the lost one, within a budget of restarts.
+// Newcomers have a budget of their own, so that their failures cost the training nothing.
+// See docs/decisions/recovery.md.
+
 #include <algorithm>
 #include <csignal>
 #include <utility>
@@ -43,7 +48,7 @@ void fail_subject(Draft& draft, const std::string& cause, bool is_explained) {
   const bool is_a_further_one = was_in_generation && draft.state.failed_generation == draft.state.generation;
   if (was_in_generation) draft.state.failed_generation = draft.state.generation;
   if (draft.event.is_unrecoverable && !others_go_on) {
-    return end_run(draft, kExitUnrecoverable, sentence, "a new process would meet it again, so the run ends");
+    return end_run(draft, kExitUnrecoverable, sentence, "a new process would fail in the same way, so the run ends");
   }
   if (is_the_start_to_blame) return give_up_starting(draft, sentence);
   const bool is_of_the_device = draft.event.kind == EventKind::device_failed;
@@ -57,7 +62,7 @@ void fail_subject(Draft& draft, const std::string& cause, bool is_explained) {
   replace_lost(draft, {.sentence = sentence, .others_go_on = others_go_on, .is_a_further_one = is_a_further_one});
 }
 
-// Of several that die at once in a step only the first counts: that is no sign that the step is to blame.
+// Counts a step once in a generation: several deaths at once do not show that the step is to blame.
 bool blames_the_step(Draft& draft) {
   if (draft.event.step < 0 || draft.event.is_joining) return false;
   if (draft.state.blamed_generation == draft.state.generation) return false;
@@ -67,9 +72,9 @@ bool blames_the_step(Draft& draft) {
   return ++draft.state.failures_of_step >= draft.state.policy.failures_of_a_step;
 }
 
-// While nobody has ever got ready, nothing shows that this program can start at all, and what it does at every start is
-// no accident: an exception, an exit code, a crash. SIGKILL comes from elsewhere, and so does what a device or the
-// system does, which may pass. On a place where none has failed yet one may still get ready.
+// Before any process was ready, nothing shows that the program can start at all. An exception, an exit code or a crash
+// that repeats at each start is the program's own. SIGKILL, a failed device and a failed system call are not: they may
+// pass. A device slot on which no start has failed may still be well, so each must have had its failure.
 bool blames_the_start(Draft& draft) {
   const Failure& failure = *subject(draft).failure;
   const bool has_left = draft.event.kind == EventKind::exited && draft.event.signal != SIGKILL;
@@ -100,13 +105,13 @@ void lose_generation(Draft& draft) {
   draft.state.is_end_unexplained = false;
   if (draft.state.policy.keep_survivors) return;
   if (draft.state.policy.all_start_together) return end_all_for_a_new_start(draft);
-  because(draft, "all go back to the newest savepoint, as the run's options ask");
+  because(draft, "all replicas go back to the newest savepoint, as the run's options ask");
   dismiss_those_in(draft, {Stage::training, Stage::waiting});
 }
 
-// What those that finished did counts no more.
+// The members that had finished start again with the others.
 void end_all_for_a_new_start(Draft& draft) {
-  because(draft, "all start again together");
+  because(draft, "all processes start again together");
   dismiss_those_in(draft, {Stage::starting, Stage::ready, Stage::training, Stage::waiting});
   draft.state.finished = 0;
   draft.state.pending_starts.clear();
@@ -123,21 +128,21 @@ void go_on_stopping(Draft& draft, const std::string& sentence) {
   end_run(draft, kExitStopped, fmt::format("{}: {}", reason, sentence), reason);
 }
 
-// A newcomer that fails while others go on has a budget of its own: however often it fails, that of the run is kept
-// for those that train, and their progress does not make it start again at once.
+// A newcomer that fails while others go on has a budget of its own. Its failures leave the run's budget to the replicas
+// that train, and their progress does not shorten its pause.
 void replace_lost(Draft& draft, const Loss& loss) {
   const RestartPolicy& policy = draft.state.policy.restart;
   RestartHistory& history = loss.others_go_on ? draft.state.newcomers : draft.state.history;
   blame_place(draft, subject(draft).place, loss.sentence);
   if (draft.event.is_unrecoverable) {
-    because(draft, "a new process would meet it again, so the others go on without one");
+    because(draft, "a new process would fail in the same way, so the others go on without one");
     return open_if_possible(draft);
   }
   if (!allows_restart(policy, history, draft.now)) {
     if (!loss.others_go_on) {
       return end_run(draft, kExitGaveUp, with_last_failure(budget_spent(draft), loss.sentence), budget_spent(draft));
     }
-    because(draft, "the others go on without a new process: {} are spent", restart_limit(draft));
+    because(draft, "the others go on without a new process: the limit of {} is reached", restart_limit(draft));
     return open_if_possible(draft);
   }
   const int without_progress = history.without_progress;
@@ -158,22 +163,22 @@ std::string budget_spent(const Draft& draft) {
 }
 
 void blame_place(Draft& draft, int place, const std::string& failure) {
-  if (draft.state.policy.all_start_together) return;  // fewer would be no use
+  if (draft.state.policy.all_start_together) return;  // such a program needs all its processes
   Place& blamed = draft.state.places.at(place);
   const bool is_worn = ++blamed.failures >= draft.state.policy.failures_of_a_place || blamed.rest_ends;
   if (!is_worn || is_resting(blamed, draft.now) || count_usable_places(draft.state, draft.now) == 1) return;
   const bool is_of_a_trial = blamed.rest_ends.has_value();
   const std::string why = is_of_a_trial ? "the process that tried it failed"
-                                        : fmt::format("{} processes failed there one after the other", blamed.failures);
+                                        : fmt::format("{} processes failed there in a row", blamed.failures);
   leave_out(draft,
             {.place = place, .member = subject(draft).id, .is_of_a_trial = is_of_a_trial, .failures = blamed.failures},
             why, failure);
 }
 
-// `change` says which and why; the rest follows.
+// `change` says which device slot and why; this fills in how often and for how long.
 void leave_out(Draft& draft, PlaceChange change, const std::string& why, const std::string& last_failure) {
   Place& place = draft.state.places.at(change.place);
-  // What failed long ago says nothing of a device that has worked since.
+  // Failures of long ago say nothing about a device that has worked since then.
   const std::optional<Moment> well_since = std::exchange(place.well_since, std::nullopt);
   if (well_since && draft.now - *well_since >= draft.state.policy.longest_place_rest) place.times_left_out = 0;
   change.times_left_out = ++place.times_left_out;
@@ -182,12 +187,12 @@ void leave_out(Draft& draft, PlaceChange change, const std::string& why, const s
   place.first_on_trial = draft.state.next_member;
   place.why = last_failure.empty() ? why : with_last_failure(why, last_failure);
   draft.is_of_a_failure = true;
-  because(draft, "place {} is left out{}{}; it is tried again after {}", change.place,
+  because(draft, "device slot {} is left out{}{}; it is tried again after {}", change.place,
           change.is_of_a_trial ? " again: " : ": ", why, seconds(change.rest));
   tell_of_place(draft, change);
 }
 
-// One for each that is missing, the failed one's place first.
+// Starts a process for each missing replica. The first goes to the failed one's device slot, unless that rests.
 void start_what_is_missing(Draft& draft, std::chrono::milliseconds pause) {
   const bool is_dealt_afresh =
       is_resting(draft.state.places.at(subject(draft).place), draft.now) || draft.state.policy.all_start_together;
@@ -195,10 +200,10 @@ void start_what_is_missing(Draft& draft, std::chrono::milliseconds pause) {
   for (int missing = count_missing(draft.state); missing > 0; --missing) {
     if (!place) return because(draft, no_place_is_free());
     if (pause > std::chrono::milliseconds::zero()) {
-      because(draft, "a new process starts in {}, since there was no progress after the one before", seconds(pause));
+      because(draft, "a new process starts in {}, since there was no progress after the last restart", seconds(pause));
       start_later(draft, *place, pause);
     } else if (draft.state.policy.start_delay > std::chrono::milliseconds::zero() && can_others_go_on(draft)) {
-      because(draft, "a new process starts in {}, when the others, who need not wait for it, have gone on",
+      because(draft, "a new process starts in {}, after the others, which need not wait for it, have gone on",
               seconds(draft.state.policy.start_delay));
       start_later(draft, *place, draft.state.policy.start_delay);
     } else if (must_wait_for_an_end(draft)) {
@@ -210,7 +215,7 @@ void start_what_is_missing(Draft& draft, std::chrono::milliseconds pause) {
   }
 }
 
-// Without a pause, since no failure is the reason.
+// Starts them without a pause, since no failure is the reason.
 void start_missing(Draft& draft) {
   while (count_missing(draft.state) > 0) {
     const std::optional<int> place = free_place(draft.state, draft.now);
@@ -219,26 +224,27 @@ void start_missing(Draft& draft) {
   }
 }
 
-// One newcomer for each, while the others train: so nobody waits for it, and its failure is no failure of the run.
+// Only a process that trains a step there shows that a device is well again. One newcomer tries each device slot while
+// the others train, so no replica waits for it and its failure costs the run nothing.
 bool try_rested_places(Draft& draft) {
   if (draft.state.phase != RunPhase::running || draft.state.is_stop_requested) return false;
   bool is_any_tried = false;
   while (count_missing(draft.state) > 0) {
     const std::optional<int> place = place_to_try(draft.state, draft.now);
     if (!place) break;
-    because(draft, "place {} has rested and is tried again", *place);
+    because(draft, "device slot {} has rested and is tried again", *place);
     start_or_wait(draft, *place);
     is_any_tried = true;
   }
   return is_any_tried;
 }
 
-// Whoever asks for more replicas than there are places may know that a device is back.
+// A user who asks for more replicas than there are usable device slots may know that a device is back.
 void try_places_at_once(Draft& draft) {
   while (count_missing(draft.state) > 0) {
     const std::optional<int> place = resting_place(draft.state, draft.now);
     if (!place) return;
-    because(draft, "place {} is tried before its rest is over, since it is needed", *place);
+    because(draft, "device slot {} is tried before its rest is over, since it is needed", *place);
     draft.state.places.at(*place).rest_ends = draft.now;
     start_or_wait(draft, *place);
   }
@@ -251,7 +257,7 @@ bool can_others_go_on(const Draft& draft) {
 }
 
 std::string no_place_is_free() {
-  return "no other place is free, so the run goes on with fewer replicas";
+  return "no other device slot is free, so the run goes on with fewer replicas";
 }
 
 }  // namespace holdfast::recovery

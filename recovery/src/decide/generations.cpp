@@ -1,3 +1,7 @@
+// When the next generation opens, and how the run ends. A generation opens once all survivors have checked in: with
+// fewer replicas at once, since a new process may load data for minutes (WhenLost::shrink). A newcomer joins later, at
+// a step boundary. See docs/decisions/recovery.md.
+
 #include <algorithm>
 #include <utility>
 
@@ -11,15 +15,16 @@ namespace holdfast::recovery {
 
 void open_if_possible(Draft& draft) {
   if (draft.state.phase != RunPhase::gathering) return;
-  if (has_stage(draft.state, Stage::training)) return because(draft, "others have not left their generation yet");
+  if (has_stage(draft.state, Stage::training))
+    return because(draft, "other replicas have not left their generation yet");
   if (waits_for_more(draft)) return because(draft, "the next generation waits for new processes");
   const std::vector<int> members = members_of_the_next(draft.state);
   if (members.empty()) return on_nobody_left(draft);
   if (draft.state.is_end_unexplained && !draft.state.is_stop_requested && !is_allowed_unexplained(draft)) return;
   if (!has_any(draft.state, brings_state) && has_any(draft.state, could_still_write)) {
-    // They might still write the files that the state is taken from.
+    // A killed process may still write to the files from which the state is loaded.
     if (!draft.state.give_up_at) draft.state.give_up_at = draft.now + draft.state.policy.restart.kill_timeout;
-    return because(draft, "the next generation waits for the end of killed processes");
+    return because(draft, "the next generation waits until killed processes are gone");
   }
   open_generation(draft, dealt_ranks(draft.state, members));
 }
@@ -37,7 +42,7 @@ void on_nobody_left(Draft& draft) {
   end_run(draft, kExitGaveUp, "gave up: no replica is left");
 }
 
-// Members that leave their generations again and again, and none fails, would go on with that for ever.
+// Counts as a restart: members that leave each generation without a failure would otherwise do so without end.
 bool is_allowed_unexplained(Draft& draft) {
   const RestartPolicy& policy = draft.state.policy.restart;
   if (allows_restart(policy, draft.state.history, draft.now)) {
@@ -46,8 +51,8 @@ bool is_allowed_unexplained(Draft& draft) {
     return true;
   }
   end_run(draft, kExitGaveUp,
-          fmt::format("{}; the last time replicas left generation {}, and none of them had failed", budget_spent(draft),
-                      draft.state.generation));
+          fmt::format("{}; the last time, replicas left generation {} although none of them had failed",
+                      budget_spent(draft), draft.state.generation));
   return false;
 }
 
@@ -66,7 +71,7 @@ void open_generation(Draft& draft, const std::vector<int>& by_rank) {
   dismiss_those_in(draft, {Stage::waiting});
   because(draft, "generation {} opens with {} replicas", draft.state.generation, by_rank.size());
   if (!draft.state.deal.members.empty() && draft.state.deal.members != by_rank) {
-    because(draft, "shards are dealt evenly, since its members are others");
+    because(draft, "shards are assigned evenly, since the members have changed");
     draft.state.deal = {};
   }
   act(draft, {.kind = ActionKind::open_generation,
@@ -77,7 +82,7 @@ void open_generation(Draft& draft, const std::vector<int>& by_rank) {
   try_rested_places(draft);
 }
 
-// A generation that lacks replicas regroups when one is ready, and one that has too many when fewer are wanted.
+// A generation with too few replicas regroups when one is ready. One with too many regroups when fewer are wanted.
 void regroup_if_that_changes_anything(Draft& draft) {
   if (draft.state.phase != RunPhase::running || draft.state.is_regroup_asked || draft.state.is_stop_requested) return;
   const auto training = count_stage(draft.state, Stage::training);
@@ -92,7 +97,7 @@ bool is_ending(const Draft& draft) {
   return draft.state.phase == RunPhase::finishing || draft.state.phase == RunPhase::ending;
 }
 
-// `reason`: where the sentence ends with a failure that the reason has told already, what it says beside that.
+// `reason` replaces the sentence in the decision's reason, where a failure at its end would be told twice.
 void end_run(Draft& draft, int exit_code, const std::string& sentence, const std::string& reason) {
   because(draft, reason.empty() ? sentence : reason);
   const bool is_unexplained = draft.subject && subject(draft).failure && !subject(draft).failure->is_explained &&

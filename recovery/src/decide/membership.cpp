@@ -1,3 +1,6 @@
+// A rank belongs to one generation, while a process outlives generations. So the supervisor counts members, and gives
+// out ranks only when a generation opens. See docs/decisions/recovery.md.
+
 #include "decide/membership.h"
 
 #include <cstddef>
@@ -13,7 +16,7 @@ int load_of(const State& state, int place) {
   return static_cast<int>(members + pending);
 }
 
-// The most processes that a place has when all that the run should have are dealt to all places in turn.
+// The most processes on one device slot when all replicas and spares are spread evenly over all slots.
 int share_of_a_place(const State& state) {
   const int all = state.target + state.policy.spares;
   return (all + state.policy.places - 1) / state.policy.places;

@@ -43,7 +43,7 @@ PlaceChange place_change_from_json(const nlohmann::json& json) {
   const auto kind = kChangeKinds.find(name);
   PlaceChange change{.place = json.at("place").get<int>(), .member = json.at("member").get<int>()};
   if (kind == kChangeKinds.end()) {
-    throw Error(ErrorCode::invalid_file, fmt::format("\"{}\" is nothing that becomes of a place", name));
+    throw Error(ErrorCode::invalid_file, fmt::format("\"{}\" is not a change of a device slot", name));
   }
   change.kind = kind->second;
   if (change.kind != Kind::left_out) return change;

@@ -1,6 +1,7 @@
 #pragma once
 
-// What becomes of the places that processes run on, as the journal has it and a report reads it back.
+// What happens to the device slots on which processes run. The journal stores each change as JSON, with the key "place"
+// for the slot; `holdfast report` reads it back.
 
 #include <chrono>
 #include <string>
@@ -11,24 +12,24 @@ namespace holdfast::recovery {
 
 struct PlaceChange {
   enum class Kind {
-    left_out,    // after the failure of `member`, or by the word of its device, for `rest`
-    tried,       // by `member`, a process that was started there during or after the rest
+    left_out,    // for `rest`, after `member` failed there or the driver reported an error of the device
+    tried,       // `member` was started there, after the rest or before its end
     used_again,  // `member` has trained a step there
   };
 
   Kind kind = Kind::left_out;
   int place = 0;
   int member = -1;
-  // Of one that is left out.
-  bool is_of_a_trial = false;  // `member` tried it
-  int failures = 0;            // in a row, trials among them
-  int times_left_out = 0;      // with this time
+  // For left_out only.
+  bool is_of_a_trial = false;  // `member` was started to try the slot
+  int failures = 0;            // in a row, with those of trials
+  int times_left_out = 0;      // this one included
   std::chrono::milliseconds rest{0};
-  std::string device{};  // what happened to it, where that is the reason; there is no `member` then
+  std::string device{};  // what the driver reported; there is no `member` then. Empty: a failure is the reason
 };
 
 nlohmann::json to_json(const PlaceChange& change);
-// Throws nlohmann::json::exception or Error{invalid_file} for what is none.
+// Throws nlohmann::json::exception or Error{invalid_file} when the JSON is not such a change.
 PlaceChange place_change_from_json(const nlohmann::json& json);
 
 }  // namespace holdfast::recovery

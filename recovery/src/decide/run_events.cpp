@@ -1,3 +1,7 @@
+// Events of the run: its start, progress, requests of the user, lost devices, and the timer. Starts that are due are
+// here, too. On a device they may have to wait until a killed process is gone, since its memory may not hold both. See
+// docs/decisions/recovery.md.
+
 #include <algorithm>
 #include <utility>
 
@@ -11,8 +15,8 @@ namespace holdfast::recovery {
 
 namespace {
 
-// timeout(1) sends SIGTERM to its child and to the group that the child is in, and a wrapper that passes signals on
-// does the same: one wish, told twice within microseconds. Somebody who asks again has waited first.
+// timeout(1) sends SIGTERM to its child and then to the child's group, and so do wrappers that pass signals on. That is
+// one request, sent twice within microseconds. A person who asks again waits first.
 constexpr std::chrono::seconds kSameWish(1);
 
 std::string holders_of(const Draft& draft, int place) {
@@ -42,25 +46,26 @@ void on_progressed(Draft& draft) {
   if (is_any_back && draft.state.phase == RunPhase::running && !draft.state.is_stop_requested) start_missing(draft);
 }
 
-// It has trained a step, which shows that the place is well. One that was there before the place was left out shows
-// no more than it did then.
+// The member has trained a step, which shows that its device slot is well. A member that was there before the slot was
+// left out shows nothing new.
 bool clears_place(Draft& draft, const Member& member) {
   Place& place = draft.state.places.at(member.place);
   if (place.rest_ends && !is_on_trial(draft.state, member)) return false;
   place.failures = 0;
   if (!std::exchange(place.rest_ends, std::nullopt)) return false;
   place.well_since = draft.now;
-  because(draft, "place {} is used again: {} has trained a step there", member.place, name_of(member));
+  because(draft, "device slot {} is used again: {} has trained a step there", member.place, name_of(member));
   tell_of_place(draft, {.kind = PlaceChange::Kind::used_again, .place = member.place, .member = member.id});
   return true;
 }
 
 void on_stop_requested(Draft& draft) {
-  because(draft, "{} came", signal_name(draft.event.signal));
+  because(draft, "received {}", signal_name(draft.event.signal));
   if (draft.state.phase == RunPhase::finishing) return end_run(draft, kExitFinished, "finished");
   if (draft.state.phase == RunPhase::ending) return because(draft, "the run ends as soon as all processes are gone");
   if (draft.state.is_stop_requested && draft.now - draft.state.stop_requested_at < kSameWish) {
-    return because(draft, "it follows the first signal within {}, so it asks for nothing more", seconds(kSameWish));
+    return because(draft, "it follows the first signal within {}, so it counts as the same request",
+                   seconds(kSameWish));
   }
   if (draft.state.is_stop_requested) return end_run(draft, kExitStopped, "stopped at once by a second signal");
   draft.state.is_stop_requested = true;
@@ -79,13 +84,12 @@ void on_stop_requested(Draft& draft) {
 
 void on_scale_requested(Draft& draft) {
   if (draft.event.count < 1)
-    return because(draft, "{} replicas were asked for; at least 1 is needed", draft.event.count);
-  if (draft.state.is_stop_requested || is_ending(draft))
-    return because(draft, "the run is ending, so it stays as it is");
+    return because(draft, "{} replicas were requested; at least 1 is needed", draft.event.count);
+  if (draft.state.is_stop_requested || is_ending(draft)) return because(draft, "the run is ending, so nothing changes");
   if (draft.state.policy.all_start_together)
-    return because(draft, "all processes start together, so the run stays as it is");
-  if (draft.state.phase == RunPhase::idle) return because(draft, "the run has not started yet, so it stays as it is");
-  because(draft, "{} replicas were asked for, there were to be {}", draft.event.count, draft.state.target);
+    return because(draft, "all processes start together, so their number stays as it is");
+  if (draft.state.phase == RunPhase::idle) return because(draft, "the run has not started yet, so nothing changes");
+  because(draft, "{} replicas were requested instead of {}", draft.event.count, draft.state.target);
   draft.state.target = draft.event.count;
   start_missing(draft);
   try_rested_places(draft);
@@ -95,32 +99,33 @@ void on_scale_requested(Draft& draft) {
   open_if_possible(draft);
 }
 
-// The members go on with it, and with their state, in a generation of their own.
+// Another assignment of shards needs another generation of the same members: ranks with different assignments would
+// leave out a shard, or add it twice.
 void on_deal_proposed(Draft& draft) {
   if (draft.event.generation != draft.state.generation || draft.state.phase != RunPhase::running) {
-    return because(draft, "a deal for a generation that has ended is dropped");
+    return because(draft, "an assignment for a generation that has ended is dropped");
   }
   because(draft, draft.event.what);
-  if (draft.state.is_stop_requested) return because(draft, "the run is to stop, so shards stay as they are");
+  if (draft.state.is_stop_requested) return because(draft, "the run is stopping, so shards stay as they are");
   if (draft.state.is_regroup_asked)
     return because(draft, "the generation regroups already, so shards stay as they are");
   std::vector<int> by_rank = training_by_rank(draft.state);
   if (by_rank.size() != draft.event.shards.size())
-    return because(draft, "some have finished, so shards stay as they are");
+    return because(draft, "some replicas have finished, so shards stay as they are");
   draft.state.deal = {.members = std::move(by_rank), .shards = draft.event.shards};
-  because(draft, "shards are dealt anew at the next step");
+  because(draft, "shards are reassigned at the next step");
   draft.state.is_regroup_asked = true;
   act(draft, {.kind = ActionKind::ask_to_regroup});
 }
 
-// Its device says so itself, so that no further process has to fail there. Those that run there fail on their own
-// account.
+// The driver reports the lost device, so no further process has to fail there. Members on it fail by events of their
+// own.
 void on_place_lost(Draft& draft) {
-  because(draft, "place {} is lost: {}", draft.event.place, draft.event.what);
-  if (is_ending(draft)) return because(draft, "the run is ending, so it stays as it is");
-  if (is_resting(draft.state.places.at(draft.event.place), draft.now)) return because(draft, "it is left out already");
+  because(draft, "device slot {} is lost: {}", draft.event.place, draft.event.what);
+  if (is_ending(draft)) return because(draft, "the run is ending, so nothing changes");
+  if (is_resting(draft.state.places.at(draft.event.place), draft.now)) return because(draft, "it is already left out");
   if (draft.state.policy.all_start_together || count_usable_places(draft.state, draft.now) == 1) {
-    return because(draft, "no other could take its part, so it is used on");
+    return because(draft, "no other could replace it, so it stays in use");
   }
   leave_out(draft, {.place = draft.event.place, .device = draft.event.what}, draft.event.what, "");
   for (PendingStart& pending : draft.state.pending_starts) {
@@ -129,11 +134,11 @@ void on_place_lost(Draft& draft) {
 }
 
 void on_directory_lost(Draft& draft) {
-  if (draft.state.phase == RunPhase::ending) return because(draft, "{}; the run ends already", draft.event.what);
+  if (draft.state.phase == RunPhase::ending) return because(draft, "{}; the run is already ending", draft.event.what);
   end_run(draft, kExitUnrecoverable, draft.event.what);
 }
 
-// Those that no generation will need; members of the running one have to check in first.
+// Dismisses newcomers that no generation will need. Members of the running generation have to check in first.
 void dismiss_surplus(Draft& draft) {
   const auto is_surplus = [&draft] {
     return count_able(draft.state) - count_in_generation(draft.state) >
@@ -157,7 +162,7 @@ void on_timer(Draft& draft) {
 
 bool start_what_is_due(Draft& draft, const std::string& why) {
   if (must_wait_for_an_end(draft)) {
-    because(draft, "new processes wait for the end of those before them");
+    because(draft, "new processes wait until those before them are gone");
     return false;
   }
   std::vector<PendingStart> due;
@@ -176,7 +181,7 @@ Moment start_of(const Draft& draft, const PendingStart& pending) {
   return is_held(draft, pending.place) ? pending.at_latest : pending.due;
 }
 
-// By a killed process whose memory the next one there may need.
+// Whether a killed process still holds device memory that a new process on this slot may need.
 bool is_held(const Draft& draft, int place) {
   return draft.state.policy.start_when_gone &&
          has_any(draft.state, [&](const Member& member) { return holds_place(draft, member, place); });
@@ -191,26 +196,26 @@ bool must_wait_for_an_end(const Draft& draft) {
   return draft.state.policy.all_start_together && has_any(draft.state, was_killed);
 }
 
-// Whose end the next generation may have to wait for.
+// Whether the next generation may have to wait until this member is gone.
 bool holds_up(const Draft& draft, const Member& member) {
   return draft.state.policy.all_start_together ? was_killed(member) : could_still_write(member);
 }
 
-// The place may have been left out during the pause.
+// The device slot may have been left out during the pause; then another one is taken.
 void start_pending(Draft& draft, const PendingStart& pending) {
   const bool is_left_out = is_resting(draft.state.places.at(pending.place), draft.now);
   const std::optional<int> place = is_left_out ? free_place(draft.state, draft.now) : pending.place;
   if (!place) return because(draft, no_place_is_free());
   if (is_held(draft, *place) && draft.now < pending.at_latest) return start_later(draft, *place, {});
   if (is_held(draft, *place)) {
-    because(draft, "{} did not end in time, so a new process starts beside it", holders_of(draft, *place));
+    because(draft, "{} did not end in time, so a new process starts next to it", holders_of(draft, *place));
   }
   start_process(draft, *place);
 }
 
 void start_or_wait(Draft& draft, int place) {
   if (!is_held(draft, place)) return start_process(draft, place);
-  because(draft, "a new process starts on place {} when {} is gone", place, holders_of(draft, place));
+  because(draft, "a new process starts on device slot {} when {} is gone", place, holders_of(draft, place));
   start_later(draft, place, {});
 }
 

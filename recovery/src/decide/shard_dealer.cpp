@@ -20,7 +20,7 @@ std::chrono::nanoseconds time_of(const std::vector<int>& shards, std::span<const
 }
 
 std::string reason(const std::vector<int>& before, const std::vector<int>& after, std::span<const Pace> paces) {
-  return fmt::format("with {} shards instead of {} the slowest replica computes {:.3g} ms instead of {:.3g} ms",
+  return fmt::format("with {} shards instead of {}, the slowest replica computes for {:.3g} ms instead of {:.3g} ms",
                      fmt::join(after, ", "), fmt::join(before, ", "), milliseconds(time_of(after, paces)),
                      milliseconds(time_of(before, paces)));
 }

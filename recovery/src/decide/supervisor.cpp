@@ -1,3 +1,6 @@
+// decide(): one switch hands each event to its function in run_events.cpp or member_events.cpp. They fill in a Draft
+// (draft.h): the next state, the actions, and the reason in words. tests/scenarios/ has a readable file for each case.
+
 #include "decide/supervisor.h"
 
 #include <utility>
@@ -9,13 +12,13 @@
 namespace holdfast::recovery {
 namespace {
 
-// Empty where the event means nothing any more; else why.
+// Why the event has no meaning any more; empty if it has one.
 std::string why_dropped(const Draft& draft) {
   const Event& event = draft.event;
   if (is_of_the_run(event.kind)) return draft.state.phase == RunPhase::over ? "the run is over" : "";
   const bool is_there = find_member(draft.state, event.member) != nullptr;
   if (is_there && draft.state.phase != RunPhase::over) return "";
-  return fmt::format("{} of process {} is dropped: it is gone", to_string(event.kind), event.member);
+  return fmt::format("{} of process {} is dropped, since that process is gone", to_string(event.kind), event.member);
 }
 
 void take_event(Draft& draft) {

@@ -1,3 +1,6 @@
+// The names of kinds, stages and phases are data: the journal has them, and scenarios read and expect them. Earlier
+// journals have actions as describe() words them; recorded_actions.cpp reads those.
+
 #include "decide/supervisor_text.h"
 
 #include <cstring>

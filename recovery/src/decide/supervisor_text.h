@@ -1,6 +1,6 @@
 #pragma once
 
-// How the supervisor names things in its reasons and sentences.
+// How the supervisor names things in its reasons and sentences, and in the scenarios of its tests.
 
 #include <string>
 
@@ -8,12 +8,15 @@
 
 namespace holdfast::recovery {
 
+// Such as "8.0 s".
 std::string seconds(Moment::duration duration);
+// Such as "SIGTERM"; "signal 99" for one without a name.
 std::string signal_name(int signal);
-// "replica 1", or "process 4" for one that was never part of a generation.
+// "replica 1", or "process 4" for a member that was never in a generation.
 std::string name_of(const Member& member);
-// A process that cannot be killed may have had the rank that another one has since: "process 4 (replica 1)".
+// "process 4 (replica 1)": a process that cannot be killed may have had a rank that another one has now.
 std::string full_name_of(const Member& member);
+// Such as "killed by signal 9 (SIGKILL)" or "exited with code 3". IncidentStory knows these by their first words.
 std::string describe_exit(const Event& event);
 
 }  // namespace holdfast::recovery

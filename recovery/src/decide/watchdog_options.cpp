@@ -1,3 +1,6 @@
+// Options are checked before the first process starts. A wrong one would otherwise fail at the start of some process,
+// and again at each restart, until the budget is spent.
+
 #include "decide/watchdog_options.h"
 
 #include <sys/resource.h>
@@ -14,14 +17,15 @@
 namespace holdfast::recovery {
 namespace {
 
-// Longer than survivors need for their way into the next generation and a step that is not a long one.
+// Survivors reach the next generation and end a short step in this time. On two cores, the start of a spare made the
+// first step after a loss take twice its time.
 constexpr std::chrono::milliseconds kStartDelay(500);
 
 [[noreturn]] void refuse(const std::string& what) {
   throw Error(ErrorCode::invalid_argument, "the watchdog cannot run: " + what);
 }
 
-// They travel to the workers in JSON, which can carry nothing else.
+// These texts travel to the workers in JSON, which has to be UTF-8.
 void check_utf8(const char* name, const std::string& text) {
   try {
     static_cast<void>(nlohmann::json(text).dump());
@@ -30,21 +34,21 @@ void check_utf8(const char* name, const std::string& text) {
   }
 }
 
-// Longer than any run, and so short that four times as much fits into the clock's 64 bits of nanoseconds.
+// Longer than any run. Four times as much still fits into the clock's 64 bits of nanoseconds.
 constexpr std::chrono::hours kLongestDuration(24 * 3650);
 
 void check_duration(const char* name, std::chrono::milliseconds duration) {
   if (duration.count() > 0 && duration <= kLongestDuration) return;
-  refuse(fmt::format("{} is {} ms; it has to be longer than 0, and at most ten years ({} ms)", name, duration.count(),
+  refuse(fmt::format("{} is {} ms; it must be longer than 0, and at most ten years ({} ms)", name, duration.count(),
                      std::chrono::milliseconds(kLongestDuration).count()));
 }
 
 void check_count(const char* name, int count, int lowest, int highest) {
   if (count >= lowest && count <= highest) return;
-  refuse(fmt::format("{} is {}, allowed are {} to {}", name, count, lowest, highest));
+  refuse(fmt::format("{} is {}; it must be from {} to {}", name, count, lowest, highest));
 }
 
-// Checks the watchdog's own options: a wrong one would fail at the start of some process, and at each later start.
+// The watchdog holds some files, and a few for each process. Too few would fail in the middle of the run.
 void check_open_files(const WatchdogOptions& options) {
   constexpr rlim_t kOfTheWatchdog = 24;
   constexpr rlim_t kOfAReplica = 6;
@@ -53,8 +57,8 @@ void check_open_files(const WatchdogOptions& options) {
   const rlim_t needed = kOfTheWatchdog + kOfAReplica * static_cast<rlim_t>(options.replicas + options.spares);
   if (limit.rlim_cur >= needed) return;
   throw Error(ErrorCode::unavailable,
-              fmt::format("the watchdog cannot run: it may have {} files open, and needs {} for {} replicas and {} "
-                          "spares; raise the limit of open files (ulimit -n)",
+              fmt::format("the watchdog cannot run: it may open {} files, but needs {} for {} replicas and {} spares; "
+                          "raise the limit of open files (ulimit -n)",
                           limit.rlim_cur, needed, options.replicas, options.spares));
 }
 
@@ -69,13 +73,13 @@ void check_options(const WatchdogOptions& options) {
   check_count("replicas", options.replicas, 1, most_replicas(options));
   check_count("spares", options.spares, 0, kMaxReplicas);
   if (options.spares > 0 && options.is_plain_program) {
-    refuse("a spare waits to be told that it is needed, which a program that does not register cannot be");
+    refuse("spares need a program that registers with the watchdog, and this one does not; set spares to 0");
   }
   if (options.when_slow != WhenSlow::report && options.is_plain_program) {
-    refuse("how fast a program computes that does not register is not known, so nobody can be dealt less or replaced");
+    refuse("the speed of a program that does not register is not known, so its slow replicas can only be reported");
   }
   if (options.when_slow == WhenSlow::replace && options.recover_from == RecoverFrom::savepoint) {
-    refuse("with recover_from savepoint the replacement of a slow replica would send all back to the newest savepoint");
+    refuse("a slow replica cannot be replaced when recovery is from savepoints: all would go back to the newest one");
   }
   if (options.run_directory.empty()) refuse("run_directory is empty");
   if (options.command.empty()) refuse("command is empty");

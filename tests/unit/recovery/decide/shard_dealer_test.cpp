@@ -43,7 +43,7 @@ TEST(ShardDealer, GivesTheSlowRankFewerShardsAndSaysWhy) {
   EXPECT_THAT(deal->shards, ElementsAre(4, 2));
   EXPECT_THAT(deal->round_times, ElementsAre(10ms, 20ms));
   EXPECT_THAT(deal->why,
-              HasSubstr("with 4, 2 shards instead of 3, 3 the slowest replica computes 40 ms instead of 60 ms"));
+              HasSubstr("with 4, 2 shards instead of 3, 3, the slowest replica computes for 40 ms instead of 60 ms"));
 }
 
 TEST(ShardDealer, LeavesThemWhereNobodyIsAStraggler) {

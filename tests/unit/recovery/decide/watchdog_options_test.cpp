@@ -34,9 +34,9 @@ TEST(WatchdogOptions, NameTheDurationThatIsNone) {
   WatchdogOptions callback = some_options();
   callback.callback_timeout = std::chrono::milliseconds(-1);
 
-  EXPECT_THAT(options_complaint(start), HasSubstr("start_timeout is -1000 ms; it has to be longer than 0"));
+  EXPECT_THAT(options_complaint(start), HasSubstr("start_timeout is -1000 ms; it must be longer than 0"));
   EXPECT_THAT(options_complaint(hang), HasSubstr("hang_after is 0 ms"));
-  EXPECT_THAT(options_complaint(callback), HasSubstr("callback_timeout is -1 ms; it has to be longer than 0"));
+  EXPECT_THAT(options_complaint(callback), HasSubstr("callback_timeout is -1 ms; it must be longer than 0"));
 }
 
 // Later sums with the clock's time would not fit into 64 bits.
@@ -55,8 +55,8 @@ TEST(WatchdogOptions, NameTheCountThatIsOutOfRangeAndTheRange) {
   WatchdogOptions restarts = some_options();
   restarts.max_restarts = -1;
 
-  EXPECT_THAT(options_complaint(spares), HasSubstr("spares is 1000, allowed are 0 to 64"));
-  EXPECT_THAT(options_complaint(restarts), HasSubstr("max_restarts is -1, allowed are 0 to 2147483647"));
+  EXPECT_THAT(options_complaint(spares), HasSubstr("spares is 1000; it must be from 0 to 64"));
+  EXPECT_THAT(options_complaint(restarts), HasSubstr("max_restarts is -1; it must be from 0 to 2147483647"));
 }
 
 // Twenty starts failed one after the other, over more than a minute.
@@ -73,7 +73,7 @@ TEST(WatchdogOptions, AskForFilesThatMayBeOpen) {
   }
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &old_limit), 0);
 
-  EXPECT_THAT(complaint, HasSubstr("it may have 30 files open, and needs 36"));
+  EXPECT_THAT(complaint, HasSubstr("it may open 30 files, but needs 36"));
   EXPECT_THAT(complaint, HasSubstr("ulimit -n"));
 }
 
@@ -82,7 +82,7 @@ TEST(WatchdogOptions, SayHowManyReplicasThereMayBe) {
   options.max_replicas = 3;
   options.replicas = 4;
 
-  EXPECT_THAT(options_complaint(options), HasSubstr("replicas is 4, allowed are 1 to 3"));
+  EXPECT_THAT(options_complaint(options), HasSubstr("replicas is 4; it must be from 1 to 3"));
 }
 
 TEST(WatchdogOptions, HaveAPlaceForEachDevice) {

@@ -226,8 +226,8 @@ TEST(Watchdog, TriesAPlaceAgainThatWasLeftOutAndUsesItWhenItIsWell) {
 
   EXPECT_TRUE(comes_true([&] { return is_said("device slot 1 is used again"); }));
 
-  EXPECT_TRUE(is_said("device slot 1 is left out: 3 processes failed there in a row"));
-  EXPECT_TRUE(is_said("generation 0 opens with 1 replicas"));
+  EXPECT_TRUE(is_said("device slot 1 is left out: 3 failures in a row"));
+  EXPECT_TRUE(is_said("generation 0 opens with 1 replica"));
   EXPECT_TRUE(is_said("device slot 1 has rested and is tried again"));
   EXPECT_EQ(WEXITSTATUS(program.kill(SIGTERM)), kExitStopped);
   const std::vector<RunReport::Rest> rests = read_run_report(directory.path() + "/journal.jsonl").rests;

@@ -55,7 +55,7 @@ void fail_subject(Draft& draft, const std::string& cause, bool is_explained) {
   if (was_training && !others_go_on && !is_of_the_device && blames_the_step(draft)) {
     const std::string reason = fmt::format("gave up at step {}, which failed {} times in different processes",
                                            draft.event.step, draft.state.failures_of_step);
-    return end_run(draft, kExitGaveUp, fmt::format("{}, the last time so: {}", reason, sentence), reason);
+    return end_run(draft, kExitGaveUp, with_last_failure(reason, sentence), reason);
   }
   if (was_in_generation) lose_generation(draft);
   if (draft.state.is_stop_requested) return go_on_stopping(draft, sentence);
@@ -155,7 +155,7 @@ void replace_lost(Draft& draft, const Loss& loss) {
 
 std::string restart_limit(const Draft& draft) {
   const RestartPolicy& policy = draft.state.policy.restart;
-  return fmt::format("{} restarts within {}", policy.max_restarts, seconds(policy.restart_window));
+  return fmt::format("{} within {}", counted(policy.max_restarts, "restart"), seconds(policy.restart_window));
 }
 
 std::string budget_spent(const Draft& draft) {
@@ -169,7 +169,7 @@ void blame_place(Draft& draft, int place, const std::string& failure) {
   if (!is_worn || is_resting(blamed, draft.now) || count_usable_places(draft.state, draft.now) == 1) return;
   const bool is_of_a_trial = blamed.rest_ends.has_value();
   const std::string why = is_of_a_trial ? "the process that tried it failed"
-                                        : fmt::format("{} processes failed there in a row", blamed.failures);
+                                        : fmt::format("{} in a row", counted(blamed.failures, "failure"));
   leave_out(draft,
             {.place = place, .member = subject(draft).id, .is_of_a_trial = is_of_a_trial, .failures = blamed.failures},
             why, failure);

@@ -69,7 +69,7 @@ void open_generation(Draft& draft, const std::vector<int>& by_rank) {
     member.stage = Stage::training;
   }
   dismiss_those_in(draft, {Stage::waiting});
-  because(draft, "generation {} opens with {} replicas", draft.state.generation, by_rank.size());
+  because(draft, "generation {} opens with {}", draft.state.generation, counted(by_rank.size(), "replica"));
   if (!draft.state.deal.members.empty() && draft.state.deal.members != by_rank) {
     because(draft, "shards are assigned evenly, since the members have changed");
     draft.state.deal = {};

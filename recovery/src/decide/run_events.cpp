@@ -27,7 +27,8 @@ std::string holders_of(const Draft& draft, int place) {
 
 void on_start(Draft& draft) {
   HOLDFAST_ASSERT(draft.state.phase == RunPhase::idle);
-  because(draft, "the run starts with {} replicas and {} spares", draft.state.target, draft.state.policy.spares);
+  because(draft, "the run starts with {} and {}", counted(draft.state.target, "replica"),
+          counted(draft.state.policy.spares, "spare"));
   draft.state.phase = RunPhase::gathering;
   for (int i = 0; i < draft.state.target + draft.state.policy.spares; ++i)
     start_process(draft, i % draft.state.policy.places);

@@ -10,6 +10,10 @@
 
 namespace holdfast::recovery {
 
+std::string counted(std::size_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
 std::string seconds(Moment::duration duration) {
   return fmt::format("{:.1f} s", std::chrono::duration<double>(duration).count());
 }

@@ -2,12 +2,16 @@
 
 // How the supervisor names things in its reasons and sentences, and in the scenarios of its tests.
 
+#include <cstddef>
 #include <string>
+#include <string_view>
 
 #include "decide/supervisor.h"
 
 namespace holdfast::recovery {
 
+// "1 replica", "3 replicas".
+std::string counted(std::size_t count, std::string_view noun);
 // Such as "8.0 s".
 std::string seconds(Moment::duration duration);
 // Such as "SIGTERM"; "signal 99" for one without a name.

@@ -1,7 +1,6 @@
 #include "journal/incident_story.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <string_view>
 #include <utility>
@@ -15,7 +14,7 @@ namespace holdfast::recovery {
 namespace {
 
 // The words by which the supervisor's sentences lead to the cause at their end.
-constexpr std::array<std::string_view, 2> kBeforeACause{", the last time so: ", "; the last failure was "};
+constexpr std::string_view kBeforeTheCause = "; the last failure was ";
 // This sentence itself counts the starts that failed.
 constexpr std::string_view kNobodyGotReady = "gave up: no process has got ready";
 
@@ -41,10 +40,6 @@ std::string times(std::size_t count) {
   return count == 3 ? "three times" : fmt::format("{} times", count);
 }
 
-std::string count_of_replicas(int count) {
-  return count == 1 ? "1 replica" : fmt::format("{} replicas", count);
-}
-
 std::string at_step(std::int64_t step) {
   return step < 0 ? "" : fmt::format(" in step {}", step);
 }
@@ -65,11 +60,8 @@ std::string what_happened(EventKind kind, const std::string& cause, bool are_sev
 // The part of the sentence before the cause; empty where that adds nothing to the cause and its count.
 std::string why_given_up(const std::string& sentence) {
   if (sentence.starts_with(kNobodyGotReady)) return "";
-  for (const std::string_view joiner : kBeforeACause) {
-    const std::size_t end = sentence.find(joiner);
-    if (end != std::string::npos) return sentence.substr(0, end);
-  }
-  return "";
+  const std::size_t end = sentence.find(kBeforeTheCause);
+  return end == std::string::npos ? "" : sentence.substr(0, end);
 }
 
 }  // namespace
@@ -261,14 +253,14 @@ std::string IncidentStory::describe(const Incident& incident) const {
 std::string IncidentStory::describe_outcome(const Incident& incident) const {
   if (incident.is_of_a_newcomer) return "the others go on";
   if (!incident.went_on) {
-    if (incident.is_open) return fmt::format("training goes on with {}", count_of_replicas(incident.replicas));
+    if (incident.is_open) return fmt::format("training goes on with {}", counted(incident.replicas, "replica"));
     return is_more_expected_ ? "training waits for a new process" : "training waits for the others";
   }
   const bool are_others = incident.survivors > 0 && incident.survivors == incident.replicas;
   const std::string others =
-      incident.replicas == 1 ? "the other replica" : fmt::format("the other {}", count_of_replicas(incident.replicas));
+      incident.replicas == 1 ? "the other replica" : fmt::format("the other {}", counted(incident.replicas, "replica"));
   std::string text =
-      fmt::format("training went on with {}", are_others ? others : count_of_replicas(incident.replicas));
+      fmt::format("training went on with {}", are_others ? others : counted(incident.replicas, "replica"));
   if (incident.went_on_at >= 0) text += fmt::format(" at step {}", incident.went_on_at);
   text += fmt::format(" after {}", seconds(*incident.went_on - incident.noticed));
   if (incident.replicas < target_ && is_more_expected_) text += "; a new process joins when it is ready";

@@ -1,3 +1,7 @@
+// One exception used to make more than ten lines of the watchdog's decisions, and its sentence stood there three times.
+// So decisions go to the journal, and users read these lines. The story waits until training has gone on, to put
+// failure and outcome into one line. See docs/decisions/runs.md.
+
 #include "journal/incident_story.h"
 
 #include <algorithm>
@@ -13,9 +17,9 @@
 namespace holdfast::recovery {
 namespace {
 
-// The words by which the supervisor's sentences lead to the cause at their end.
+// Words of the supervisor's sentences (decide/failures.cpp), which end with the cause.
 constexpr std::string_view kBeforeTheCause = "; the last failure was ";
-// This sentence itself counts the starts that failed.
+// This sentence counts the failed starts itself.
 constexpr std::string_view kNobodyGotReady = "gave up: no process has got ready";
 
 bool is_noticed_by(EventKind kind) {
@@ -44,7 +48,7 @@ std::string at_step(std::int64_t step) {
   return step < 0 ? "" : fmt::format(" in step {}", step);
 }
 
-// "was killed by signal 9 (SIGKILL) in step 40": what a replica did, by the event that told of its failure.
+// "was killed by signal 9 (SIGKILL) in step 40": what happened to a replica, as a predicate.
 std::string what_happened(EventKind kind, const std::string& cause, bool are_several, std::int64_t step) {
   const std::string was = are_several ? "were " : "was ";
   if (cause.empty()) return "died" + at_step(step);
@@ -57,7 +61,7 @@ std::string what_happened(EventKind kind, const std::string& cause, bool are_sev
   return fmt::format("failed{}: {}", at_step(step), cause);
 }
 
-// The part of the sentence before the cause; empty where that adds nothing to the cause and its count.
+// The part of the sentence before the cause. Empty if that adds nothing to the cause and its count.
 std::string why_given_up(const std::string& sentence) {
   if (sentence.starts_with(kNobodyGotReady)) return "";
   const std::size_t end = sentence.find(kBeforeTheCause);
@@ -108,7 +112,8 @@ void IncidentStory::note_places(const Event& event, const Decision& decision) {
   if (incidents_.empty() || event.kind == EventKind::place_lost) return;
   for (const PlaceChange& change : decision.place_changes) {
     if (change.kind != PlaceChange::Kind::left_out) continue;
-    incidents_.back().remarks.push_back(fmt::format("place {} is left out for {}", change.place, seconds(change.rest)));
+    incidents_.back().remarks.push_back(
+        fmt::format("device slot {} is left out for {}", change.place, seconds(change.rest)));
   }
 }
 
@@ -185,7 +190,7 @@ std::vector<IncidentStory::Line> IncidentStory::end(int exit_code, const std::st
 std::string IncidentStory::last_sentence(int exit_code, const std::string& sentence) const {
   const Loss* last = exit_code == kExitFinished || exit_code == kExitStopped ? nullptr : loss_of(sentence);
   if (last == nullptr) return sentence;
-  // Each start of a process that never got ready counts, and each generation that ended by it.
+  // How often the cause struck: starts that failed with it count by rank, and generations that ended with it.
   std::map<int, std::size_t> of_rank;
   std::size_t count = 0;
   std::int64_t step = -1;
@@ -208,7 +213,7 @@ std::string IncidentStory::last_sentence(int exit_code, const std::string& sente
   const std::string why = why_given_up(sentence);
   std::string remark;
   if (is_told) remark = (last->is_thrown ? "thrown by the training function in " : "in ") + who;
-  // The reason why it was given up counts them itself.
+  // The reason to give up contains the count.
   if (count > 1 && why.empty()) remark += (remark.empty() ? "" : ", ") + times(count);
   if (!why.empty()) remark += (remark.empty() ? "" : "; ") + why;
   const std::string text =
@@ -216,7 +221,7 @@ std::string IncidentStory::last_sentence(int exit_code, const std::string& sente
   return fmt::format("training ended: {}{}", text, remark.empty() ? "" : fmt::format(" ({})", remark));
 }
 
-// The newest cause that the sentence ends with; none: the sentence tells of something else.
+// The newest loss with whose cause the sentence ends; null if the sentence is about something else.
 const IncidentStory::Loss* IncidentStory::loss_of(const std::string& sentence) const {
   for (auto incident = incidents_.rbegin(); incident != incidents_.rend(); ++incident) {
     for (const Loss& loss : incident->losses) {
@@ -226,7 +231,7 @@ const IncidentStory::Loss* IncidentStory::loss_of(const std::string& sentence) c
   return nullptr;
 }
 
-// Those with the same cause together.
+// Names losses with the same cause together.
 std::string IncidentStory::describe(const Incident& incident) const {
   std::vector<std::pair<const Loss*, std::set<int>>> groups;
   for (const Loss& loss : incident.losses) {

@@ -1,3 +1,7 @@
+// Actions as JSON, and back. Journals of old runs have actions as text, in the words of describe() in
+// decide/supervisor_text.cpp. `holdfast report` must go on reading them, so this parser stays as it is.
+// See docs/decisions/runs.md.
+
 #include "journal/recorded_actions.h"
 
 #include <algorithm>
@@ -11,9 +15,7 @@
 namespace holdfast::recovery {
 namespace {
 
-// --- as earlier journals have them
-
-// The number after `prefix`, if the text begins so; `rest` is what follows.
+// For the text form: the number after `prefix`, if the text begins with it. `rest` becomes what follows the number.
 std::optional<int> number_after(std::string_view text, std::string_view prefix, std::string_view* rest = nullptr) {
   if (!text.starts_with(prefix)) return std::nullopt;
   text.remove_prefix(prefix.size());
@@ -46,8 +48,6 @@ void take_text(const std::string& text, RecordedActions& actions) {
     while (const auto member = number_after(rest, " ", &rest)) actions.members.push_back(*member);
   }
 }
-
-// ---
 
 void take_object(const nlohmann::json& action, RecordedActions& actions) {
   const std::string kind = action.at("action");

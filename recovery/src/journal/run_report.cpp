@@ -1,3 +1,7 @@
+// The report is read from the journal alone, so it works for live runs, ended runs and dead ones, and on another host.
+// The journal has a line for each event; a Reader goes through them once and joins the lines of each incident by
+// member. Journals of old versions are read, too. See docs/decisions/runs.md.
+
 #include "holdfast/recovery/run_report.h"
 
 #include <fcntl.h>
@@ -27,10 +31,10 @@ using nlohmann::json;
 using Incident = RunReport::Incident;
 
 std::string evidence_of(const std::string& event, const json& line) {
-  if (event == "died") return "the mutex that it holds while it lives was let go";
+  if (event == "died") return "the kernel released the mutex that it holds while it lives";
   if (event == "hang_detected") return "hung: " + line.value("what", "");
   if (event == "slow") return "slow: " + line.value("what", "");
-  if (event == "device_failed") return "its device: " + line.value("what", "");
+  if (event == "device_failed") return "its device failed: " + line.value("what", "");
   if (event == "failure_reported") return "it reported: " + line.value("what", "");
   if (event == "start_failed") return "it could not be started: " + line.value("what", "");
   if (line.contains("signal"))
@@ -64,7 +68,7 @@ class Reader {
   }
 
  private:
-  // Only the watchdog's own decisions have a reason; a worker may call what it reports as it likes.
+  // Only decisions of the watchdog have a "reason". Names of events that workers report are free.
   void take_line(const json& line) {
     const auto event = line.at("event").get<std::string>();
     const auto time = line.at("time").get<double>();
@@ -98,8 +102,6 @@ class Reader {
     slow_story_.begin_start();
     place_story_.begin_start();
   }
-
-  // --- what workers told
 
   void take_note(const std::string& event, const json& line) {
     const json& details = line.at("details");
@@ -137,7 +139,7 @@ class Reader {
     if (!report_.starts.back().resumed) report_.starts.back().resumed = origin;
   }
 
-  // It comes after the line of the exit.
+  // The line of a crash comes after the line of the exit.
   void take_crash(const json& line) {
     const int member = line.at("member").get<int>();
     const auto incident = std::find_if(report_.incidents.rbegin(), report_.incidents.rend(),
@@ -145,8 +147,6 @@ class Reader {
     if (incident == report_.incidents.rend() || incident->pid != line.at("pid").get<int>()) return;
     incident->frames = line.at("frames").get<std::vector<std::string>>();
   }
-
-  // --- what the watchdog decided
 
   void take_decision(const std::string& event, double time, const json& line) {
     const RecordedActions actions = recorded_actions(line);
@@ -201,7 +201,7 @@ class Reader {
     return report_.incidents.back();
   }
 
-  // The line of the failure comes before the line of the decision that records it.
+  // The line of the restart comes before the line of the decision that records the failure.
   void settle_cause(int member, const std::string& cause) {
     const std::optional<Restart> restart =
         restarts_.empty() ? std::nullopt : std::optional<Restart>(std::move(restarts_.front()));
@@ -275,13 +275,13 @@ class Reader {
   }
 
   RunReport report_;
-  std::size_t incidents_behind_ = 0;  // at the last progress; later ones may have ended the run
+  std::size_t incidents_behind_ = 0;  // how many there were at the last progress; later ones may have ended the run
   int generation_ = -1;
-  std::vector<int> by_rank_;                     // members of it
-  bool is_training_ = false;                     // it has begun, and its waits were not ended
-  std::vector<std::size_t> open_;                // incidents whose story goes on
+  std::vector<int> by_rank_;                     // members of the generation
+  bool is_training_ = false;                     // the generation has opened, and is not cancelled
+  std::vector<std::size_t> open_;                // incidents that are not complete yet
   std::map<int, std::size_t> last_incident_of_;  // by member, until its exit
-  std::deque<Restart> restarts_;                 // not yet seen in a decision
+  std::deque<Restart> restarts_;                 // those whose decision was not read yet
   SlowStory slow_story_;
   PlaceStory place_story_;
 };
@@ -338,7 +338,7 @@ json list_of(const std::vector<Part>& parts) {
 }  // namespace
 
 RunReport read_run_report(const std::string& journal_path) {
-  // The reader would wait for a FIFO's writer without end.
+  // A check before the stream opens the file: on a FIFO it would wait for a writer without end.
   open_regular_file(journal_path, O_RDONLY, "read the journal " + journal_path);
   std::ifstream file(journal_path);
   if (!file) throw system_error(errno, "cannot read the journal " + journal_path);

@@ -1,3 +1,6 @@
+// A replica's slowness has a beginning and an end, with decisions in between. The journal spreads them over lines of
+// several kinds; this joins them by member. See docs/decisions/recovery.md.
+
 #include "journal/slow_story.h"
 
 #include <algorithm>
@@ -72,7 +75,7 @@ void SlowStory::end(int member, Ending ending, double time) {
   open_.erase(found);
 }
 
-// The watchdog tells of all whenever one becomes slow or is so no longer.
+// The watchdog writes such a line for every member whenever one becomes slow, or is no longer slow.
 void SlowStory::take_standing(double time, const json& line) {
   const int member = line.at("member").get<int>();
   if (!line.at("is_straggler").get<bool>()) return end(member, Ending::quick_again, time);
@@ -92,7 +95,8 @@ void SlowStory::take_standing(double time, const json& line) {
   replicas_.push_back(std::move(replica));
 }
 
-// It is made for those that are slow; the next one tells those for whom the deal before it was made how that ended.
+// An assignment is made for the replicas that are slow. The next one also belongs to the replicas of the one before it,
+// since it ends their uneven assignment.
 void SlowStory::take_deal(double time, const json& line) {
   const RunReport::Deal deal = deal_of(time, line);
   std::vector<std::size_t> concerned = std::exchange(unevenly_, {});
@@ -115,7 +119,7 @@ void SlowStory::take_decision(const std::string& event, double time, const json&
   if (actions.opened) note_successors(actions.members);
 }
 
-// Where the spare has failed too, a survivor may have got the rank: nobody has replaced anybody then.
+// When the spare has failed, too, a survivor may have taken the rank. Then the slow replica has no successor.
 void SlowStory::note_successors(const std::vector<int>& by_rank) {
   const std::vector<int> before = std::exchange(members_, by_rank);
   for (const std::size_t index : std::exchange(to_succeed_, {})) {

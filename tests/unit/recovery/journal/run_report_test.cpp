@@ -424,7 +424,7 @@ TEST_F(RunReportTest, TellsWhatTheDriverSaidOfADevice) {
   EXPECT_EQ(report.remarks[1].sentence, "nothing is noticed");
   ASSERT_EQ(report.incidents.size(), 1U);
   EXPECT_EQ(report.incidents[0].cause, "cuda:1: Xid 48");
-  EXPECT_THAT(report.incidents[0].evidence, ElementsAre("its device: cuda:1: Xid 48"));
+  EXPECT_THAT(report.incidents[0].evidence, ElementsAre("its device failed: cuda:1: Xid 48"));
   EXPECT_EQ(report.skipped_lines, 0);
 }
 

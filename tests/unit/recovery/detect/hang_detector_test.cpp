@@ -90,7 +90,7 @@ TEST_F(HangDetectorTest, NamesTheReplicaThatMakesNoProgress) {
   ASSERT_TRUE(hang.has_value());
   EXPECT_EQ(hang->member, 1);
   EXPECT_EQ(hang->what,
-            "no progress for 1.4 s in phase computing at step 12; if it may take longer, set a longer hang_after");
+            "no progress for 1.4 s in phase computing at step 12; if this may take longer, set a longer hang_after");
 }
 
 TEST_F(HangDetectorTest, GrantsThreeTimesTheStepTimeAndAMargin) {
@@ -187,7 +187,7 @@ TEST_F(HangDetectorTest, GrantsMoreTimeToAReplicaThatRuns) {
   const std::optional<Hang> hang = look_for(100ms, {at(Phase::computing)});
 
   ASSERT_TRUE(hang.has_value());
-  EXPECT_THAT(hang->what, HasSubstr("runs all the while"));
+  EXPECT_THAT(hang->what, HasSubstr("was running all the time"));
 }
 
 TEST_F(HangDetectorTest, GrantsARunningReplicaTenTimesTheLimitOfItsPhase) {
@@ -323,8 +323,8 @@ TEST_F(HangDetectorTest, NamesTheReplicaWhoseSavepointHangsWhileItTrains) {
   EXPECT_EQ(looks, 301);  // the first look saw it begin
   EXPECT_EQ(hang->member, 1);
   EXPECT_EQ(hang->what,
-            "no progress for 30.0 s in the background, where it is at fsync of the folder run, while it trains at step "
-            "850; if it may take longer, set a longer hang_after");
+            "no progress for 30.0 s in the background, during fsync of the folder run, while it trains at step "
+            "850; if this may take longer, set a longer hang_after");
 }
 
 TEST_F(HangDetectorTest, GrantsWhatIsInTheBackgroundTheTimeOfItsBytesOnASlowStorage) {

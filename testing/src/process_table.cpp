@@ -38,7 +38,7 @@ std::optional<ProcessEntry> process_entry(int pid) {
   std::ifstream file(folder_of(pid) + "/stat");
   std::string line;
   if (!std::getline(file, line)) return std::nullopt;
-  // The program's name stands in brackets and may hold any character.
+  // The program's name is in parentheses and may contain any character, so the last one ends it.
   std::istringstream rest(line.substr(std::min(line.size(), line.rfind(')') + 1)));
   ProcessEntry entry{.pid = pid};
   int group = 0;

@@ -1,3 +1,7 @@
+// Judges runs under faults. Some faults may end a run or change its weights, and docs/faults.md says which; the rules
+// for these are here. A run that met not every fault shows nothing, so callers also look at faults_struck. See
+// docs/decisions/testing.md.
+
 #include "holdfast/testing/resilience_test.h"
 
 #include <algorithm>
@@ -20,9 +24,9 @@ using recovery::CorruptionTarget;
 using recovery::Fault;
 using recovery::FaultKind;
 
-// docs/recovery.md: a step that fails in three generations is to blame, not the processes.
+// docs/recovery.md: when a step fails in three generations, the step is to blame and not the processes.
 constexpr int kFailuresOfPoison = 3;
-// Or two generations that give numbers which cannot be right.
+// The same holds for a step whose numbers are wrong in two generations.
 constexpr int kCorruptionsOfPoison = 2;
 
 std::vector<Fault> parsed(const std::vector<std::string>& specifications) {
@@ -53,7 +57,8 @@ bool may_stop(const std::vector<Fault>& faults) {
          std::count_if(faults.begin(), faults.end(), is_corruption) >= kCorruptionsOfPoison;
 }
 
-// Who died beside it before their states were compared, as far as the journal can tell: in the same step, or the next.
+// Whether no other replica was left to compare states with: the others died in the same step or the next, as far as the
+// journal says.
 bool was_seen_by_nobody_else(const InjectedCorruption& corruption, const RunResult& run) {
   std::set<int> dead;
   for (const LostReplica& lost : run.lost) {
@@ -63,8 +68,8 @@ bool was_seen_by_nobody_else(const InjectedCorruption& corruption, const RunResu
   return corruption.replicas > 0 && corruption.replicas - static_cast<int>(dead.size()) <= 1;
 }
 
-// A wrong gradient that is finite becomes part of the sum that all replicas apply, unless it is among those that are
-// computed twice; a wrong state of the only replica that is left is like no other's.
+// A wrong but finite gradient becomes part of the sum that all replicas apply, unless it is one of those that are
+// computed twice. A wrong state of the only replica that is left cannot be compared with another one.
 bool may_change_weights(const std::vector<Fault>& faults, const RunResult& run) {
   return std::any_of(faults.begin(), faults.end(), [&](const Fault& fault) {
     if (fault.kind != FaultKind::flip) return false;
@@ -83,7 +88,7 @@ std::string describe_end(const RunResult& run) {
   return fmt::format("exit code {}: {}", run.exit_code, run.sentence);
 }
 
-// Empty: the program did nothing of the kind.
+// What failed in an undisturbed run; empty if nothing did.
 std::string describe_own_failures(const RunResult& run) {
   if (run.lost.empty()) return run.roll_backs == 0 ? "" : "went back to an earlier state";
   const LostReplica& first = run.lost.front();
@@ -93,7 +98,7 @@ std::string describe_own_failures(const RunResult& run) {
 
 std::pair<Verdict, std::string> verdict_of(const Case& test, const RunResult& undisturbed, const RunResult& run) {
   if (!run.processes_left.empty()) {
-    return {Verdict::processes_left, fmt::format("{} of its processes lived on after its end with {}",
+    return {Verdict::processes_left, fmt::format("{} of its processes lived on after it had ended with {}",
                                                  run.processes_left.size(), describe_end(run))};
   }
   if (run.is_out_of_time) {
@@ -150,14 +155,14 @@ const RunResult& ResilienceTest::undisturbed() {
   if (undisturbed_) return *undisturbed_;
   RunResult run = run_program(program_, {.time_limit = options_.time_limit});
   if (run.exit_code != 0 || run.is_out_of_time || !run.last_fit) {
-    const std::string end = run.is_out_of_time ? "was not over in time" : "ended with " + describe_end(run);
+    const std::string end = run.is_out_of_time ? "did not end in time" : "ended with " + describe_end(run);
     throw Error(ErrorCode::failed_replica,
-                fmt::format("the undisturbed run of {} {} ({}), so that runs under faults cannot be compared with it",
+                fmt::format("the undisturbed run of {} {} ({}), so runs under faults cannot be compared with it",
                             program_.command.front(), end, describe(run.last_fit)));
   }
   if (const std::string failures = describe_own_failures(run); !failures.empty()) {
     throw Error(ErrorCode::failed_replica,
-                fmt::format("the undisturbed run of {} failed by itself: it {}. Let it train without that first; "
+                fmt::format("the undisturbed run of {} failed by itself: it {}. Repair this first; "
                             "`holdfast report` tells more",
                             program_.command.front(), failures));
   }
@@ -165,7 +170,7 @@ const RunResult& ResilienceTest::undisturbed() {
 }
 
 CaseResult ResilienceTest::run(const Case& test) {
-  parsed(test.faults);  // mistakes before minutes
+  parsed(test.faults);  // throws before the undisturbed run takes minutes
   const RunResult& expected = undisturbed();
   Program program = program_;
   if (test.replicas != 0) program.replicas = test.replicas;

@@ -34,7 +34,7 @@ TEST(PlaceChange, IsReadBackAsItWasWritten) {
   EXPECT_EQ(read.rest, 1200500ms);
 }
 
-TEST(PlaceChange, TellsWhatHappenedToTheDevice) {
+TEST(PlaceChange, HasTheReportOfTheDriver) {
   const PlaceChange read = place_change_from_json(to_json({.place = 3, .rest = 600s, .device = "cuda:3 is lost"}));
 
   EXPECT_EQ(read.device, "cuda:3 is lost");
@@ -42,7 +42,7 @@ TEST(PlaceChange, TellsWhatHappenedToTheDevice) {
   EXPECT_EQ(place_change_from_json(to_json({.place = 3, .member = 1})).device, "");
 }
 
-TEST(PlaceChange, TellsOfRestsOnlyWhereAPlaceIsLeftOut) {
+TEST(PlaceChange, HasARestOnlyWhenASlotIsLeftOut) {
   for (const auto kind : {PlaceChange::Kind::tried, PlaceChange::Kind::used_again}) {
     const json written = to_json({.kind = kind, .place = 1, .member = 5});
 
@@ -51,7 +51,7 @@ TEST(PlaceChange, TellsOfRestsOnlyWhereAPlaceIsLeftOut) {
   }
 }
 
-TEST(PlaceChange, IsRefusedByTheNameOfWhatItIsNot) {
+TEST(PlaceChange, RefusesAnUnknownKindAndNamesIt) {
   try {
     place_change_from_json({{"change", "painted"}, {"place", 1}, {"member", 5}});
     FAIL() << "it was read";

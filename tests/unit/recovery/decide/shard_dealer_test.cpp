@@ -1,3 +1,5 @@
+// When another assignment of shards is worth its pause: a straggler, enough gain, and enough time since the last one.
+
 #include "decide/shard_dealer.h"
 
 #include <gmock/gmock.h>
@@ -46,11 +48,11 @@ TEST(ShardDealer, GivesTheSlowRankFewerShardsAndSaysWhy) {
               HasSubstr("with 4, 2 shards instead of 3, 3, the slowest replica computes for 40 ms instead of 60 ms"));
 }
 
-TEST(ShardDealer, LeavesThemWhereNobodyIsAStraggler) {
+TEST(ShardDealer, KeepsTheAssignmentWithoutAStraggler) {
   EXPECT_FALSE(better_deal(ShardDealer({}), {{.round = 10ms}, {.round = 14ms}}).has_value());
 }
 
-TEST(ShardDealer, LeavesThemWhereTheGainIsSmall) {
+TEST(ShardDealer, KeepsTheAssignmentWhenTheGainIsSmall) {
   const std::vector<Rank> ranks{{.shards = 1, .round = 10ms}, {.shards = 1, .round = 100ms, .is_straggler = true}};
   EXPECT_FALSE(better_deal(ShardDealer({}), ranks).has_value());
 
@@ -58,27 +60,27 @@ TEST(ShardDealer, LeavesThemWhereTheGainIsSmall) {
   EXPECT_FALSE(better_deal(ShardDealer({}), dealt).has_value());
 }
 
-TEST(ShardDealer, LeavesThemWhereFewerShardsTakeAsManyRounds) {
+TEST(ShardDealer, KeepsTheAssignmentWhenFewerShardsTakeAsManyRounds) {
   const std::vector<Rank> ranks{{.at_once = 3}, {.round = 20ms, .is_straggler = true, .at_once = 3}};
 
   EXPECT_FALSE(better_deal(ShardDealer({}), ranks).has_value());
 }
 
-TEST(ShardDealer, WaitsUntilAllWereWatchedForLongEnough) {
+TEST(ShardDealer, WaitsUntilEveryWindowIsFull) {
   std::vector<Rank> ranks = kOneIsSlow;
   ranks[0].is_settled = false;
 
   EXPECT_FALSE(better_deal(ShardDealer({}), ranks).has_value());
 }
 
-TEST(ShardDealer, DealsEvenlyAgainOnceTheSlowRankIsQuick) {
+TEST(ShardDealer, AssignsEvenlyAgainOnceTheSlowRankIsQuick) {
   const auto deal = better_deal(ShardDealer({}), {{.shards = 4}, {.shards = 2}});
 
   ASSERT_TRUE(deal.has_value());
   EXPECT_THAT(deal->shards, ElementsAre(3, 3));
 }
 
-TEST(ShardDealer, RestsAfterADeal) {
+TEST(ShardDealer, WaitsAfterAnAssignment) {
   ShardDealer dealer({.steps_between = 64, .time_between = 60s});
   dealer.dealt(100, kFirstDeal);
 

@@ -1,3 +1,5 @@
+// Which options the watchdog refuses before any process starts, and that the sentence names the option and its range.
+
 #include "decide/watchdog_options.h"
 
 #include <gmock/gmock.h>
@@ -22,11 +24,11 @@ std::string options_complaint(const WatchdogOptions& options) {
   return complaint_about([&] { check_options(options); });
 }
 
-TEST(WatchdogOptions, AreTakenWhereTheyMakeSense) {
+TEST(WatchdogOptions, AreAcceptedWhenTheyMakeSense) {
   EXPECT_NO_THROW(check_options(some_options()));
 }
 
-TEST(WatchdogOptions, NameTheDurationThatIsNone) {
+TEST(WatchdogOptions, NameTheDurationThatIsNotPositive) {
   WatchdogOptions start = some_options();
   start.start_timeout = std::chrono::milliseconds(-1000);
   WatchdogOptions hang = some_options();
@@ -39,8 +41,8 @@ TEST(WatchdogOptions, NameTheDurationThatIsNone) {
   EXPECT_THAT(options_complaint(callback), HasSubstr("callback_timeout is -1 ms; it must be longer than 0"));
 }
 
-// Later sums with the clock's time would not fit into 64 bits.
-TEST(WatchdogOptions, TakeNoDurationOfMoreThanTenYears) {
+// Sums with the clock's time would not fit into 64 bits.
+TEST(WatchdogOptions, RefuseADurationOfMoreThanTenYears) {
   WatchdogOptions options = some_options();
   options.hang_after = std::chrono::milliseconds::max();
   EXPECT_THAT(options_complaint(options), HasSubstr("hang_after is 9223372036854775807 ms"));
@@ -59,8 +61,8 @@ TEST(WatchdogOptions, NameTheCountThatIsOutOfRangeAndTheRange) {
   EXPECT_THAT(options_complaint(restarts), HasSubstr("max_restarts is -1; it must be from 0 to 2147483647"));
 }
 
-// Twenty starts failed one after the other, over more than a minute.
-TEST(WatchdogOptions, AskForFilesThatMayBeOpen) {
+// Without this check, twenty starts failed in a row, which took more than a minute.
+TEST(WatchdogOptions, NeedEnoughOpenFiles) {
   rlimit old_limit{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &old_limit), 0);
   const rlimit limit{.rlim_cur = 30, .rlim_max = old_limit.rlim_max};
@@ -77,7 +79,7 @@ TEST(WatchdogOptions, AskForFilesThatMayBeOpen) {
   EXPECT_THAT(complaint, HasSubstr("ulimit -n"));
 }
 
-TEST(WatchdogOptions, SayHowManyReplicasThereMayBe) {
+TEST(WatchdogOptions, NameTheLimitOfReplicas) {
   WatchdogOptions options = some_options();
   options.max_replicas = 3;
   options.replicas = 4;
@@ -85,7 +87,7 @@ TEST(WatchdogOptions, SayHowManyReplicasThereMayBe) {
   EXPECT_THAT(options_complaint(options), HasSubstr("replicas is 4; it must be from 1 to 3"));
 }
 
-TEST(WatchdogOptions, HaveAPlaceForEachDevice) {
+TEST(WatchdogOptions, HaveASlotForEachDevice) {
   WatchdogOptions options = some_options();
   EXPECT_EQ(policy_of(options).places, 2);
 

@@ -1,3 +1,5 @@
+// The report's part about device slots, from lines of a journal.
+
 #include "journal/place_story.h"
 
 #include <gmock/gmock.h>
@@ -32,7 +34,7 @@ class PlaceStoryTest : public testing::Test {
   PlaceStory story_;
 };
 
-TEST_F(PlaceStoryTest, FollowsAPlaceUntilItIsUsedAgain) {
+TEST_F(PlaceStoryTest, FollowsASlotUntilItIsUsedAgain) {
   leave_out(10, 1, 1, 4);
   change(610, {.kind = Kind::tried, .place = 1, .member = 5});
   change(612, {.kind = Kind::used_again, .place = 1, .member = 5});
@@ -51,7 +53,7 @@ TEST_F(PlaceStoryTest, FollowsAPlaceUntilItIsUsedAgain) {
   EXPECT_EQ(rests()[0].shown_well_by, 5);
 }
 
-TEST_F(PlaceStoryTest, KnowsWhatHappenedToADevice) {
+TEST_F(PlaceStoryTest, HasTheReportOfTheDriver) {
   change(10, {.place = 1, .times_left_out = 1, .rest = 600s, .device = "cuda:1 is lost"});
 
   EXPECT_EQ(rests().at(0).device, "cuda:1 is lost");
@@ -59,7 +61,7 @@ TEST_F(PlaceStoryTest, KnowsWhatHappenedToADevice) {
   EXPECT_EQ(to_json(rests().at(0)).at("device"), "cuda:1 is lost");
 }
 
-TEST_F(PlaceStoryTest, TellsOfEachRest) {
+TEST_F(PlaceStoryTest, HasEachRest) {
   leave_out(10, 1, 1, 0);
   leave_out(11, 2, 1, 1);
   change(610, {.kind = Kind::tried, .place = 1, .member = 5});
@@ -74,7 +76,7 @@ TEST_F(PlaceStoryTest, TellsOfEachRest) {
   EXPECT_EQ(rests()[2].tried_by, 6);
 }
 
-TEST_F(PlaceStoryTest, TakesAllPlacesForWellUnderAnotherWatchdog) {
+TEST_F(PlaceStoryTest, StartsAgainWithAnotherWatchdog) {
   leave_out(10, 1, 1, 0);
   story_.begin_start();
   change(20, {.kind = Kind::tried, .place = 1, .member = 5});
@@ -82,13 +84,13 @@ TEST_F(PlaceStoryTest, TakesAllPlacesForWellUnderAnotherWatchdog) {
   EXPECT_FALSE(rests().at(0).tried.has_value());
 }
 
-TEST_F(PlaceStoryTest, HasNothingToTellOfALineWithoutPlaces) {
+TEST_F(PlaceStoryTest, IgnoresALineWithoutSlots) {
   story_.take_decision(1, {{"event", "ready"}}, -1);
 
   EXPECT_THAT(rests(), IsEmpty());
 }
 
-TEST_F(PlaceStoryTest, RefusesWhatBecomesOfNoPlace) {
+TEST_F(PlaceStoryTest, RefusesAnUnknownChange) {
   EXPECT_THROW(story_.take_decision(1, {{"places", {{{"change", "painted"}, {"place", 1}, {"member", 2}}}}}, -1),
                Error);
 }

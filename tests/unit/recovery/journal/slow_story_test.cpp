@@ -1,3 +1,5 @@
+// The report's part about slow replicas, from lines of a journal.
+
 #include "journal/slow_story.h"
 
 #include <gmock/gmock.h>
@@ -14,7 +16,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using SlowEnding = RunReport::SlowReplica::Ending;
 
-// Processes 0 and 1 train on places 0 and 1; time is what a test says.
+// Processes 0 and 1 train on device slots 0 and 1, and the test sets the time.
 class SlowStoryTest : public testing::Test {
  protected:
   SlowStoryTest() {
@@ -50,7 +52,7 @@ class SlowStoryTest : public testing::Test {
   SlowStory story_;
 };
 
-TEST_F(SlowStoryTest, TellsWhoWasSlowAndSinceWhen) {
+TEST_F(SlowStoryTest, NamesTheSlowReplicaAndSinceWhen) {
   standing(10, 0, false);
   standing(10, 1, true);
   standing(11, 1, true);
@@ -71,7 +73,7 @@ TEST_F(SlowStoryTest, TellsWhoWasSlowAndSinceWhen) {
   EXPECT_THAT(only().deals, IsEmpty());
 }
 
-TEST_F(SlowStoryTest, TellsOfTheDealsForItWithTheOneThatTookThemBack) {
+TEST_F(SlowStoryTest, HasItsAssignmentsAndTheOneThatEndedThem) {
   standing(10, 1, true);
   deal(11, 1, {4, 2});
   deal(12, 2, {5, 1});
@@ -89,7 +91,7 @@ TEST_F(SlowStoryTest, TellsOfTheDealsForItWithTheOneThatTookThemBack) {
   EXPECT_THAT(deals[2].shards, ElementsAre(3, 3));
 }
 
-TEST_F(SlowStoryTest, TellsOfTheEvenDealAfterItsDeath) {
+TEST_F(SlowStoryTest, HasTheEvenAssignmentAfterItsDeath) {
   standing(10, 1, true);
   deal(11, 1, {4, 2});
   decide("died", 12, {{"member", 1}}, {.killed = {1}});
@@ -101,7 +103,7 @@ TEST_F(SlowStoryTest, TellsOfTheEvenDealAfterItsDeath) {
   EXPECT_THAT(only().deals[1].shards, IsEmpty());
 }
 
-TEST_F(SlowStoryTest, TellsWhoReplacedIt) {
+TEST_F(SlowStoryTest, NamesItsSuccessor) {
   standing(10, 1, true);
   decide("slow", 11, {{"member", 1}}, {.killed = {1}, .failures = {{1, "was slow"}}});
   decide("checked_in", 12, {{"member", 0}}, {.opened = 1, .members = {0, 2}});
@@ -113,7 +115,7 @@ TEST_F(SlowStoryTest, TellsWhoReplacedIt) {
   EXPECT_THAT(only().left_alone, IsEmpty());
 }
 
-TEST_F(SlowStoryTest, TakesNoSurvivorForItsSuccessor) {
+TEST_F(SlowStoryTest, DoesNotTakeASurvivorForItsSuccessor) {
   decide("ready", 3, {}, {.opened = 1, .members = {0, 1, 2}});
   standing(10, 1, true);
   decide("slow", 11, {{"member", 1}}, {.killed = {1}, .failures = {{1, "was slow"}}});
@@ -123,7 +125,7 @@ TEST_F(SlowStoryTest, TakesNoSurvivorForItsSuccessor) {
   EXPECT_EQ(only().replaced_by, -1);
 }
 
-TEST_F(SlowStoryTest, TellsWhyItWasLeftAlone) {
+TEST_F(SlowStoryTest, SaysWhyItWasLeftAlone) {
   standing(10, 1, true);
   decide("slow", 11, {{"member", 1}}, {});
 
@@ -133,7 +135,7 @@ TEST_F(SlowStoryTest, TellsWhyItWasLeftAlone) {
   EXPECT_EQ(only().ending, SlowEnding::open);
 }
 
-TEST_F(SlowStoryTest, LeavesTheEndOpenWithTheEndOfAWatchdog) {
+TEST_F(SlowStoryTest, LeavesTheEndOpenWhenTheWatchdogEnds) {
   standing(10, 1, true);
   story_.begin_start();
   standing(20, 1, false);
@@ -155,7 +157,7 @@ TEST_F(SlowStoryTest, IsWrittenAsJsonWithNullsForWhatIsNotKnown) {
   EXPECT_EQ(body.at("deals").at(0).at("shards"), (std::vector<int>{4, 2}));
 }
 
-TEST_F(SlowStoryTest, RefusesALineThatLacksWhoItIsAbout) {
+TEST_F(SlowStoryTest, RefusesALineWithoutAMember) {
   EXPECT_THROW(story_.take_standing(1, {{"is_straggler", true}}), json::exception);
   EXPECT_THROW(story_.take_deal(1, {{"shards", {1, 2}}}), json::exception);
   EXPECT_THAT(story_.replicas(), IsEmpty());

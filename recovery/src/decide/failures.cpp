@@ -22,6 +22,8 @@ std::string with_last_failure(const std::string& sentence, const std::string& fa
 
 }  // namespace
 
+// Marks the subject as failed, and decides what follows. The first reason that applies wins: a failure that any new
+// process would have, a program that cannot start, a step that fails each time. Otherwise the process is replaced.
 void fail_subject(Draft& draft, const std::string& cause, bool is_explained) {
   const std::string sentence = fmt::format("{}: {}", name_of(subject(draft)), cause);
   because(draft, sentence);
@@ -39,14 +41,19 @@ void fail_subject(Draft& draft, const std::string& cause, bool is_explained) {
               .is_explained = is_explained,
               .first_successor = was_starting ? draft.state.next_member : -1};
   if (!is_subject_gone(draft)) act(draft, {.kind = ActionKind::kill_process, .member = subject(draft).id});
+  // Asked first, since record_failure() takes the failure from the member.
   const bool is_the_start_to_blame = is_explained && blames_the_start(draft);
   if (is_explained) record_failure(draft, subject(draft));
   if (is_ending(draft)) return;
+
+  // The others do not pay for a newcomer, nor for a trial of a device slot.
   const bool is_spared =
       !was_in_generation || (draft.state.policy.keep_survivors && is_on_trial(draft.state, subject(draft)));
   const bool others_go_on = is_spared && has_any(draft.state, is_in_generation);
+  // Several deaths in one generation are one failure: they share a pause.
   const bool is_a_further_one = was_in_generation && draft.state.failed_generation == draft.state.generation;
   if (was_in_generation) draft.state.failed_generation = draft.state.generation;
+
   if (draft.event.is_unrecoverable && !others_go_on) {
     return end_run(draft, kExitUnrecoverable, sentence, "a new process would fail in the same way, so the run ends");
   }
@@ -57,6 +64,7 @@ void fail_subject(Draft& draft, const std::string& cause, bool is_explained) {
                                            draft.event.step, draft.state.failures_of_step);
     return end_run(draft, kExitGaveUp, with_last_failure(reason, sentence), reason);
   }
+
   if (was_in_generation) lose_generation(draft);
   if (draft.state.is_stop_requested) return go_on_stopping(draft, sentence);
   replace_lost(draft, {.sentence = sentence, .others_go_on = others_go_on, .is_a_further_one = is_a_further_one});
@@ -122,6 +130,7 @@ void cancel_generation(Draft& draft) {
   act(draft, {.kind = ActionKind::cancel_generation, .generation = draft.state.generation});
 }
 
+// Survivors form one more generation, in which they save their state.
 void go_on_stopping(Draft& draft, const std::string& sentence) {
   if (has_any(draft.state, is_in_generation)) return open_if_possible(draft);
   const std::string reason = "stopped as asked, but not in order";
@@ -250,6 +259,7 @@ void try_places_at_once(Draft& draft) {
   }
 }
 
+// Whether survivors need not wait for the new process: they may go on with fewer, or enough spares are ready.
 bool can_others_go_on(const Draft& draft) {
   if (!has_any(draft.state, is_in_generation)) return false;
   const int missing = wanted(draft.state) - count_in_generation(draft.state);

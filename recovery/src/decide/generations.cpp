@@ -29,6 +29,8 @@ void open_if_possible(Draft& draft) {
   open_generation(draft, dealt_ranks(draft.state, members));
 }
 
+// Survivors go on without newcomers, unless when_lost is `wait`. Without survivors there is no state to go on with, so
+// the generation waits until it is complete.
 bool waits_for_more(const Draft& draft) {
   const int there = count_stage(draft.state, Stage::waiting) + count_stage(draft.state, Stage::ready);
   const bool is_more_expected = has_stage(draft.state, Stage::starting) || !draft.state.pending_starts.empty();
@@ -68,7 +70,7 @@ void open_generation(Draft& draft, const std::vector<int>& by_rank) {
     member.rank = static_cast<int>(rank);
     member.stage = Stage::training;
   }
-  dismiss_those_in(draft, {Stage::waiting});
+  dismiss_those_in(draft, {Stage::waiting});  // more survivors than wanted
   because(draft, "generation {} opens with {}", draft.state.generation, counted(by_rank.size(), "replica"));
   if (!draft.state.deal.members.empty() && draft.state.deal.members != by_rank) {
     because(draft, "shards are assigned evenly, since the members have changed");
@@ -112,6 +114,7 @@ void end_run(Draft& draft, int exit_code, const std::string& sentence, const std
       act(draft, {.kind = ActionKind::kill_process, .member = member.id});
   }
   draft.state.give_up_at = draft.now + draft.state.policy.restart.kill_timeout;
+  // An exit removes its subject after this, and concludes then.
   if (!draft.subject || draft.state.members.empty()) conclude_if_all_are_gone(draft);
 }
 
@@ -180,6 +183,7 @@ void set_timer(Draft& draft) {
       next = std::min(next.value_or(start_of(draft, pending)), start_of(draft, pending));
     }
   }
+  // The end of a rest matters only to a generation that lacks replicas or spares.
   const bool is_in_use = draft.state.phase == RunPhase::running && !draft.state.is_stop_requested;
   if (is_in_use && count_missing(draft.state) > 0) {
     if (const auto end = next_end_of_a_rest(draft.state, draft.now)) next = std::min(next.value_or(*end), *end);

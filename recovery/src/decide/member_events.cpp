@@ -12,6 +12,7 @@
 
 namespace holdfast::recovery {
 
+// A process may get ready after it was dismissed, since SIGKILL was still on its way.
 void on_ready(Draft& draft) {
   because(draft, "{} is ready", name_of(subject(draft)));
   if (subject(draft).stage != Stage::starting)
@@ -138,6 +139,7 @@ void explain_failure(Draft& draft, const std::string& how) {
   if (blames_the_start(draft)) give_up_starting(draft, fmt::format("{}: {}", name_of(subject(draft)), how));
 }
 
+// Exit codes 0 and 75 are orderly only after a request to stop, or once the member has finished.
 bool is_expected_exit(const Draft& draft) {
   if (subject(draft).stage == Stage::finished || subject(draft).stage == Stage::leaving ||
       subject(draft).stage == Stage::failed)
@@ -154,6 +156,7 @@ void remove_subject(Draft& draft) {
   draft.subject.reset();
   const bool is_gathering = draft.state.phase == RunPhase::gathering && !draft.state.is_stop_requested;
   const bool is_held_up = has_any(draft.state, [&draft](const Member& member) { return holds_up(draft, member); });
+  // What waited for this exit may go on: reading files, using the device's memory, the end of the run.
   if (is_gathering && !is_held_up) draft.state.give_up_at.reset();
   if (is_gathering && draft.state.policy.all_start_together) start_what_is_due(draft, "those before them are gone");
   if (draft.state.policy.start_when_gone) start_what_is_due(draft, "its device slot is empty");

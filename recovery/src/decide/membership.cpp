@@ -176,6 +176,7 @@ std::vector<int> members_of_the_next(const State& state) {
   const std::vector<Member> ready = by_rank(state, Stage::ready);
   const auto size = static_cast<std::size_t>(wanted(state));
   if (members.size() > size) {
+    // A stable sort keeps the order of ranks among equal steps.
     std::stable_sort(members.begin(), members.end(), [](const Member& a, const Member& b) { return a.step > b.step; });
   }
   members.insert(members.end(), ready.begin(), ready.end());

@@ -145,6 +145,7 @@ void dismiss_surplus(Draft& draft) {
     return count_able(draft.state) - count_in_generation(draft.state) >
            std::max(0, wanted(draft.state) - count_in_generation(draft.state)) + draft.state.policy.spares;
   };
+  // Pending starts go first, then the youngest processes.
   while (is_surplus() && !draft.state.pending_starts.empty()) draft.state.pending_starts.pop_back();
   for (const Stage stage : {Stage::starting, Stage::ready}) {
     for (auto member = draft.state.members.rbegin(); member != draft.state.members.rend() && is_surplus(); ++member) {
@@ -178,6 +179,7 @@ bool start_what_is_due(Draft& draft, const std::string& why) {
   return true;
 }
 
+// When the start is due. On a device slot that a killed process still holds, it is the latest moment.
 Moment start_of(const Draft& draft, const PendingStart& pending) {
   return is_held(draft, pending.place) ? pending.at_latest : pending.due;
 }
@@ -227,6 +229,7 @@ void start_later(Draft& draft, int place, std::chrono::milliseconds pause) {
        .at_latest = draft.now + std::max(pause, draft.state.policy.restart.kill_timeout)});
 }
 
+// give_up_at has passed. Which processes the run waited for depends on its phase.
 void on_patience_lost(Draft& draft) {
   const bool is_gathering = draft.state.phase == RunPhase::gathering && !draft.state.is_stop_requested;
   const std::string remaining =

@@ -23,7 +23,7 @@
 namespace holdfast::recovery {
 
 // How far a worker is on its way from joining a generation to the steps.
-enum class Standing : std::int32_t { newcomer, joining_again, in_steps };
+enum class JoinState : std::int32_t { newcomer, joining_again, in_steps };
 
 struct LifePage {
   static constexpr std::size_t kBytes = 4096;  // a crash page follows (crash_page.h)
@@ -60,7 +60,7 @@ struct LifePage {
   std::array<std::atomic<std::int64_t>, kPhaseCount> nanoseconds_in;  // by phase
   std::array<std::atomic<std::int64_t>, kPhaseCount> nanoseconds_in_steps;
   std::atomic<std::uint64_t> samples;  // on which this process has trained
-  std::atomic<Standing> standing;
+  std::atomic<JoinState> join_state;
   std::atomic<std::uint64_t> background_number;  // 0 also while the values below change
   std::atomic<std::uint64_t> background_bytes;
   std::atomic<bool> is_background_callback;

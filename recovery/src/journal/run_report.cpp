@@ -98,7 +98,7 @@ class Reader {
     restarts_.clear();
     by_rank_.clear();
     is_training_ = false;
-    incidents_behind_ = report_.incidents.size();
+    incidents_at_progress_ = report_.incidents.size();
     slow_story_.begin_start();
     place_story_.begin_start();
   }
@@ -247,7 +247,7 @@ class Reader {
   }
 
   void note_progress(double time) {
-    incidents_behind_ = report_.incidents.size();
+    incidents_at_progress_ = report_.incidents.size();
     for (const std::size_t index : open_) {
       Incident& incident = report_.incidents[index];
       if (!incident.opened || incident.progressed) continue;
@@ -271,11 +271,12 @@ class Reader {
     start.exit_code = finish.first;
     start.sentence = finish.second;
     if (finish.first == kExitFinished || finish.first == kExitStopped) return;
-    if (report_.incidents.size() > incidents_behind_) report_.incidents.back().ended_run = true;
+    if (report_.incidents.size() > incidents_at_progress_) report_.incidents.back().ended_run = true;
   }
 
   RunReport report_;
-  std::size_t incidents_behind_ = 0;  // how many there were at the last progress; later ones may have ended the run
+  std::size_t incidents_at_progress_ =
+      0;  // how many there were at the last progress; later ones may have ended the run
   int generation_ = -1;
   std::vector<int> by_rank_;                     // members of the generation
   bool is_training_ = false;                     // the generation has opened, and is not cancelled

@@ -64,7 +64,7 @@ class ReplicaProcess : public std::enable_shared_from_this<ReplicaProcess> {
 
   int pid() const { return process_.pid(); }
   std::int64_t step() const { return page_.step.load(std::memory_order_relaxed); }
-  Standing standing() const { return page_.standing.load(std::memory_order_relaxed); }
+  JoinState join_state() const { return page_.join_state.load(std::memory_order_relaxed); }
   bool is_stopped() const { return process_.is_stopped(); }
   std::chrono::nanoseconds cpu_demand() const { return process_.cpu_demand(); }
   // `arrivals` as in Pulse, since the page does not say it.

@@ -147,7 +147,7 @@ void Watchdog::hand_over_what_is_left() {
 void Watchdog::feed(Event event) {
   if (is_over_) return;
   const auto process = processes_.find(event.member);
-  event.is_joining = process != processes_.end() && process->second->standing() != Standing::in_steps;
+  event.is_joining = process != processes_.end() && process->second->join_state() != JoinState::in_steps;
   events_.push_back(std::move(event));
   if (events_.size() > 1) return;
   while (!events_.empty()) {
@@ -226,7 +226,7 @@ int Watchdog::rank_of(int id) const {
 
 std::int64_t Watchdog::step_of(int id) const {
   const auto process = processes_.find(id);
-  if (process == processes_.end() || process->second->standing() == Standing::newcomer) return -1;
+  if (process == processes_.end() || process->second->join_state() == JoinState::newcomer) return -1;
   return process->second->step();
 }
 

@@ -107,14 +107,14 @@ std::int64_t Stragglers::first_slow_step(const History& history) const {
   return newest_good == history.samples.rbegin() ? newest_good->step : std::prev(newest_good)->step;
 }
 
-std::vector<Stragglers::Standing> Stragglers::standings() const {
-  std::vector<Standing> standings;
+std::vector<Stragglers::Speed> Stragglers::speeds() const {
+  std::vector<Speed> speeds;
   for (const auto& [member, history] : histories_) {
-    Standing standing{.member = member,
-                      .score = score_of(history),
-                      .is_straggler = history.is_straggler,
-                      .since_step = history.since_step,
-                      .is_settled = history.samples.size() == options_.window};
+    Speed speed{.member = member,
+                .score = score_of(history),
+                .is_straggler = history.is_straggler,
+                .since_step = history.since_step,
+                .is_settled = history.samples.size() == options_.window};
     std::vector<double> times;
     std::chrono::duration<double> computing{};
     std::chrono::duration<double> waiting{};
@@ -124,12 +124,12 @@ std::vector<Stragglers::Standing> Stragglers::standings() const {
       waiting += sample.waiting;
     }
     if (!times.empty()) {
-      standing.time_per_round = std::chrono::nanoseconds(static_cast<std::int64_t>(median(std::move(times))));
+      speed.time_per_round = std::chrono::nanoseconds(static_cast<std::int64_t>(median(std::move(times))));
     }
-    if (computing + waiting > computing.zero()) standing.waiting_share = waiting / (computing + waiting);
-    standings.push_back(standing);
+    if (computing + waiting > computing.zero()) speed.waiting_share = waiting / (computing + waiting);
+    speeds.push_back(speed);
   }
-  return standings;
+  return speeds;
 }
 
 // Greedy: each shard goes to the rank that would be done with it first. A rank's time only grows with its shards, so no

@@ -32,7 +32,7 @@ class Stragglers {
   };
 
   // How fast a member was over the latest `window` samples.
-  struct Standing {
+  struct Speed {
     int member = 0;
     // The median of its time for a round, relative to the median of the others: 2 is half as fast. 1 without samples.
     double score = 1;
@@ -51,7 +51,7 @@ class Stragglers {
   bool look(std::span<const Load> loads, std::int64_t step);
 
   // In the order of member ids.
-  std::vector<Standing> standings() const;
+  std::vector<Speed> speeds() const;
 
  private:
   struct Sample {

@@ -83,7 +83,7 @@ class Reader {
     } else if (event == "device_event" || event == "devices_unwatched") {
       report_.remarks.push_back({time, line.at("what").get<std::string>()});
     } else if (event == "straggler") {
-      slow_story_.take_standing(time, line);
+      slow_story_.take_straggler(time, line);
     } else if (event == "dealt") {
       slow_story_.take_deal(time, line);
     } else if (event == "watchdog_started") {

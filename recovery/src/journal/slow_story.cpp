@@ -76,7 +76,7 @@ void SlowStory::end(int member, Ending ending, double time) {
 }
 
 // The watchdog writes such a line for every member whenever one becomes slow, or is no longer slow.
-void SlowStory::take_standing(double time, const json& line) {
+void SlowStory::take_straggler(double time, const json& line) {
   const int member = line.at("member").get<int>();
   if (!line.at("is_straggler").get<bool>()) return end(member, Ending::quick_again, time);
   if (slow_now(member) != nullptr) return;

@@ -20,7 +20,7 @@ class SlowStory {
  public:
   // Another watchdog begins; the processes of the one before it are gone.
   void begin_start();
-  void take_standing(double time, const nlohmann::json& line);
+  void take_straggler(double time, const nlohmann::json& line);
   void take_deal(double time, const nlohmann::json& line);
   void take_decision(const std::string& event, double time, const nlohmann::json& line, const RecordedActions& actions);
 

@@ -25,15 +25,15 @@ const Moment kFirstDeal{};
 std::optional<ShardDealer::Deal> better_deal(const ShardDealer& dealer, const std::vector<Rank>& ranks,
                                              std::int64_t step = 1000, Moment now = kFirstDeal + 1h) {
   std::vector<Load> loads;
-  std::vector<Stragglers::Standing> standings;
+  std::vector<Stragglers::Speed> speeds;
   for (const Rank& rank : ranks) {
     loads.push_back({.member = static_cast<int>(loads.size()), .shards = rank.shards, .at_once = rank.at_once});
-    standings.push_back({.member = loads.back().member,
-                         .time_per_round = rank.round,
-                         .is_straggler = rank.is_straggler,
-                         .is_settled = rank.is_settled});
+    speeds.push_back({.member = loads.back().member,
+                      .time_per_round = rank.round,
+                      .is_straggler = rank.is_straggler,
+                      .is_settled = rank.is_settled});
   }
-  return dealer.better_deal(loads, standings, step, now);
+  return dealer.better_deal(loads, speeds, step, now);
 }
 
 const std::vector<Rank> kOneIsSlow{{.round = 10ms}, {.round = 20ms, .is_straggler = true}};

@@ -48,7 +48,7 @@ class StragglersTest : public testing::Test {
     }
   }
 
-  Stragglers::Standing standing(std::size_t member) const { return stragglers_.standings().at(member); }
+  Stragglers::Speed speed(std::size_t member) const { return stragglers_.speeds().at(member); }
 
   Stragglers stragglers_{{.window = kWindow}};
   std::vector<Load> loads_;
@@ -60,20 +60,20 @@ TEST_F(StragglersTest, HaveAFactorAndAFirstSlowStep) {
 
   EXPECT_TRUE(train(kWindow, {{10ms}, {20ms}, {10ms}}));
 
-  EXPECT_TRUE(standing(1).is_straggler);
-  EXPECT_DOUBLE_EQ(standing(1).score, 2);
-  EXPECT_EQ(standing(1).since_step, 101);
-  EXPECT_FALSE(standing(0).is_straggler);
-  EXPECT_FALSE(standing(2).is_straggler);
+  EXPECT_TRUE(speed(1).is_straggler);
+  EXPECT_DOUBLE_EQ(speed(1).score, 2);
+  EXPECT_EQ(speed(1).since_step, 101);
+  EXPECT_FALSE(speed(0).is_straggler);
+  EXPECT_FALSE(speed(2).is_straggler);
 }
 
 TEST_F(StragglersTest, SayHowLongAMemberComputesAndWaits) {
   train(kWindow, {{10ms}, {20ms}});
 
-  EXPECT_EQ(standing(0).time_per_round, 10ms);
-  EXPECT_DOUBLE_EQ(standing(0).waiting_share, 0.5);
-  EXPECT_EQ(standing(1).time_per_round, 20ms);
-  EXPECT_DOUBLE_EQ(standing(1).waiting_share, 0);
+  EXPECT_EQ(speed(0).time_per_round, 10ms);
+  EXPECT_DOUBLE_EQ(speed(0).waiting_share, 0.5);
+  EXPECT_EQ(speed(1).time_per_round, 20ms);
+  EXPECT_DOUBLE_EQ(speed(1).waiting_share, 0);
 }
 
 TEST_F(StragglersTest, AreNotFoundBeforeTheWindowIsFull) {
@@ -101,19 +101,19 @@ TEST_F(StragglersTest, KeepTheirStateBetweenTheTwoThresholds) {
   ASSERT_TRUE(train(100, {{10ms}, {16ms}}));
 
   EXPECT_FALSE(train(100, {{10ms}, {13ms}}));
-  EXPECT_TRUE(standing(1).is_straggler);
+  EXPECT_TRUE(speed(1).is_straggler);
 
   EXPECT_TRUE(train(100, {{10ms}, {11ms}}));
-  EXPECT_FALSE(standing(1).is_straggler);
-  EXPECT_EQ(standing(1).since_step, -1);
+  EXPECT_FALSE(speed(1).is_straggler);
+  EXPECT_EQ(speed(1).since_step, -1);
 }
 
 TEST_F(StragglersTest, StayStragglersWhenTheyGetFewerShards) {
   ASSERT_TRUE(train(100, {{10ms, 3}, {20ms, 3}}));
 
   EXPECT_FALSE(train(100, {{10ms, 4}, {20ms, 2}}));
-  EXPECT_TRUE(standing(1).is_straggler);
-  EXPECT_DOUBLE_EQ(standing(1).score, 2);
+  EXPECT_TRUE(speed(1).is_straggler);
+  EXPECT_DOUBLE_EQ(speed(1).score, 2);
 }
 
 TEST_F(StragglersTest, AreMeasuredInRoundsOfShards) {
@@ -121,8 +121,8 @@ TEST_F(StragglersTest, AreMeasuredInRoundsOfShards) {
 
   train(100, {{10ms, 2}, {5ms, 4}});
 
-  EXPECT_EQ(standing(0).time_per_round, 10ms);
-  EXPECT_EQ(standing(1).time_per_round, 20ms);
+  EXPECT_EQ(speed(0).time_per_round, 10ms);
+  EXPECT_EQ(speed(1).time_per_round, 20ms);
 }
 
 TEST_F(StragglersTest, WaitUntilEachMemberHasEndedAStep) {
@@ -132,8 +132,8 @@ TEST_F(StragglersTest, WaitUntilEachMemberHasEndedAStep) {
 
   stragglers_.look(loads_, 2);
 
-  EXPECT_EQ(standing(0).time_per_round, 0ns);
-  EXPECT_DOUBLE_EQ(standing(0).score, 1);
+  EXPECT_EQ(speed(0).time_per_round, 0ns);
+  EXPECT_DOUBLE_EQ(speed(0).score, 1);
 }
 
 TEST_F(StragglersTest, TakeNoSampleFromCountsThatStartAgain) {
@@ -142,7 +142,7 @@ TEST_F(StragglersTest, TakeNoSampleFromCountsThatStartAgain) {
 
   train(2, {{10ms}, {10ms}});
 
-  EXPECT_EQ(standing(1).time_per_round, 10ms);
+  EXPECT_EQ(speed(1).time_per_round, 10ms);
 }
 
 TEST_F(StragglersTest, AreForgottenWhenTheyAreGone) {
@@ -151,7 +151,7 @@ TEST_F(StragglersTest, AreForgottenWhenTheyAreGone) {
 
   EXPECT_TRUE(stragglers_.look(loads_, 101));
 
-  EXPECT_EQ(stragglers_.standings().size(), 1U);
+  EXPECT_EQ(stragglers_.speeds().size(), 1U);
 }
 
 TEST_F(StragglersTest, AreNotFoundInARunOfOne) {

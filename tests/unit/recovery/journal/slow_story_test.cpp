@@ -24,16 +24,16 @@ class SlowStoryTest : public testing::Test {
     decide("ready", 2, {}, {.opened = 0, .members = {0, 1}});
   }
 
-  void standing(double time, int member, bool is_slow) {
-    story_.take_standing(time, {{"generation", 0},
-                                {"member", member},
-                                {"rank", member},
-                                {"step", 40},
-                                {"is_straggler", is_slow},
-                                {"score", 2.0},
-                                {"since_step", is_slow ? 8 : -1},
-                                {"milliseconds_per_round", 20.0},
-                                {"waiting_share", 0.25}});
+  void straggler(double time, int member, bool is_slow) {
+    story_.take_straggler(time, {{"generation", 0},
+                                 {"member", member},
+                                 {"rank", member},
+                                 {"step", 40},
+                                 {"is_straggler", is_slow},
+                                 {"score", 2.0},
+                                 {"since_step", is_slow ? 8 : -1},
+                                 {"milliseconds_per_round", 20.0},
+                                 {"waiting_share", 0.25}});
   }
   void deal(double time, int generation, const std::vector<int>& shards) {
     json line{{"generation", generation}, {"is_even", shards.empty()}};
@@ -53,10 +53,10 @@ class SlowStoryTest : public testing::Test {
 };
 
 TEST_F(SlowStoryTest, NamesTheSlowReplicaAndSinceWhen) {
-  standing(10, 0, false);
-  standing(10, 1, true);
-  standing(11, 1, true);
-  standing(15, 1, false);
+  straggler(10, 0, false);
+  straggler(10, 1, true);
+  straggler(11, 1, true);
+  straggler(15, 1, false);
 
   ASSERT_EQ(story_.replicas().size(), 1U);
   EXPECT_EQ(only().member, 1);
@@ -74,10 +74,10 @@ TEST_F(SlowStoryTest, NamesTheSlowReplicaAndSinceWhen) {
 }
 
 TEST_F(SlowStoryTest, HasItsAssignmentsAndTheOneThatEndedThem) {
-  standing(10, 1, true);
+  straggler(10, 1, true);
   deal(11, 1, {4, 2});
   deal(12, 2, {5, 1});
-  standing(20, 1, false);
+  straggler(20, 1, false);
   deal(21, 3, {3, 3});
   deal(22, 4, {});
 
@@ -92,7 +92,7 @@ TEST_F(SlowStoryTest, HasItsAssignmentsAndTheOneThatEndedThem) {
 }
 
 TEST_F(SlowStoryTest, HasTheEvenAssignmentAfterItsDeath) {
-  standing(10, 1, true);
+  straggler(10, 1, true);
   deal(11, 1, {4, 2});
   decide("died", 12, {{"member", 1}}, {.killed = {1}});
   deal(13, 2, {});
@@ -104,7 +104,7 @@ TEST_F(SlowStoryTest, HasTheEvenAssignmentAfterItsDeath) {
 }
 
 TEST_F(SlowStoryTest, NamesItsSuccessor) {
-  standing(10, 1, true);
+  straggler(10, 1, true);
   decide("slow", 11, {{"member", 1}}, {.killed = {1}, .failures = {{1, "was slow"}}});
   decide("checked_in", 12, {{"member", 0}}, {.opened = 1, .members = {0, 2}});
   decide("exited", 13, {{"member", 1}}, {});
@@ -117,7 +117,7 @@ TEST_F(SlowStoryTest, NamesItsSuccessor) {
 
 TEST_F(SlowStoryTest, DoesNotTakeASurvivorForItsSuccessor) {
   decide("ready", 3, {}, {.opened = 1, .members = {0, 1, 2}});
-  standing(10, 1, true);
+  straggler(10, 1, true);
   decide("slow", 11, {{"member", 1}}, {.killed = {1}, .failures = {{1, "was slow"}}});
   decide("checked_in", 12, {{"member", 0}}, {.opened = 2, .members = {0, 2}});
 
@@ -126,7 +126,7 @@ TEST_F(SlowStoryTest, DoesNotTakeASurvivorForItsSuccessor) {
 }
 
 TEST_F(SlowStoryTest, SaysWhyItWasLeftAlone) {
-  standing(10, 1, true);
+  straggler(10, 1, true);
   decide("slow", 11, {{"member", 1}}, {});
 
   ASSERT_EQ(only().left_alone.size(), 1U);
@@ -136,9 +136,9 @@ TEST_F(SlowStoryTest, SaysWhyItWasLeftAlone) {
 }
 
 TEST_F(SlowStoryTest, LeavesTheEndOpenWhenTheWatchdogEnds) {
-  standing(10, 1, true);
+  straggler(10, 1, true);
   story_.begin_start();
-  standing(20, 1, false);
+  straggler(20, 1, false);
   deal(21, 1, {});
 
   EXPECT_EQ(only().ending, SlowEnding::open);
@@ -146,7 +146,7 @@ TEST_F(SlowStoryTest, LeavesTheEndOpenWhenTheWatchdogEnds) {
 }
 
 TEST_F(SlowStoryTest, IsWrittenAsJsonWithNullsForWhatIsNotKnown) {
-  standing(10, 1, true);
+  straggler(10, 1, true);
   deal(11, 1, {4, 2});
 
   const json body = to_json(only());
@@ -158,7 +158,7 @@ TEST_F(SlowStoryTest, IsWrittenAsJsonWithNullsForWhatIsNotKnown) {
 }
 
 TEST_F(SlowStoryTest, RefusesALineWithoutAMember) {
-  EXPECT_THROW(story_.take_standing(1, {{"is_straggler", true}}), json::exception);
+  EXPECT_THROW(story_.take_straggler(1, {{"is_straggler", true}}), json::exception);
   EXPECT_THROW(story_.take_deal(1, {{"shards", {1, 2}}}), json::exception);
   EXPECT_THAT(story_.replicas(), IsEmpty());
 }

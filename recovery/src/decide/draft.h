@@ -25,7 +25,7 @@ struct Draft {
   std::vector<Action> actions{};
   std::string reason{};
   bool is_of_a_failure = false;
-  std::vector<PlaceChange> place_changes{};
+  std::vector<DeviceSlotChange> device_slot_changes{};
 };
 
 // These add an action, a clause of the reason, and a change of a device slot. because() drops a repeated clause.
@@ -35,7 +35,7 @@ template <class Value, class... Values>
 void because(Draft& draft, fmt::format_string<Value, Values...> clause, Value&& value, Values&&... values) {
   because(draft, fmt::format(clause, std::forward<Value>(value), std::forward<Values>(values)...));
 }
-void tell_of_place(Draft& draft, const PlaceChange& change);
+void note_slot_change(Draft& draft, const DeviceSlotChange& change);
 
 // Asserts that there is a member with this id.
 Member& member_of(Draft& draft, int id);
@@ -58,23 +58,23 @@ std::string names_of(const Draft& draft, const Predicate& predicate) {
 // run_events.cpp: events of the run, the timer, and the starts that it brings.
 void on_start(Draft& draft);
 void on_progressed(Draft& draft);
-bool clears_place(Draft& draft, const Member& member);
+bool clears_slot(Draft& draft, const Member& member);
 void on_stop_requested(Draft& draft);
 void on_scale_requested(Draft& draft);
 void on_deal_proposed(Draft& draft);
-void on_place_lost(Draft& draft);
+void on_slot_lost(Draft& draft);
 void on_directory_lost(Draft& draft);
 void dismiss_surplus(Draft& draft);
 void on_timer(Draft& draft);
 bool start_what_is_due(Draft& draft, const std::string& why);
 Moment start_of(const Draft& draft, const PendingStart& pending);
-bool is_held(const Draft& draft, int place);
-bool holds_place(const Draft& draft, const Member& member, int place);
+bool is_held(const Draft& draft, int slot);
+bool holds_slot(const Draft& draft, const Member& member, int slot);
 bool must_wait_for_an_end(const Draft& draft);
 bool holds_up(const Draft& draft, const Member& member);
 void start_pending(Draft& draft, const PendingStart& pending);
-void start_or_wait(Draft& draft, int place);
-void start_later(Draft& draft, int place, std::chrono::milliseconds pause);
+void start_or_wait(Draft& draft, int slot);
+void start_later(Draft& draft, int slot, std::chrono::milliseconds pause);
 void on_patience_lost(Draft& draft);
 
 // member_events.cpp: events of a member, which is the subject.
@@ -109,14 +109,14 @@ struct Loss {
 void replace_lost(Draft& draft, const Loss& loss);
 std::string restart_limit(const Draft& draft);
 std::string budget_spent(const Draft& draft);
-void blame_place(Draft& draft, int place, const std::string& failure);
-void leave_out(Draft& draft, PlaceChange change, const std::string& why, const std::string& last_failure);
+void blame_slot(Draft& draft, int slot, const std::string& failure);
+void leave_out(Draft& draft, DeviceSlotChange change, const std::string& why, const std::string& last_failure);
 void start_what_is_missing(Draft& draft, std::chrono::milliseconds pause);
 void start_missing(Draft& draft);
-bool try_rested_places(Draft& draft);
-void try_places_at_once(Draft& draft);
+bool try_rested_slots(Draft& draft);
+void try_slots_at_once(Draft& draft);
 bool can_others_go_on(const Draft& draft);
-std::string no_place_is_free();
+std::string no_slot_is_free();
 
 // generations.cpp: when the next generation opens, and with which members.
 void open_if_possible(Draft& draft);
@@ -134,7 +134,7 @@ void finish_run(Draft& draft, int exit_code, const std::string& sentence);
 std::string stopped();
 
 // Members.
-void start_process(Draft& draft, int place);
+void start_process(Draft& draft, int slot);
 void dismiss(Draft& draft, Member& member);
 void dismiss_those_in(Draft& draft, std::initializer_list<Stage> stages);
 void record_failure(Draft& draft, Member& member);

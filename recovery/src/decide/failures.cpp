@@ -89,15 +89,15 @@ bool blames_the_start(Draft& draft) {
   const bool is_its_own = has_left || draft.event.kind == EventKind::failure_reported;
   if (is_ending(draft) || draft.state.is_stop_requested || draft.state.was_any_ready) return false;
   if (failure.first_successor < 0 || !is_its_own) return false;
-  Place& place = draft.state.places.at(subject(draft).place);
-  if (failure.cause != place.start_cause) place.failed_starts = 0;
-  if (place.failed_starts > 0 && subject(draft).id < place.next_start) return false;
-  place.start_cause = failure.cause;
-  place.next_start = failure.first_successor;
-  if (++place.failed_starts < draft.state.policy.failures_of_a_start) return false;
-  return std::none_of(draft.state.places.begin(), draft.state.places.end(), [&draft](const Place& other) {
-    return other.failed_starts == 0 && !is_resting(other, draft.now);
-  });
+  DeviceSlot& slot = draft.state.device_slots.at(subject(draft).device_slot);
+  if (failure.cause != slot.start_cause) slot.failed_starts = 0;
+  if (slot.failed_starts > 0 && subject(draft).id < slot.next_start) return false;
+  slot.start_cause = failure.cause;
+  slot.next_start = failure.first_successor;
+  if (++slot.failed_starts < draft.state.policy.failures_of_a_start) return false;
+  return std::none_of(
+      draft.state.device_slots.begin(), draft.state.device_slots.end(),
+      [&draft](const DeviceSlot& other) { return other.failed_starts == 0 && !is_resting(other, draft.now); });
 }
 
 void give_up_starting(Draft& draft, const std::string& failure) {
@@ -142,7 +142,7 @@ void go_on_stopping(Draft& draft, const std::string& sentence) {
 void replace_lost(Draft& draft, const Loss& loss) {
   const RestartPolicy& policy = draft.state.policy.restart;
   RestartHistory& history = loss.others_go_on ? draft.state.newcomers : draft.state.history;
-  blame_place(draft, subject(draft).place, loss.sentence);
+  blame_slot(draft, subject(draft).device_slot, loss.sentence);
   if (draft.event.is_unrecoverable) {
     because(draft, "a new process would fail in the same way, so the others go on without one");
     return open_if_possible(draft);
@@ -171,91 +171,92 @@ std::string budget_spent(const Draft& draft) {
   return fmt::format("gave up after {}, the limit of max_restarts and restart_window", restart_limit(draft));
 }
 
-void blame_place(Draft& draft, int place, const std::string& failure) {
+void blame_slot(Draft& draft, int slot, const std::string& failure) {
   if (draft.state.policy.all_start_together) return;  // such a program needs all its processes
-  Place& blamed = draft.state.places.at(place);
-  const bool is_worn = ++blamed.failures >= draft.state.policy.failures_of_a_place || blamed.rest_ends;
-  if (!is_worn || is_resting(blamed, draft.now) || count_usable_places(draft.state, draft.now) == 1) return;
+  DeviceSlot& blamed = draft.state.device_slots.at(slot);
+  const bool is_worn = ++blamed.failures >= draft.state.policy.failures_of_a_slot || blamed.rest_ends;
+  if (!is_worn || is_resting(blamed, draft.now) || count_usable_slots(draft.state, draft.now) == 1) return;
   const bool is_of_a_trial = blamed.rest_ends.has_value();
   const std::string why = is_of_a_trial ? "the process that tried it failed"
                                         : fmt::format("{} in a row", counted(blamed.failures, "failure"));
-  leave_out(draft,
-            {.place = place, .member = subject(draft).id, .is_of_a_trial = is_of_a_trial, .failures = blamed.failures},
-            why, failure);
+  leave_out(
+      draft,
+      {.device_slot = slot, .member = subject(draft).id, .is_of_a_trial = is_of_a_trial, .failures = blamed.failures},
+      why, failure);
 }
 
 // `change` says which device slot and why; this fills in how often and for how long.
-void leave_out(Draft& draft, PlaceChange change, const std::string& why, const std::string& last_failure) {
-  Place& place = draft.state.places.at(change.place);
+void leave_out(Draft& draft, DeviceSlotChange change, const std::string& why, const std::string& last_failure) {
+  DeviceSlot& slot = draft.state.device_slots.at(change.device_slot);
   // Failures of long ago say nothing about a device that has worked since then.
-  const std::optional<Moment> well_since = std::exchange(place.well_since, std::nullopt);
-  if (well_since && draft.now - *well_since >= draft.state.policy.longest_place_rest) place.times_left_out = 0;
-  change.times_left_out = ++place.times_left_out;
-  change.rest = rest_of_a_place(draft.state.policy, change.times_left_out);
-  place.rest_ends = draft.now + change.rest;
-  place.first_on_trial = draft.state.next_member;
-  place.why = last_failure.empty() ? why : with_last_failure(why, last_failure);
+  const std::optional<Moment> well_since = std::exchange(slot.well_since, std::nullopt);
+  if (well_since && draft.now - *well_since >= draft.state.policy.longest_slot_rest) slot.times_left_out = 0;
+  change.times_left_out = ++slot.times_left_out;
+  change.rest = rest_of_a_slot(draft.state.policy, change.times_left_out);
+  slot.rest_ends = draft.now + change.rest;
+  slot.first_on_trial = draft.state.next_member;
+  slot.why = last_failure.empty() ? why : with_last_failure(why, last_failure);
   draft.is_of_a_failure = true;
-  because(draft, "device slot {} is left out{}{}; it is tried again after {}", change.place,
+  because(draft, "device slot {} is left out{}{}; it is tried again after {}", change.device_slot,
           change.is_of_a_trial ? " again: " : ": ", why, seconds(change.rest));
-  tell_of_place(draft, change);
+  note_slot_change(draft, change);
 }
 
 // Starts a process for each missing replica. The first goes to the failed one's device slot, unless that rests.
 void start_what_is_missing(Draft& draft, std::chrono::milliseconds pause) {
-  const bool is_dealt_afresh =
-      is_resting(draft.state.places.at(subject(draft).place), draft.now) || draft.state.policy.all_start_together;
-  std::optional<int> place = is_dealt_afresh ? free_place(draft.state, draft.now) : subject(draft).place;
+  const bool is_dealt_afresh = is_resting(draft.state.device_slots.at(subject(draft).device_slot), draft.now) ||
+                               draft.state.policy.all_start_together;
+  std::optional<int> slot = is_dealt_afresh ? free_slot(draft.state, draft.now) : subject(draft).device_slot;
   for (int missing = count_missing(draft.state); missing > 0; --missing) {
-    if (!place) return because(draft, no_place_is_free());
+    if (!slot) return because(draft, no_slot_is_free());
     if (pause > std::chrono::milliseconds::zero()) {
       because(draft, "a new process starts in {}, since there was no progress after the last restart", seconds(pause));
-      start_later(draft, *place, pause);
+      start_later(draft, *slot, pause);
     } else if (draft.state.policy.start_delay > std::chrono::milliseconds::zero() && can_others_go_on(draft)) {
       because(draft, "a new process starts in {}, after the others, which need not wait for it, have gone on",
               seconds(draft.state.policy.start_delay));
-      start_later(draft, *place, draft.state.policy.start_delay);
+      start_later(draft, *slot, draft.state.policy.start_delay);
     } else if (must_wait_for_an_end(draft)) {
-      start_later(draft, *place, {});
+      start_later(draft, *slot, {});
     } else {
-      start_or_wait(draft, *place);
+      start_or_wait(draft, *slot);
     }
-    place = free_place(draft.state, draft.now);
+    slot = free_slot(draft.state, draft.now);
   }
 }
 
 // Starts them without a pause, since no failure is the reason.
 void start_missing(Draft& draft) {
   while (count_missing(draft.state) > 0) {
-    const std::optional<int> place = free_place(draft.state, draft.now);
-    if (!place) return;
-    start_or_wait(draft, *place);
+    const std::optional<int> slot = free_slot(draft.state, draft.now);
+    if (!slot) return;
+    start_or_wait(draft, *slot);
   }
 }
 
 // Only a process that trains a step there shows that a device is well again. One newcomer tries each device slot while
 // the others train, so no replica waits for it and its failure costs the run nothing.
-bool try_rested_places(Draft& draft) {
+bool try_rested_slots(Draft& draft) {
   if (draft.state.phase != RunPhase::running || draft.state.is_stop_requested) return false;
   bool is_any_tried = false;
   while (count_missing(draft.state) > 0) {
-    const std::optional<int> place = place_to_try(draft.state, draft.now);
-    if (!place) break;
-    because(draft, "device slot {} has rested and is tried again", *place);
-    start_or_wait(draft, *place);
+    const std::optional<int> slot = slot_to_try(draft.state, draft.now);
+    if (!slot) break;
+    because(draft, "device slot {} has rested and is tried again", *slot);
+    start_or_wait(draft, *slot);
     is_any_tried = true;
   }
   return is_any_tried;
 }
 
 // A user who asks for more replicas than there are usable device slots may know that a device is back.
-void try_places_at_once(Draft& draft) {
+void try_slots_at_once(Draft& draft) {
   while (count_missing(draft.state) > 0) {
-    const std::optional<int> place = resting_place(draft.state, draft.now);
-    if (!place) return;
-    because(draft, "device slot {} is tried before its rest is over, since it is needed", *place);
-    draft.state.places.at(*place).rest_ends = draft.now;
-    start_or_wait(draft, *place);
+    const std::optional<int> slot = resting_slot(draft.state, draft.now);
+    if (!slot) return;
+    because(draft, "device slot {} is tried before its rest is over, since it is needed", *slot);
+    draft.state.device_slots.at(*slot).rest_ends = draft.now;
+    start_or_wait(draft, *slot);
   }
 }
 
@@ -266,7 +267,7 @@ bool can_others_go_on(const Draft& draft) {
   return draft.state.policy.when_lost == WhenLost::shrink || count_stage(draft.state, Stage::ready) >= missing;
 }
 
-std::string no_place_is_free() {
+std::string no_slot_is_free() {
   return "no other device slot is free, so the run goes on with fewer replicas";
 }
 

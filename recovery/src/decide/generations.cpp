@@ -81,7 +81,7 @@ void open_generation(Draft& draft, const std::vector<int>& by_rank) {
               .members = by_rank,
               .shards = draft.state.deal.shards});
   if (draft.state.is_stop_requested) act(draft, {.kind = ActionKind::ask_to_stop});
-  try_rested_places(draft);
+  try_rested_slots(draft);
 }
 
 // A generation with too few replicas regroups when one is ready. One with too many regroups when fewer are wanted.
@@ -144,13 +144,13 @@ std::string stopped() {
   return "stopped as asked; start the same command again to go on";
 }
 
-void start_process(Draft& draft, int place) {
-  draft.state.members.push_back({.id = draft.state.next_member++, .place = place});
+void start_process(Draft& draft, int slot) {
+  draft.state.members.push_back({.id = draft.state.next_member++, .device_slot = slot});
   const int id = draft.state.members.back().id;
   because(draft, "process {} starts", id);
-  act(draft, {.kind = ActionKind::start_process, .member = id, .place = place});
-  if (!draft.state.places.at(place).rest_ends) return;
-  tell_of_place(draft, {.kind = PlaceChange::Kind::tried, .place = place, .member = id});
+  act(draft, {.kind = ActionKind::start_process, .member = id, .device_slot = slot});
+  if (!draft.state.device_slots.at(slot).rest_ends) return;
+  note_slot_change(draft, {.kind = DeviceSlotChange::Kind::tried, .device_slot = slot, .member = id});
 }
 
 void dismiss(Draft& draft, Member& member) {

@@ -47,11 +47,13 @@ void on_slow(Draft& draft) {
   if (subject(draft).stage != Stage::training || draft.state.phase != RunPhase::running) {
     return because(draft, "but it is in no running generation");
   }
-  std::optional<Moment>& last = draft.state.places.at(subject(draft).place).slow_replaced_at;
+  std::optional<Moment>& last = draft.state.device_slots.at(subject(draft).device_slot).slow_replaced_at;
   const bool is_again = last && draft.now - *last < draft.state.policy.restart.restart_window;
-  draft.state.places.at(subject(draft).place).is_slow = draft.state.places.at(subject(draft).place).is_slow || is_again;
-  if (draft.state.places.at(subject(draft).place).is_slow) {
-    return because(draft, "the process before it on device slot {} was slow, too, so it stays", subject(draft).place);
+  draft.state.device_slots.at(subject(draft).device_slot).is_slow =
+      draft.state.device_slots.at(subject(draft).device_slot).is_slow || is_again;
+  if (draft.state.device_slots.at(subject(draft).device_slot).is_slow) {
+    return because(draft, "the process before it on device slot {} was slow, too, so it stays",
+                   subject(draft).device_slot);
   }
   if (draft.state.is_stop_requested) return because(draft, "the run is stopping, so it stays");
   if (!has_stage(draft.state, Stage::ready)) return because(draft, "it stays until a spare is ready");

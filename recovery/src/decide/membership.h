@@ -38,22 +38,22 @@ int wanted(const State& state);
 // Replicas and spares that the run should have, and that neither exist nor are to be started.
 int count_missing(const State& state);
 
-bool is_resting(const Place& place, Moment now);
-bool is_on_probation(const Place& place, Moment now);
-int count_usable_places(const State& state, Moment now);
+bool is_resting(const DeviceSlot& slot, Moment now);
+bool is_on_probation(const DeviceSlot& slot, Moment now);
+int count_usable_slots(const State& state, Moment now);
 // Whether it was started to try its device slot, and has not shown yet that the slot is well.
 bool is_on_trial(const State& state, const Member& member);
 // The well device slot with the fewest processes; empty when each has its share. When no slot is well, one that is on
 // probation.
-std::optional<int> free_place(const State& state, Moment now);
+std::optional<int> free_slot(const State& state, Moment now);
 // A device slot on probation that no process tries yet.
-std::optional<int> place_to_try(const State& state, Moment now);
+std::optional<int> slot_to_try(const State& state, Moment now);
 // The resting device slot without processes whose rest ends first.
-std::optional<int> resting_place(const State& state, Moment now);
+std::optional<int> resting_slot(const State& state, Moment now);
 // When the rest of the next device slot ends.
 std::optional<Moment> next_end_of_a_rest(const State& state, Moment now);
 // How long a device slot rests that is left out for the nth time.
-std::chrono::milliseconds rest_of_a_place(const SupervisorPolicy& policy, int times_left_out);
+std::chrono::milliseconds rest_of_a_slot(const SupervisorPolicy& policy, int times_left_out);
 
 // Members of the running generation that have not left it, by rank.
 std::vector<int> training_by_rank(const State& state);

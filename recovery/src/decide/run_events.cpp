@@ -19,8 +19,8 @@ namespace {
 // one request, sent twice within microseconds. A person who asks again waits first.
 constexpr std::chrono::seconds kSameWish(1);
 
-std::string holders_of(const Draft& draft, int place) {
-  return names_of(draft, [&](const Member& member) { return holds_place(draft, member, place); });
+std::string holders_of(const Draft& draft, int slot) {
+  return names_of(draft, [&](const Member& member) { return holds_slot(draft, member, slot); });
 }
 
 }  // namespace
@@ -31,7 +31,7 @@ void on_start(Draft& draft) {
           counted(draft.state.policy.spares, "spare"));
   draft.state.phase = RunPhase::gathering;
   for (int i = 0; i < draft.state.target + draft.state.policy.spares; ++i)
-    start_process(draft, i % draft.state.policy.places);
+    start_process(draft, i % draft.state.policy.device_slots);
 }
 
 void on_progressed(Draft& draft) {
@@ -42,21 +42,22 @@ void on_progressed(Draft& draft) {
   if (draft.event.step > draft.state.failed_step) draft.state.failures_of_step = 0;
   bool is_any_back = false;
   for (const Member& member : draft.state.members) {
-    if (member.stage == Stage::training && clears_place(draft, member)) is_any_back = true;
+    if (member.stage == Stage::training && clears_slot(draft, member)) is_any_back = true;
   }
   if (is_any_back && draft.state.phase == RunPhase::running && !draft.state.is_stop_requested) start_missing(draft);
 }
 
 // The member has trained a step, which shows that its device slot is well. A member that was there before the slot was
 // left out shows nothing new.
-bool clears_place(Draft& draft, const Member& member) {
-  Place& place = draft.state.places.at(member.place);
-  if (place.rest_ends && !is_on_trial(draft.state, member)) return false;
-  place.failures = 0;
-  if (!std::exchange(place.rest_ends, std::nullopt)) return false;
-  place.well_since = draft.now;
-  because(draft, "device slot {} is used again: {} has trained a step there", member.place, name_of(member));
-  tell_of_place(draft, {.kind = PlaceChange::Kind::used_again, .place = member.place, .member = member.id});
+bool clears_slot(Draft& draft, const Member& member) {
+  DeviceSlot& slot = draft.state.device_slots.at(member.device_slot);
+  if (slot.rest_ends && !is_on_trial(draft.state, member)) return false;
+  slot.failures = 0;
+  if (!std::exchange(slot.rest_ends, std::nullopt)) return false;
+  slot.well_since = draft.now;
+  because(draft, "device slot {} is used again: {} has trained a step there", member.device_slot, name_of(member));
+  note_slot_change(
+      draft, {.kind = DeviceSlotChange::Kind::used_again, .device_slot = member.device_slot, .member = member.id});
   return true;
 }
 
@@ -93,8 +94,8 @@ void on_scale_requested(Draft& draft) {
   because(draft, "{} replicas were requested instead of {}", draft.event.count, draft.state.target);
   draft.state.target = draft.event.count;
   start_missing(draft);
-  try_rested_places(draft);
-  try_places_at_once(draft);
+  try_rested_slots(draft);
+  try_slots_at_once(draft);
   dismiss_surplus(draft);
   regroup_if_that_changes_anything(draft);
   open_if_possible(draft);
@@ -121,16 +122,18 @@ void on_deal_proposed(Draft& draft) {
 
 // The driver reports the lost device, so no further process has to fail there. Members on it fail by events of their
 // own.
-void on_place_lost(Draft& draft) {
-  because(draft, "device slot {} is lost: {}", draft.event.place, draft.event.what);
+void on_slot_lost(Draft& draft) {
+  because(draft, "device slot {} is lost: {}", draft.event.device_slot, draft.event.what);
   if (is_ending(draft)) return because(draft, "the run is ending, so nothing changes");
-  if (is_resting(draft.state.places.at(draft.event.place), draft.now)) return because(draft, "it is already left out");
-  if (draft.state.policy.all_start_together || count_usable_places(draft.state, draft.now) == 1) {
+  if (is_resting(draft.state.device_slots.at(draft.event.device_slot), draft.now))
+    return because(draft, "it is already left out");
+  if (draft.state.policy.all_start_together || count_usable_slots(draft.state, draft.now) == 1) {
     return because(draft, "no other could replace it, so it stays in use");
   }
-  leave_out(draft, {.place = draft.event.place, .device = draft.event.what}, draft.event.what, "");
+  leave_out(draft, {.device_slot = draft.event.device_slot, .device = draft.event.what}, draft.event.what, "");
   for (PendingStart& pending : draft.state.pending_starts) {
-    if (pending.place == draft.event.place) pending.place = free_place(draft.state, draft.now).value_or(pending.place);
+    if (pending.device_slot == draft.event.device_slot)
+      pending.device_slot = free_slot(draft.state, draft.now).value_or(pending.device_slot);
   }
 }
 
@@ -158,7 +161,7 @@ void on_timer(Draft& draft) {
   draft.state.timer.reset();
   if (draft.state.give_up_at && draft.now >= *draft.state.give_up_at) return on_patience_lost(draft);
   const bool is_any_due = start_what_is_due(draft, "the pause before a new process is over");
-  if (!try_rested_places(draft) && !is_any_due) return because(draft, "a timer that was replaced is dropped");
+  if (!try_rested_slots(draft) && !is_any_due) return because(draft, "a timer that was replaced is dropped");
   open_if_possible(draft);
 }
 
@@ -181,18 +184,18 @@ bool start_what_is_due(Draft& draft, const std::string& why) {
 
 // When the start is due. On a device slot that a killed process still holds, it is the latest moment.
 Moment start_of(const Draft& draft, const PendingStart& pending) {
-  return is_held(draft, pending.place) ? pending.at_latest : pending.due;
+  return is_held(draft, pending.device_slot) ? pending.at_latest : pending.due;
 }
 
 // Whether a killed process still holds device memory that a new process on this slot may need.
-bool is_held(const Draft& draft, int place) {
+bool is_held(const Draft& draft, int slot) {
   return draft.state.policy.start_when_gone &&
-         has_any(draft.state, [&](const Member& member) { return holds_place(draft, member, place); });
+         has_any(draft.state, [&](const Member& member) { return holds_slot(draft, member, slot); });
 }
 
-bool holds_place(const Draft& draft, const Member& member, int place) {
+bool holds_slot(const Draft& draft, const Member& member, int slot) {
   const bool is_gone = member.id == draft.subject && is_subject_gone(draft);
-  return member.place == place && was_killed(member) && !is_gone;
+  return member.device_slot == slot && was_killed(member) && !is_gone;
 }
 
 bool must_wait_for_an_end(const Draft& draft) {
@@ -206,26 +209,26 @@ bool holds_up(const Draft& draft, const Member& member) {
 
 // The device slot may have been left out during the pause; then another one is taken.
 void start_pending(Draft& draft, const PendingStart& pending) {
-  const bool is_left_out = is_resting(draft.state.places.at(pending.place), draft.now);
-  const std::optional<int> place = is_left_out ? free_place(draft.state, draft.now) : pending.place;
-  if (!place) return because(draft, no_place_is_free());
-  if (is_held(draft, *place) && draft.now < pending.at_latest) return start_later(draft, *place, {});
-  if (is_held(draft, *place)) {
-    because(draft, "{} did not end in time, so a new process starts next to it", holders_of(draft, *place));
+  const bool is_left_out = is_resting(draft.state.device_slots.at(pending.device_slot), draft.now);
+  const std::optional<int> slot = is_left_out ? free_slot(draft.state, draft.now) : pending.device_slot;
+  if (!slot) return because(draft, no_slot_is_free());
+  if (is_held(draft, *slot) && draft.now < pending.at_latest) return start_later(draft, *slot, {});
+  if (is_held(draft, *slot)) {
+    because(draft, "{} did not end in time, so a new process starts next to it", holders_of(draft, *slot));
   }
-  start_process(draft, *place);
+  start_process(draft, *slot);
 }
 
-void start_or_wait(Draft& draft, int place) {
-  if (!is_held(draft, place)) return start_process(draft, place);
-  because(draft, "a new process starts on device slot {} when {} is gone", place, holders_of(draft, place));
-  start_later(draft, place, {});
+void start_or_wait(Draft& draft, int slot) {
+  if (!is_held(draft, slot)) return start_process(draft, slot);
+  because(draft, "a new process starts on device slot {} when {} is gone", slot, holders_of(draft, slot));
+  start_later(draft, slot, {});
 }
 
-void start_later(Draft& draft, int place, std::chrono::milliseconds pause) {
+void start_later(Draft& draft, int slot, std::chrono::milliseconds pause) {
   draft.state.pending_starts.push_back(
       {.due = draft.now + pause,
-       .place = place,
+       .device_slot = slot,
        .at_latest = draft.now + std::max(pause, draft.state.policy.restart.kill_timeout)});
 }
 

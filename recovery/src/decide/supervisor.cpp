@@ -50,7 +50,7 @@ void take_event(Draft& draft) {
     case EventKind::deal_proposed:
       return on_deal_proposed(draft);
     case EventKind::place_lost:
-      return on_place_lost(draft);
+      return on_slot_lost(draft);
     case EventKind::stop_requested:
       return on_stop_requested(draft);
     case EventKind::directory_lost:
@@ -67,7 +67,7 @@ State initial_state(const SupervisorPolicy& policy, int first_generation) {
   state.policy = policy;
   state.next_generation = first_generation;
   state.target = policy.replicas;
-  state.places.resize(static_cast<std::size_t>(policy.places));
+  state.device_slots.resize(static_cast<std::size_t>(policy.device_slots));
   return state;
 }
 
@@ -82,7 +82,7 @@ Decision decide(const State& state, const Event& event, Moment now) {
   }
   set_timer(draft);
   return {std::move(draft.state), std::move(draft.actions), std::move(draft.reason), draft.is_of_a_failure,
-          std::move(draft.place_changes)};
+          std::move(draft.device_slot_changes)};
 }
 
 bool is_of_the_run(EventKind kind) {

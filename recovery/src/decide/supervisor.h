@@ -23,7 +23,7 @@
 #include <string_view>
 #include <vector>
 
-#include "decide/place_changes.h"
+#include "decide/device_slot_changes.h"
 #include "decide/restart_policy.h"
 #include "holdfast/recovery/watchdog.h"
 
@@ -43,7 +43,7 @@ struct Failure {
 
 struct Member {
   int id = 0;
-  int place = 0;  // index of the device slot that it runs on
+  int device_slot = 0;  // index of the device slot that it runs on
   Stage stage = Stage::starting;
   int rank = -1;                     // in its newest generation; -1: it was in none
   std::int64_t step = -1;            // step of the state that a waiting member holds; -1: it holds no whole state
@@ -61,18 +61,18 @@ struct Verdict {
 struct SupervisorPolicy {
   int replicas = 1;
   int spares = 0;
-  int places = 1;  // device slots; at the start, member n runs on slot n modulo this
+  int device_slots = 1;  // device slots; at the start, member n runs on slot n modulo this
   WhenLost when_lost = WhenLost::shrink;
   bool keep_survivors = true;       // false: a failure ends all members of the generation; all resume from a savepoint
   bool all_start_together = false;  // with !keep_survivors: no process starts before all ended processes are gone
   bool start_when_gone = false;     // a new process waits until the killed processes on its device slot are gone
   int failures_of_a_step = 3;       // in as many generations: the step is to blame, and the run ends
-  int failures_of_a_place = 3;      // in a row, without progress: the slot is left out if another slot can be used
+  int failures_of_a_slot = 3;       // in a row, without progress: the slot is left out if another slot can be used
   // Equal failures of starts on one device slot, before any process of the run was ready: the run ends.
   int failures_of_a_start = 3;
-  // A device slot that was left out rests for place_rest. Each further rest is twice as long, up to the longest.
-  std::chrono::milliseconds place_rest = std::chrono::minutes(10);
-  std::chrono::milliseconds longest_place_rest = std::chrono::hours(2);
+  // A device slot that was left out rests for slot_rest. Each further rest is twice as long, up to the longest.
+  std::chrono::milliseconds slot_rest = std::chrono::minutes(10);
+  std::chrono::milliseconds longest_slot_rest = std::chrono::hours(2);
   // Before a start that no survivor waits for: starting at once would take processors from those that go on.
   std::chrono::milliseconds start_delay{0};
   RestartPolicy restart{};
@@ -87,7 +87,7 @@ struct Deal {
 
 struct PendingStart {
   Moment due{};
-  int place = 0;
+  int device_slot = 0;
   Moment at_latest{};  // then it starts even next to a killed process that is not gone
 };
 
@@ -95,9 +95,9 @@ struct PendingStart {
 //
 //   well --> resting (left out) --> on probation --> well, when a process that was started there has trained a step
 //                 ^--------------------' when a process fails there
-struct Place {
+struct DeviceSlot {
   int failures = 0;                          // of processes on it, in a row
-  int times_left_out = 0;                    // since it was last well for longest_place_rest
+  int times_left_out = 0;                    // since it was last well for longest_slot_rest
   std::optional<Moment> rest_ends{};         // empty: it is well
   std::optional<Moment> well_since{};        // empty: it was never left out, or it is not well
   std::string why{};                         // the reason why it was last left out
@@ -120,7 +120,7 @@ struct State {
   int next_member = 0;
   std::vector<Member> members;  // those whose exit is not confirmed, by id
   std::vector<PendingStart> pending_starts;
-  std::vector<Place> places;
+  std::vector<DeviceSlot> device_slots;
   Deal deal;  // for the next generation, if that has the same members
   RestartHistory history;
   RestartHistory newcomers;         // restarts of newcomers that failed while others went on
@@ -153,7 +153,7 @@ enum class EventKind {
   start_failed,      // no process could be made; what
   scale_requested,   // count: of replicas
   deal_proposed,     // another assignment of shards; generation, shards by rank, what: the reason
-  place_lost,        // the driver reports that a device is lost; place, what
+  place_lost,        // the driver reports that a device is lost; device_slot, what
   stop_requested,    // signal
   directory_lost,    // another run has begun in the run directory, so nothing may be written there; what
   timer,
@@ -170,13 +170,13 @@ struct Event {
   int signal = 0;  // 0: none
   std::int64_t step = -1;
   int count = 0;
-  int place = 0;
+  int device_slot = 0;
   bool is_joining = false;  // the process has not reached the steps of its generation yet
   std::vector<int> shards{};
 };
 
 enum class ActionKind {
-  start_process,      // member, place
+  start_process,      // member, device_slot
   cancel_generation,  // generation: end every wait in its shared memory
   kill_process,       // member
   open_generation,    // generation, members by rank, shards by rank (empty: assigned evenly): tell each member
@@ -190,7 +190,7 @@ enum class ActionKind {
 struct Action {
   ActionKind kind = ActionKind::start_process;
   int member = 0;
-  int place = 0;
+  int device_slot = 0;
   int generation = 0;
   std::vector<int> members{};
   std::vector<int> shards{};
@@ -203,10 +203,10 @@ struct Action {
 
 struct Decision {
   State state;
-  std::vector<Action> actions;               // to be carried out in this order
-  std::string reason;                        // for the journal and the log: clauses, separated by "; "
-  bool is_of_a_failure = false;              // a member failed, or a device slot is left out
-  std::vector<PlaceChange> place_changes{};  // for the journal
+  std::vector<Action> actions;                          // to be carried out in this order
+  std::string reason;                                   // for the journal and the log: clauses, separated by "; "
+  bool is_of_a_failure = false;                         // a member failed, or a device slot is left out
+  std::vector<DeviceSlotChange> device_slot_changes{};  // for the journal
 };
 
 State initial_state(const SupervisorPolicy& policy, int first_generation);

@@ -146,7 +146,7 @@ std::string describe(const Action& action, Moment now) {
   const std::string_view name = to_string(action.kind);
   switch (action.kind) {
     case ActionKind::start_process:
-      return fmt::format("{} {} on place {}", name, action.member, action.place);
+      return fmt::format("{} {} on place {}", name, action.member, action.device_slot);
     case ActionKind::cancel_generation:
       return fmt::format("{} {}", name, action.generation);
     case ActionKind::kill_process:

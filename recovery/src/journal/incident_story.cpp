@@ -78,7 +78,7 @@ std::vector<IncidentStory::Line> IncidentStory::take(const Event& event, int ran
                       std::any_of(decision.state.members.begin(), decision.state.members.end(), is_starting);
   note_failure(event, rank, decision, now);
   settle_causes(decision);
-  note_places(event, decision);
+  note_slots(event, decision);
   note_generation(decision, now);
   const bool is_dropped = event.generation != decision.state.generation;
   if (event.kind == EventKind::progressed && !is_dropped) note_progress(event, now);
@@ -108,12 +108,12 @@ void IncidentStory::settle_causes(const Decision& decision) {
   }
 }
 
-void IncidentStory::note_places(const Event& event, const Decision& decision) {
+void IncidentStory::note_slots(const Event& event, const Decision& decision) {
   if (incidents_.empty() || event.kind == EventKind::place_lost) return;
-  for (const PlaceChange& change : decision.place_changes) {
-    if (change.kind != PlaceChange::Kind::left_out) continue;
+  for (const DeviceSlotChange& change : decision.device_slot_changes) {
+    if (change.kind != DeviceSlotChange::Kind::left_out) continue;
     incidents_.back().remarks.push_back(
-        fmt::format("device slot {} is left out for {}", change.place, seconds(change.rest)));
+        fmt::format("device slot {} is left out for {}", change.device_slot, seconds(change.rest)));
   }
 }
 

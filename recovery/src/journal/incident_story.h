@@ -67,7 +67,7 @@ class IncidentStory {
 
   void note_failure(const Event& event, int rank, const Decision& decision, Moment now);
   void settle_causes(const Decision& decision);
-  void note_places(const Event& event, const Decision& decision);
+  void note_slots(const Event& event, const Decision& decision);
   void note_generation(const Decision& decision, Moment now);
   void note_progress(const Event& event, Moment now);
   Loss* find_loss(int member);

@@ -34,7 +34,7 @@ std::string_view without_prefix(std::string_view text, std::string_view prefix) 
 void take_text(const std::string& text, RecordedActions& actions) {
   std::string_view rest;
   if (const auto member = number_after(text, "start_process ", &rest)) {
-    if (const auto place = number_after(rest, " on place ")) actions.started.emplace_back(*member, *place);
+    if (const auto slot = number_after(rest, " on place ")) actions.started.emplace_back(*member, *slot);
   }
   if (const auto member = number_after(text, "kill_process ")) actions.killed.insert(*member);
   if (const auto generation = number_after(text, "cancel_generation ")) actions.cancelled = generation;
@@ -71,7 +71,7 @@ nlohmann::json to_json(const Action& action, Moment now) {
   switch (action.kind) {
     case ActionKind::start_process:
       json["member"] = action.member;
-      json["place"] = action.place;
+      json["place"] = action.device_slot;
       break;
     case ActionKind::cancel_generation:
       json["generation"] = action.generation;

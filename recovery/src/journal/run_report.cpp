@@ -19,8 +19,8 @@
 #include "holdfast/base/error.h"
 #include "holdfast/base/regular_file.h"
 #include "holdfast/recovery/watchdog.h"
+#include "journal/device_slot_story.h"
 #include "journal/journal.h"
-#include "journal/place_story.h"
 #include "journal/recorded_actions.h"
 #include "journal/slow_story.h"
 
@@ -63,7 +63,7 @@ class Reader {
 
   RunReport report() {
     report_.slow_replicas = slow_story_.replicas();
-    report_.rests = place_story_.rests();
+    report_.rests = slot_story_.rests();
     return std::move(report_);
   }
 
@@ -100,7 +100,7 @@ class Reader {
     is_training_ = false;
     incidents_at_progress_ = report_.incidents.size();
     slow_story_.begin_start();
-    place_story_.begin_start();
+    slot_story_.begin_start();
   }
 
   void take_note(const std::string& event, const json& line) {
@@ -154,7 +154,7 @@ class Reader {
     report_.furthest_step = std::max(report_.furthest_step, step);
     note_failure(event, time, line, actions);
     for (const auto& [member, cause] : actions.failures) settle_cause(member, cause);
-    place_story_.take_decision(time, line, last_incident_index_of(line.value("member", -1)));
+    slot_story_.take_decision(time, line, last_incident_index_of(line.value("member", -1)));
     slow_story_.take_decision(event, time, line, actions);
     if (event == "exited") last_incident_of_.erase(line.value("member", -1));
     if (actions.cancelled) note_cancel(time);
@@ -189,9 +189,9 @@ class Reader {
     Incident incident{.member = member, .pid = line.value("pid", 0), .step = line.value("step", std::int64_t{-1})};
     incident.noticed = time;
     incident.replicas = is_training_ ? static_cast<int>(by_rank_.size()) : 0;
-    const auto place = std::find(by_rank_.begin(), by_rank_.end(), member);
-    if (place != by_rank_.end()) {
-      incident.rank = static_cast<int>(place - by_rank_.begin());
+    const auto found = std::find(by_rank_.begin(), by_rank_.end(), member);
+    if (found != by_rank_.end()) {
+      incident.rank = static_cast<int>(found - by_rank_.begin());
       incident.generation = generation_;
       incident.replicas = static_cast<int>(by_rank_.size());
       open_.push_back(report_.incidents.size());
@@ -284,7 +284,7 @@ class Reader {
   std::map<int, std::size_t> last_incident_of_;  // by member, until its exit
   std::deque<Restart> restarts_;                 // those whose decision was not read yet
   SlowStory slow_story_;
-  PlaceStory place_story_;
+  DeviceSlotStory slot_story_;
 };
 
 json to_json(const std::optional<RunReport::Origin>& origin) {

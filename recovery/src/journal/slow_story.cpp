@@ -53,7 +53,7 @@ bool is_uneven(const std::vector<int>& shards) {
 }  // namespace
 
 void SlowStory::begin_start() {
-  places_.clear();
+  device_slots_.clear();
   members_.clear();
   open_.clear();
   unevenly_.clear();
@@ -90,7 +90,7 @@ void SlowStory::take_straggler(double time, const json& line) {
   if (line.contains("milliseconds_per_round")) {
     replica.milliseconds_per_round = line.at("milliseconds_per_round").get<double>();
   }
-  if (const auto place = places_.find(member); place != places_.end()) replica.place = place->second;
+  if (const auto slot = device_slots_.find(member); slot != device_slots_.end()) replica.place = slot->second;
   open_[member] = replicas_.size();
   replicas_.push_back(std::move(replica));
 }
@@ -108,7 +108,7 @@ void SlowStory::take_deal(double time, const json& line) {
 }
 
 void SlowStory::take_decision(const std::string& event, double time, const json& line, const RecordedActions& actions) {
-  for (const auto& [member, place] : actions.started) places_[member] = place;
+  for (const auto& [member, slot] : actions.started) device_slots_[member] = slot;
   const int member = line.value("member", -1);
   if (event == "slow" && actions.has_failure_of(member)) end(member, Ending::replaced, time);
   if (SlowReplica* replica = event == "slow" ? slow_now(member) : nullptr) {

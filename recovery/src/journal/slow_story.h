@@ -35,7 +35,7 @@ class SlowStory {
 
   std::vector<RunReport::SlowReplica> replicas_;
   // Indices below are those of replicas_.
-  std::map<int, int> places_;            // device slots, by member
+  std::map<int, int> device_slots_;      // device slots, by member
   std::vector<int> members_;             // of the newest generation, by rank
   std::map<int, std::size_t> open_;      // replicas that are slow, by member
   std::vector<std::size_t> unevenly_;    // replicas for which shards are assigned unevenly

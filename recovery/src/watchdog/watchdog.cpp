@@ -175,13 +175,13 @@ void Watchdog::decide_on(const Event& event) {
 void Watchdog::write_down(const Event& event, const nlohmann::json& subject, const Decision& decision, Moment now) {
   nlohmann::json line{{"event", to_string(event.kind)}, {"generation", state_.generation}, {"reason", decision.reason}};
   if (!is_of_the_run(event.kind)) line.update(subject);
-  if (event.kind == EventKind::place_lost) line["place"] = event.place;
+  if (event.kind == EventKind::place_lost) line["place"] = event.device_slot;
   if (event.step >= 0) line["step"] = event.step;
   if (!event.what.empty()) line["what"] = event.what;
   if (event.signal != 0) line["signal"] = event.signal;
   if (event.kind == EventKind::exited && event.signal == 0) line["exit_code"] = event.exit_code;
   for (const Action& action : decision.actions) line["actions"].push_back(to_json(action, now));
-  for (const PlaceChange& change : decision.place_changes) line["places"].push_back(to_json(change));
+  for (const DeviceSlotChange& change : decision.device_slot_changes) line["places"].push_back(to_json(change));
   journal_.append(std::move(line));
   log(LogLevel::debug, "watchdog: " + decision.reason);
 }
@@ -198,7 +198,7 @@ void Watchdog::tell_of(const Event& event, int rank, const Decision& decision, M
                             event.kind == EventKind::deal_proposed;
   if (is_asked_for) log(LogLevel::info, decision.reason);
   if (event.kind == EventKind::place_lost) log(LogLevel::warning, decision.reason);
-  const bool is_of_a_place = !decision.place_changes.empty() && !decision.is_of_a_failure;
+  const bool is_of_a_place = !decision.device_slot_changes.empty() && !decision.is_of_a_failure;
   if (is_of_a_place && event.kind != EventKind::place_lost) log(LogLevel::info, decision.reason);
   for (const Action& action : decision.actions) {
     if (action.kind != ActionKind::finish) continue;

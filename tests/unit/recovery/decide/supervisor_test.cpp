@@ -64,29 +64,29 @@ INSTANTIATE_TEST_SUITE_P(Files, SupervisorScenario, testing::ValuesIn(scenario_f
                          [](const auto& file) { return file.param.stem().string(); });
 
 // Changes of device slot 1, as the journal has them.
-std::string left_out(int member, PlaceChange change) {
-  change.place = 1;
+std::string left_out(int member, DeviceSlotChange change) {
+  change.device_slot = 1;
   change.member = member;
   return to_json(change).dump();
 }
 std::string tried(int member) {
-  return to_json({.kind = PlaceChange::Kind::tried, .place = 1, .member = member}).dump();
+  return to_json({.kind = DeviceSlotChange::Kind::tried, .device_slot = 1, .member = member}).dump();
 }
 std::string used_again(int member) {
-  return to_json({.kind = PlaceChange::Kind::used_again, .place = 1, .member = member}).dump();
+  return to_json({.kind = DeviceSlotChange::Kind::used_again, .device_slot = 1, .member = member}).dump();
 }
 
-std::vector<std::string> place_changes_of(const std::string& scenario) {
+std::vector<std::string> slot_changes_of(const std::string& scenario) {
   std::vector<std::string> changes;
   for (const ToldStep& step : tell(read_scenario(HOLDFAST_SOURCE_DIR "/tests/scenarios/" + scenario))) {
-    for (const PlaceChange& change : step.place_changes) changes.push_back(to_json(change).dump());
+    for (const DeviceSlotChange& change : step.device_slot_changes) changes.push_back(to_json(change).dump());
   }
   return changes;
 }
 
 TEST(Supervisor, RecordsEachFailedTrialOfADeviceSlot) {
   EXPECT_THAT(
-      place_changes_of("place_fails_its_trial.scenario"),
+      slot_changes_of("place_fails_its_trial.scenario"),
       ElementsAre(left_out(1, {.failures = 1, .times_left_out = 1, .rest = 60s}), tried(2),
                   left_out(2, {.is_of_a_trial = true, .failures = 2, .times_left_out = 2, .rest = 120s}), tried(3),
                   left_out(3, {.is_of_a_trial = true, .failures = 3, .times_left_out = 3, .rest = 200s}), tried(4),
@@ -94,7 +94,7 @@ TEST(Supervisor, RecordsEachFailedTrialOfADeviceSlot) {
 }
 
 TEST(Supervisor, RecordsWhichMemberHasShownThatADeviceSlotIsWell) {
-  EXPECT_THAT(place_changes_of("place_back_after_its_rest.scenario"),
+  EXPECT_THAT(slot_changes_of("place_back_after_its_rest.scenario"),
               ElementsAre(left_out(1, {.failures = 1, .times_left_out = 1, .rest = 60s}), tried(2), used_again(2),
                           left_out(2, {.failures = 1, .times_left_out = 2, .rest = 120s})));
 }

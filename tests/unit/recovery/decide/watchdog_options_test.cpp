@@ -89,11 +89,11 @@ TEST(WatchdogOptions, NameTheLimitOfReplicas) {
 
 TEST(WatchdogOptions, HaveASlotForEachDevice) {
   WatchdogOptions options = some_options();
-  EXPECT_EQ(policy_of(options).places, 2);
+  EXPECT_EQ(policy_of(options).device_slots, 2);
 
   options.devices = {"cpu:0", "cpu:1", "cpu:2"};
 
-  EXPECT_EQ(policy_of(options).places, 3);
+  EXPECT_EQ(policy_of(options).device_slots, 3);
 }
 
 }  // namespace

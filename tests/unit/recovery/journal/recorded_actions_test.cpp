@@ -28,7 +28,7 @@ std::vector<json> lines_of(const std::vector<Action>& actions) {
 }
 
 TEST(RecordedActions, AreReadBackAsWritten) {
-  for (const json& line : lines_of({{.kind = ActionKind::start_process, .member = 12, .place = 3},
+  for (const json& line : lines_of({{.kind = ActionKind::start_process, .member = 12, .device_slot = 3},
                                     {.kind = ActionKind::kill_process, .member = 4},
                                     {.kind = ActionKind::cancel_generation, .generation = 6},
                                     {.kind = ActionKind::ask_to_regroup},

@@ -11,7 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "decide/place_changes.h"
+#include "decide/device_slot_changes.h"
 #include "decide/supervisor.h"
 #include "holdfast/base/error.h"
 #include "journal/recorded_actions.h"
@@ -349,8 +349,8 @@ TEST_F(RunReportTest, HasASlowReplicaThatWasReplaced) {
 
 TEST_F(RunReportTest, NamesTheIncidentAfterWhichASlotWasLeftOut) {
   begin_with_two();
-  const PlaceChange left_out{
-      .place = 1, .member = 1, .failures = 3, .times_left_out = 1, .rest = std::chrono::minutes(10)};
+  const DeviceSlotChange left_out{
+      .device_slot = 1, .member = 1, .failures = 3, .times_left_out = 1, .rest = std::chrono::minutes(10)};
   of(0, "failure_reported", {{"what", "no memory"}}, {kill(0), cancel(0), record(0, "no memory", now_, 50)});
   of(1, "died", {{"step", 50}, {"places", json::array({to_json(left_out)})}}, {kill(1), cancel(0)});
 

@@ -74,8 +74,8 @@ void set_field(Event& event, const std::string& key, const std::string& value) {
     for (std::string count; std::getline(counts, count, ',');) event.shards.push_back(std::stoi(count));
   } else {
     static const std::map<std::string, int Event::*> numbers{
-        {"member", &Event::member}, {"generation", &Event::generation}, {"count", &Event::count},
-        {"place", &Event::place},   {"exit_code", &Event::exit_code},   {"signal", &Event::signal}};
+        {"member", &Event::member},     {"generation", &Event::generation}, {"count", &Event::count},
+        {"place", &Event::device_slot}, {"exit_code", &Event::exit_code},   {"signal", &Event::signal}};
     const auto number = numbers.find(key);
     if (number == numbers.end()) throw std::runtime_error("unknown field " + key);
     event.*number->second = std::stoi(value);
@@ -100,15 +100,15 @@ void set_policy(SupervisorPolicy& policy, const std::string& key, const std::str
   static const std::map<std::string, int SupervisorPolicy::*> numbers{
       {"replicas", &SupervisorPolicy::replicas},
       {"spares", &SupervisorPolicy::spares},
-      {"places", &SupervisorPolicy::places},
+      {"places", &SupervisorPolicy::device_slots},
       {"failures_of_a_step", &SupervisorPolicy::failures_of_a_step},
-      {"failures_of_a_place", &SupervisorPolicy::failures_of_a_place}};
+      {"failures_of_a_place", &SupervisorPolicy::failures_of_a_slot}};
   static const std::map<std::string, std::chrono::milliseconds RestartPolicy::*> durations{
       {"restart_window", &RestartPolicy::restart_window},
       {"stop_grace", &RestartPolicy::stop_grace},
       {"kill_timeout", &RestartPolicy::kill_timeout}};
   static const std::map<std::string, std::chrono::milliseconds SupervisorPolicy::*> rests{
-      {"place_rest", &SupervisorPolicy::place_rest}, {"longest_place_rest", &SupervisorPolicy::longest_place_rest}};
+      {"place_rest", &SupervisorPolicy::slot_rest}, {"longest_place_rest", &SupervisorPolicy::longest_slot_rest}};
   if (const auto rest = rests.find(key); rest != rests.end()) {
     policy.*rest->second = seconds(value);
   } else if (const auto number = numbers.find(key); number != numbers.end()) {
@@ -178,7 +178,7 @@ std::vector<ToldStep> tell(const Scenario& scenario) {
     Decision decision = decide(state, event, step.moment);
     ToldStep& of_this = told.emplace_back();
     of_this.reason = decision.reason;
-    of_this.place_changes = decision.place_changes;
+    of_this.device_slot_changes = decision.device_slot_changes;
     for (const Action& action : decision.actions) of_this.actions.push_back(describe(action, step.moment));
     state = std::move(decision.state);
   }

@@ -12,7 +12,7 @@
 
 namespace holdfast::recovery {
 
-class PlaceStory {
+class DeviceSlotStory {
  public:
   // Another watchdog begins, for which all device slots are well.
   void begin_start() { open_.clear(); }

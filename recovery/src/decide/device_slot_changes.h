@@ -10,7 +10,7 @@
 
 namespace holdfast::recovery {
 
-struct PlaceChange {
+struct DeviceSlotChange {
   enum class Kind {
     left_out,    // for `rest`, after `member` failed there or the driver reported an error of the device
     tried,       // `member` was started there, after the rest or before its end
@@ -18,7 +18,7 @@ struct PlaceChange {
   };
 
   Kind kind = Kind::left_out;
-  int place = 0;
+  int device_slot = 0;
   int member = -1;
   // For left_out only.
   bool is_of_a_trial = false;  // `member` was started to try the slot
@@ -28,8 +28,8 @@ struct PlaceChange {
   std::string device{};  // what the driver reported; there is no `member` then. Empty: a failure is the reason
 };
 
-nlohmann::json to_json(const PlaceChange& change);
+nlohmann::json to_json(const DeviceSlotChange& change);
 // Throws nlohmann::json::exception or Error{invalid_file} when the JSON is not such a change.
-PlaceChange place_change_from_json(const nlohmann::json& json);
+DeviceSlotChange device_slot_change_from_json(const nlohmann::json& json);
 
 }  // namespace holdfast::recovery

@@ -92,7 +92,7 @@ bool is_expected_exit(const Draft& draft);
 void explain_failure(Draft& draft, const std::string& how);
 void remove_subject(Draft& draft);
 
-// failures.cpp: who is to blame for a failure, and which process replaces the lost one.
+// failures.cpp: what is to blame for a failure, and which process replaces the lost one.
 void fail_subject(Draft& draft, const std::string& cause, bool is_explained);
 bool blames_the_step(Draft& draft);
 bool blames_the_start(Draft& draft);

@@ -100,7 +100,7 @@ TEST(ResilienceTest, SaysWhyTheUndisturbedRunFailed) {
 
   try {
     test.undisturbed();
-    FAIL() << "the run failed, and nobody said so";
+    FAIL() << "the run failed, and no error was thrown";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::failed_replica);
     EXPECT_NE(std::string(error.what()).find("exit code 3: no data"), std::string::npos) << error.what();

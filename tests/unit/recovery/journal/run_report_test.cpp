@@ -230,7 +230,7 @@ TEST_F(RunReportTest, NamesTheFailureThatEndedARunBeforeItTrained) {
   const RunReport told = report();
 
   ASSERT_EQ(told.incidents.size(), 2U);
-  EXPECT_EQ(told.incidents[0].replicas, 0) << "nobody was training";
+  EXPECT_EQ(told.incidents[0].replicas, 0) << "no replica was training";
   EXPECT_FALSE(told.incidents[0].ended_run);
   EXPECT_TRUE(told.incidents[1].ended_run);
 }

@@ -38,6 +38,7 @@ bool waits_for_more(const Draft& draft) {
   return !has_stage(draft.state, Stage::waiting) || draft.state.policy.when_lost == WhenLost::wait;
 }
 
+// Gathering has no members left: they were dismissed, or have finished.
 void on_nobody_left(Draft& draft) {
   if (draft.state.is_stop_requested) return end_run(draft, kExitStopped, stopped());
   if (draft.state.finished > 0) return begin_to_finish(draft);
@@ -131,6 +132,7 @@ void conclude_if_all_are_gone(Draft& draft) {
   if (is_stopping && draft.state.members.empty()) return finish_run(draft, kExitStopped, stopped());
 }
 
+// Failures without an exit status are recorded now, with what is known about them.
 void finish_run(Draft& draft, int exit_code, const std::string& sentence) {
   draft.state.phase = RunPhase::over;
   draft.state.give_up_at.reset();

@@ -77,11 +77,14 @@ void on_finished(Draft& draft) {
   open_if_possible(draft);
 }
 
+// In a running generation, all its members have finished then. In a cancelled one, a lost member may still need a
+// successor, so the count decides.
 bool nobody_is_left_to_finish(const Draft& draft) {
   if (has_any(draft.state, is_in_generation)) return false;
   return draft.state.phase == RunPhase::running || draft.state.finished >= draft.state.target;
 }
 
+// Processes need some time to exit after their work. Those that did not train are not needed any more.
 void begin_to_finish(Draft& draft) {
   because(draft, "all have finished; they have {} to leave", seconds(draft.state.policy.restart.stop_grace));
   draft.state.phase = RunPhase::finishing;
@@ -151,6 +154,7 @@ bool is_expected_exit(const Draft& draft) {
   return is_ending(draft) || (draft.state.is_stop_requested && is_clean);
 }
 
+// The process is gone: its failure has no better cause to wait for, and what waited for its end may go on.
 void remove_subject(Draft& draft) {
   if (subject(draft).failure) record_failure(draft, subject(draft));
   const int id = subject(draft).id;

@@ -165,6 +165,7 @@ void on_timer(Draft& draft) {
   open_if_possible(draft);
 }
 
+// False when nothing is due, or when all processes have to start together and one of the old ones is not gone.
 bool start_what_is_due(Draft& draft, const std::string& why) {
   if (must_wait_for_an_end(draft)) {
     because(draft, "new processes wait until those before them are gone");
@@ -219,6 +220,7 @@ void start_pending(Draft& draft, const PendingStart& pending) {
   start_process(draft, *slot);
 }
 
+// Starts a process at once, unless a killed process still holds the device slot.
 void start_or_wait(Draft& draft, int slot) {
   if (!is_held(draft, slot)) return start_process(draft, slot);
   because(draft, "a new process starts on device slot {} when {} is gone", slot, holders_of(draft, slot));

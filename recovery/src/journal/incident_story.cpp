@@ -85,6 +85,8 @@ std::vector<IncidentStory::Line> IncidentStory::take(const Event& event, int ran
   return lines_due(now);
 }
 
+// Until the next generation opens, further losses belong to the same incident. The loss of a newcomer, while others go
+// on, is an incident of its own.
 void IncidentStory::note_failure(const Event& event, int rank, const Decision& decision, Moment now) {
   if (!is_noticed_by(event.kind) || !decision.is_of_a_failure || find_loss(event.member) != nullptr) return;
   const Member* member = find_member(decision.state, event.member);
@@ -101,6 +103,7 @@ void IncidentStory::note_failure(const Event& event, int rank, const Decision& d
       {.member = event.member, .rank = rank, .kind = event.kind, .is_thrown = event.is_thrown, .cause = {}});
 }
 
+// The cause of a death is recorded later than the death, when the kernel has confirmed the exit.
 void IncidentStory::settle_causes(const Decision& decision) {
   for (const Action& action : decision.actions) {
     if (action.kind != ActionKind::record_failure) continue;
@@ -128,6 +131,7 @@ void IncidentStory::note_generation(const Decision& decision, Moment now) {
         static_cast<int>(std::count_if(opened->members.begin(), opened->members.end(), [this](int member) {
           return std::find(by_rank_.begin(), by_rank_.end(), member) != by_rank_.end();
         }));
+    // Without steps, the next generation is the only progress that can be seen.
     if (!tells_steps_) incident.went_on = now;
   }
   by_rank_ = opened->members;
@@ -154,6 +158,7 @@ std::vector<IncidentStory::Line> IncidentStory::look(Moment now) {
   return lines_due(now);
 }
 
+// A line of an incident, and a second one if training went on only after the first.
 std::vector<IncidentStory::Line> IncidentStory::lines_due(Moment now) {
   std::vector<Line> lines;
   for (Incident& incident : incidents_) {
@@ -177,6 +182,7 @@ std::vector<IncidentStory::Line> IncidentStory::end(int exit_code, const std::st
   std::vector<Line> lines;
   const Loss* last = exit_code == kExitFinished || exit_code == kExitStopped ? nullptr : loss_of(sentence);
   for (Incident& incident : incidents_) {
+    // The run's last sentence tells this incident.
     const bool is_of_the_end =
         last != nullptr && std::all_of(incident.losses.begin(), incident.losses.end(),
                                        [&](const Loss& loss) { return loss.cause == last->cause; });

@@ -119,6 +119,7 @@ std::string journal_path(const std::string& run_directory) {
   return run_directory + "/journal.jsonl";
 }
 
+// A watchdog that was killed wrote no end of its run: another one starts, or the journal ends.
 Past read_past(const std::string& journal_path) {
   Past past;
   bool was_stopped_or_killed = false;

@@ -31,6 +31,7 @@ std::string_view without_prefix(std::string_view text, std::string_view prefix) 
   return text.starts_with(prefix) ? text.substr(prefix.size()) : text;
 }
 
+// The text form of old journals.
 void take_text(const std::string& text, RecordedActions& actions) {
   std::string_view rest;
   if (const auto member = number_after(text, "start_process ", &rest)) {
@@ -49,6 +50,7 @@ void take_text(const std::string& text, RecordedActions& actions) {
   }
 }
 
+// The JSON form, in which to_json() writes actions.
 void take_object(const nlohmann::json& action, RecordedActions& actions) {
   const std::string kind = action.at("action");
   if (kind == to_string(ActionKind::start_process))

@@ -30,6 +30,7 @@ namespace {
 using nlohmann::json;
 using Incident = RunReport::Incident;
 
+// What the watchdog saw of a failure, for the reader of the report.
 std::string evidence_of(const std::string& event, const json& line) {
   if (event == "died") return "the kernel released the mutex that it holds while it lives";
   if (event == "hang_detected") return "hung: " + line.value("what", "");
@@ -91,6 +92,7 @@ class Reader {
     }
   }
 
+  // The processes of the last watchdog are gone, so nothing more can happen to its incidents.
   void begin_start(double time, const json& line) {
     report_.starts.push_back(
         {.time = time, .pid = line.at("pid").get<int>(), .replicas = line.at("replicas").get<int>()});
@@ -126,6 +128,8 @@ class Reader {
     }
   }
 
+  // A state was read from a file or from memory. After a failure it says how many steps are computed again. Otherwise
+  // it is the state with which this watchdog began.
   void resumed(const RunReport::Origin& origin) {
     bool explains_an_incident = false;
     for (const std::size_t index : open_) {
@@ -165,6 +169,8 @@ class Reader {
     if (event == "scale_requested" || event == "stop_requested") report_.remarks.push_back({time, reason});
   }
 
+  // The first evidence of a failure begins an incident. Later evidence joins it by member: a death is seen before its
+  // exit.
   void note_failure(const std::string& event, double time, const json& line, const RecordedActions& actions) {
     const int member = line.value("member", -1);
     const bool is_new = actions.has_failure_of(member) || (tells_of_failure(event) && actions.killed.contains(member));
@@ -185,6 +191,8 @@ class Reader {
     return index < 0 ? nullptr : &report_.incidents[static_cast<std::size_t>(index)];
   }
 
+  // Training waits for a lost member of the generation, so its incident stays open until training goes on. A newcomer
+  // has no rank, and its incident is complete at once.
   Incident& begin_incident(int member, double time, const json& line) {
     Incident incident{.member = member, .pid = line.value("pid", 0), .step = line.value("step", std::int64_t{-1})};
     incident.noticed = time;
@@ -222,6 +230,7 @@ class Reader {
     }
   }
 
+  // Open incidents get the next generation, and are whole once it has as many replicas as before.
   void note_open(int generation, const std::vector<int>& by_rank, double time) {
     ++report_.generations;
     for (const std::size_t index : open_) {
@@ -246,6 +255,7 @@ class Reader {
     }));
   }
 
+  // A survivor's state repeats no step. Without one, and without a state that was read, all steps are repeated.
   void note_progress(double time) {
     incidents_at_progress_ = report_.incidents.size();
     for (const std::size_t index : open_) {
@@ -264,6 +274,7 @@ class Reader {
     });
   }
 
+  // A failure before the last progress did not end the run.
   void note_end(const std::pair<int, std::string>& finish, double time) {
     if (report_.starts.empty()) return;
     RunReport::Start& start = report_.starts.back();

@@ -107,6 +107,7 @@ void SlowStory::take_deal(double time, const json& line) {
   if (is_uneven(deal.shards)) unevenly_ = std::move(concerned);
 }
 
+// The end of a slow replica's process ends its slowness. A decision about a slow replica that kept it says why.
 void SlowStory::take_decision(const std::string& event, double time, const json& line, const RecordedActions& actions) {
   for (const auto& [member, slot] : actions.started) device_slots_[member] = slot;
   const int member = line.value("member", -1);

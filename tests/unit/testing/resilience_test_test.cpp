@@ -125,7 +125,7 @@ std::string refusal_of_undisturbed(const std::string& line) {
 TEST(ResilienceTest, RefusesAnUndisturbedRunThatLostAReplica) {
   EXPECT_THAT(
       refusal_of_undisturbed(R"({"event":"exited","restart":{"generation":1,"rank":1,"step":9,"cause":"signal 11"}})"),
-      HasSubstr("it lost rank 1 at step 9 (signal 11). Let"));
+      HasSubstr("it lost rank 1 at step 9 (signal 11). Repair this"));
   EXPECT_THAT(refusal_of_undisturbed(R"({"event":"rolled_back"})"), HasSubstr("it went back to an earlier state"));
   EXPECT_EQ(refusal_of_undisturbed(R"({"event":"resumed"})"), "");
 }

@@ -36,8 +36,8 @@ class ShardDealer {
   // Notes that the ranks compute other numbers of shards from here on.
   void dealt(std::int64_t step, Moment now) { last_ = Last{.step = step, .moment = now}; }
 
-  // An assignment that is better than the present one; empty if there is none, or while a rank's window is not full.
-  // `loads` and `speeds` are in rank order.
+  // An assignment that is better than the present one; empty if no better one exists, or while a rank's window is not
+  // full. `loads` and `speeds` are in rank order.
   std::optional<Deal> better_deal(std::span<const Load> loads, std::span<const Stragglers::Speed> speeds,
                                   std::int64_t step, Moment now) const;
 

@@ -22,7 +22,7 @@ class SavepointRequests {
 
   // Returns the number of the request, which is above 0; 0 when kMost requests are open.
   int add(Answer answer, Moment deadline);
-  // The number of the newest open request; 0 if there is none.
+  // The number of the newest open request; 0 if no request is open.
   int newest() const { return open_.empty() ? 0 : open_.back().number; }
 
   std::size_t size() const { return open_.size(); }

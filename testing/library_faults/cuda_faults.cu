@@ -1,14 +1,15 @@
-// Makes chosen calls of CUDA go wrong in any program, without a change to it. The driver loads the library that
-// CUDA_INJECTION64_PATH names when it is initialised, and CUPTI tells it of every call:
+// Makes chosen calls of CUDA go wrong in any program, without a change to it. When the driver is initialised, it loads
+// the library that CUDA_INJECTION64_PATH names. CUPTI then calls this library at every call of CUDA:
 //
 //   CUDA_INJECTION64_PATH=.../libholdfast_cuda_faults.so
 //   HOLDFAST_CUDA_FAULTS=function=cudaMalloc,rank=1,call=12,fault=fail,result=2 ./train
 //
-// Functions have the names of the runtime ("cudaMemcpyAsync"; "cudaLaunchKernel" is <<<>>>, too) or of the driver
-// ("cuLaunchKernel"); * is all of both. A call that fails has been made all the same: what it allocates is lost. One of
-// the runtime is the thread's last error, too: <<<>>> has no other result. Rules are described in fault_rules.h; where
-// they cannot be read, or CUPTI is not there, a line on standard error says so and nothing fails. CUPTI is libcupti.so
-// of this CUDA, or what HOLDFAST_CUPTI names.
+// Functions have the names of the runtime ("cudaMemcpyAsync"; "cudaLaunchKernel" includes <<<>>>) or of the driver
+// ("cuLaunchKernel"); * means all of both. A call that fails was made all the same, so what it allocates is lost. A
+// failed call of the runtime also becomes the thread's last error, since <<<>>> has no other result.
+//
+// fault_rules.h describes the rules. If they cannot be read, or CUPTI cannot be loaded, a line on standard error says
+// so, and no call fails. CUPTI is libcupti.so of this CUDA, or the library that HOLDFAST_CUPTI names.
 
 #include <cuda_runtime.h>
 #include <cupti.h>
@@ -31,16 +32,17 @@ using holdfast::resilience::LibraryFault;
 using holdfast::resilience::LibraryFaults;
 using holdfast::resilience::plain_name;
 
-constexpr int kUnknownError = 999;  // of the runtime and of the driver
+constexpr int kUnknownError = 999;  // in the runtime and in the driver
 
 __global__ void trap_kernel() {
   __trap();
 }
 
-// Zero, which the compiler cannot know. No memory of the heap: while a stream is recorded, none may be allocated.
+// Always zero, which the compiler cannot know. It is not on the heap: while a stream is recorded, no memory may be
+// allocated.
 __device__ volatile int is_over;
 
-// Ends with its process.
+// This kernel ends only with its process.
 __global__ void spin_kernel() {
   while (is_over == 0) {
   }
@@ -51,17 +53,17 @@ std::string variable(const char* name, const char* otherwise) {
   return value == nullptr ? otherwise : value;
 }
 
-// Never destroyed: calls may be made until the very end.
+// Never destroyed, since calls may be made until the process ends.
 struct Injection {
   LibraryFaults faults{variable("HOLDFAST_CUDA_FAULTS", "")};
   int rank = holdfast::resilience::started_rank();
 };
 Injection* injection = nullptr;
 
-// What the injection itself calls is not meant.
+// Set while the injection itself makes calls, which have no faults.
 thread_local bool is_inside = false;
 
-// What the thread's cudaGetLastError() is to tell of a call that failed.
+// The error of a failed call, for the thread's next cudaGetLastError().
 thread_local int last_error = 0;
 
 template <class Parameters>
@@ -83,8 +85,8 @@ struct StreamPlace {
   cudaStream_t (*stream_in)(const void* parameters);
 };
 
-// Parameters of "_ptsz" have the same places; those of __cudaLaunchKernel() are those of cudaLaunchKernel() but for the
-// kind of pointer that comes first.
+// "_ptsz" functions have the same layout of parameters. So has __cudaLaunchKernel(), whose first pointer only has
+// another type than that of cudaLaunchKernel().
 constexpr StreamPlace kStreamPlaces[] = {
     {"cudaLaunchKernel", stream_in<cudaLaunchKernel_v7000_params>},
     {"cudaLaunchKernelExC", stream_in<cudaLaunchKernelExC_v11060_params>},
@@ -98,7 +100,7 @@ constexpr StreamPlace kStreamPlaces[] = {
     {"cuGraphLaunch", stream_in<cuGraphLaunch_params>},
 };
 
-// The default one for all other calls.
+// The stream of a call; the default stream for calls that have none.
 cudaStream_t stream_of(const std::string& function, const CUpti_CallbackData& call) {
   for (const StreamPlace& place : kStreamPlaces) {
     if (function == place.function) return place.stream_in(call.functionParams);
@@ -106,7 +108,7 @@ cudaStream_t stream_of(const std::string& function, const CUpti_CallbackData& ca
   return nullptr;
 }
 
-// A kernel is loaded when it is first started, which a thread that records a stream must be allowed.
+// A kernel is loaded at its first start. A thread that records a stream may do this only in relaxed capture mode.
 void start(void (*kernel)(), cudaStream_t stream) {
   cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
   static_cast<void>(cudaThreadExchangeStreamCaptureMode(&mode));
@@ -114,7 +116,7 @@ void start(void (*kernel)(), cudaStream_t stream) {
   const cudaError_t status = cudaGetLastError();
   static_cast<void>(cudaThreadExchangeStreamCaptureMode(&mode));
   if (status == cudaSuccess) return;
-  std::fprintf(stderr, "libholdfast_cuda_faults.so: the kernel of a fault could not be started: %s\n",
+  std::fprintf(stderr, "libholdfast_cuda_faults.so: cannot start the kernel of a fault: %s\n",
                cudaGetErrorString(status));
 }
 
@@ -137,7 +139,7 @@ void begin(const LibraryFault& fault, cudaStream_t stream) {
   }
 }
 
-// A call that is to fail carries the result that it is to have, plus one, from its first callback to its second.
+// A call that is to fail carries its future result, plus one, from its first callback to its second.
 void end(bool is_of_runtime, const std::string& function, const CUpti_CallbackData& call) {
   int& result = *static_cast<int*>(call.functionReturnValue);
   const bool takes = function == "cudaGetLastError";
@@ -203,7 +205,7 @@ void subscribe() {
 
 }  // namespace
 
-// The driver's name for it.
+// The driver looks for this name.
 extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
   try {
     injection = new Injection;

@@ -1,3 +1,6 @@
+// Reads rules, and counts calls. This source is linked into libraries that replace or observe libraries of a program,
+// so it uses only the standard library. See docs/decisions/testing.md.
+
 #include "fault_rules.h"
 
 #include <fcntl.h>
@@ -22,7 +25,7 @@ std::vector<std::string> split(const std::string& text, char separator) {
 }
 
 [[noreturn]] void refuse(const std::string& part, const std::string& expected) {
-  throw std::invalid_argument("\"" + part + "\" is no part of a fault rule: " + expected +
+  throw std::invalid_argument("\"" + part + "\" is not a part of a fault rule: " + expected +
                               "; an example is function=ncclAllGather,call=12,fault=hang");
 }
 
@@ -75,7 +78,7 @@ void read_part(const std::string& part, LibraryFault& fault) {
   }
 }
 
-// Whether nobody has had the fault yet. Files are the same for all processes.
+// Whether this process is the first to have the fault. All processes see the same files.
 bool claim(const std::string& file) {
   if (file.empty()) return true;
   const int descriptor = ::open(file.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0644);
@@ -88,8 +91,8 @@ std::vector<LibraryFault> parse(const std::string& rules) {
   for (const std::string& rule : split(rules, ';')) {
     LibraryFault fault;
     for (const std::string& part : split(rule, ',')) read_part(part, fault);
-    if (fault.function.empty()) refuse(rule, "a rule names its function");
-    if (rule.find("fault=") == std::string::npos) refuse(rule, "a rule names its fault");
+    if (fault.function.empty()) refuse(rule, "a rule needs a function");
+    if (rule.find("fault=") == std::string::npos) refuse(rule, "a rule needs a fault");
     faults.push_back(fault);
   }
   return faults;
@@ -112,12 +115,13 @@ std::optional<LibraryFault> LibraryFaults::enter(const std::string& function, in
 }
 
 int started_rank() {
-  // RANK may be another launcher's, of all replicas together.
+  // RANK may come from another launcher, with one value for all replicas, so HOLDFAST_RANK comes first.
   for (const char* name : {"HOLDFAST_RANK", "RANK"}) {
     const char* const value = std::getenv(name);
     if (value == nullptr || *value == '\0') continue;
     if (const std::optional<int> rank = number(value, 0)) return *rank;
-    throw std::invalid_argument("the environment has " + std::string(name) + "=" + value + ", which is no rank");
+    throw std::invalid_argument("the environment has " + std::string(name) + "=" + value +
+                                ", which is not a rank; it must be a number from 0 on");
   }
   return -1;
 }

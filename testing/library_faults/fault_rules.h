@@ -1,25 +1,24 @@
 #pragma once
 
-// Which calls of a library go wrong, and how. Rules are separated by semicolons, their parts by commas:
+// Rules that say which calls of a library go wrong, and how. Rules are separated by semicolons, and their parts by
+// commas:
 //
 //   function=ncclAllGather,call=12,fault=hang
 //
-//   function      its name, or * for all
-//   rank          only calls about a communicator of this rank; where calls are about none, as those of CUDA, those
-//                 of the process that was started as this rank (HOLDFAST_RANK, which replicas have, else RANK)
+//   function      the name of a function, or * for all functions
+//   rank          only calls with a communicator of this rank. CUDA's calls have no communicator; for them, only calls
+//                 of the process that was started as this rank (HOLDFAST_RANK, or else RANK)
 //   call          only this call of the function, counted from 1 for each rank
 //   from          this call and all later ones
 //   fault         hang:   the call does not return
-//                 fail:   it returns `result` and does nothing
-//                 slow:   it takes so many `milliseconds` longer
-//                 report: ncclCommGetAsyncError tells of the error `result`
-//                 trap:   before it, a kernel of the process traps; of CUDA only
-//                 spin:   before it, in the same stream, a kernel begins that does not end; of CUDA only
-//   result        a number of ncclResult_t or cudaError_t; where it is not given, that of an internal error of NCCL,
-//   and
-//                 an unknown one of CUDA
-//   milliseconds  1000 where it is not given
-//   once          a file: whoever is the first to create it has the fault, and no process that replaces it
+//                 fail:   it returns `result` and does nothing (with CUDA, the call is made first)
+//                 slow:   it takes `milliseconds` longer
+//                 report: ncclCommGetAsyncError reports the error `result`
+//                 trap:   CUDA only; a kernel of the process traps before the call
+//                 spin:   CUDA only; a kernel that does not end begins in the same stream before the call
+//   result        a number of ncclResult_t or cudaError_t; by default an internal error (NCCL), or an unknown error
+//   (CUDA) milliseconds  1000 by default once          a file. The first process that creates it has the fault;
+//   processes that replace it do not.
 
 #include <chrono>
 #include <map>
@@ -49,8 +48,8 @@ class LibraryFaults {
   // Throws std::invalid_argument with a sentence that names the part that is wrong.
   explicit LibraryFaults(const std::string& rules);
 
-  // Counts a call, and says what is due in it: of several rules, the first. `rank` is -1 where the call is about no
-  // communicator. Any thread.
+  // Counts a call, and returns the fault that is due in it. The first rule that matches decides. `rank` is -1 for a
+  // call without a communicator. Thread-safe.
   std::optional<LibraryFault> enter(const std::string& function, int rank);
 
  private:
@@ -60,12 +59,12 @@ class LibraryFaults {
   std::map<std::pair<std::string, int>, int> calls_;  // guarded by mutex_
 };
 
-// The rank that this process was started as; -1 where nobody said so. Throws std::invalid_argument where what was said
-// is no number.
+// The rank as which this process was started, from its environment; -1 if that has none. Throws std::invalid_argument
+// when the value is not a number.
 int started_rank();
 
-// What rules call a function that CUPTI reports: "cudaMemcpyAsync_ptsz" where a program has a default stream for each
-// thread, and "__cudaLaunchKernel" for <<<>>> since CUDA 13.
+// The name in rules of a function that CUPTI reports. CUPTI adds "_ptsz" in a program that has a default stream for
+// each thread, and reports "__cudaLaunchKernel" for <<<>>> since CUDA 13.
 std::string plain_name(const std::string& reported);
 
 }  // namespace holdfast::resilience

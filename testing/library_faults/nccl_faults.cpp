@@ -1,10 +1,10 @@
-// A libnccl that forwards what Holdfast calls to the real one, and makes chosen calls go wrong. To use it, name it to
-// the program, and the rules (fault_rules.h) to it:
+// A libnccl that forwards what Holdfast calls to the real library, and makes chosen calls go wrong. The program gets
+// its name, and it gets its rules (fault_rules.h), from the environment:
 //
 //   HOLDFAST_NCCL=libholdfast_nccl_faults.so HOLDFAST_NCCL_FAULTS=function=ncclAllGather,call=12,fault=hang ./train
 //
-// The real library is libnccl.so.2, or what HOLDFAST_NCCL_REAL names, and is looked for as Holdfast does it, in the
-// folders of HOLDFAST_LIBRARY_PATH first. Where it cannot be loaded, or a rule cannot be read, every call fails, and
+// The real library is libnccl.so.2, or the one that HOLDFAST_NCCL_REAL names. It is searched like Holdfast does it, in
+// the folders of HOLDFAST_LIBRARY_PATH first. If it cannot be loaded, or a rule cannot be read, every call fails, and
 // ncclGetErrorString says why. Types are those of NCCL's binary interface.
 
 #include <cstddef>
@@ -41,7 +41,7 @@ std::string variable(const char* name, const char* otherwise) {
   return value == nullptr ? otherwise : value;
 }
 
-// What the library knows; never destroyed, for calls that hang may outlive everything else.
+// The state of this library. It is never destroyed, since calls that hang may outlive everything else.
 class Forwarder {
  public:
   Forwarder() {
@@ -95,7 +95,7 @@ Result call_real(Result (*)(Parameters...), const char* name, Arguments... argum
   return function == nullptr ? kInternalError : function(arguments...);
 }
 
-// `self` gives the type of the function that is forwarded.
+// `self` is the forwarding function itself, for its type.
 template <class Self, class... Arguments>
 Result forward(Self self, const char* name, int rank, Arguments... arguments) {
   if (!forwarder().what_is_wrong().empty()) return kInternalError;

@@ -1,3 +1,6 @@
+// Combines kinds, phases and ranks into cases. recovery::objection_to() knows which faults make sense, so a new kind of
+// fault appears in the matrix without a change here. See docs/decisions/testing.md.
+
 #include "holdfast/testing/fault_matrix.h"
 
 #include <algorithm>
@@ -7,6 +10,8 @@
 #include <string>
 #include <string_view>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "holdfast/base/draws.h"
 #include "holdfast/base/error.h"
@@ -38,7 +43,7 @@ std::int64_t step_in(FaultPhase phase, const FaultMatrix& matrix) {
   }
 }
 
-// What the kind takes, so that it ends: a slow replica and a full disk get well again.
+// Sets parameters with which the fault ends: a slow replica becomes quick again, and a full disk has room again.
 void set_parameters(Fault& fault) {
   if (fault.kind == FaultKind::pause) fault.duration = std::chrono::milliseconds(500);
   if (fault.kind == FaultKind::delay_beats) fault.duration = std::chrono::milliseconds(2000);
@@ -53,7 +58,7 @@ std::string death(int rank, std::int64_t step) {
   return to_string(Fault{.rank = rank, .step = step, .kind = FaultKind::kill});
 }
 
-// What has to happen before training gets to the phase.
+// The deaths that make training reach the phase.
 std::vector<std::string> beginning_of(const Fault& fault, int replicas, std::int64_t step) {
   std::vector<std::string> deaths;
   if (fault.phase == FaultPhase::load) {
@@ -76,16 +81,10 @@ std::string_view name_of(MatrixRank rank) {
 }
 
 std::string name_of(const Fault& fault, MatrixRank rank, int replicas) {
-  return name_of(fault)
-      .append("-")
-      .append(recovery::to_string(fault.phase))
-      .append("-")
-      .append(name_of(rank))
-      .append("-")
-      .append(std::to_string(replicas));
+  return fmt::format("{}-{}-{}-{}", name_of(fault), recovery::to_string(fault.phase), name_of(rank), replicas);
 }
 
-// Of each kind, and of each target where it takes one: without a place yet.
+// A fault of each kind, and of each target if the kind has targets. Rank, step and phase are not set yet.
 std::vector<Fault> faults_of(const FaultMatrix& matrix) {
   std::vector<Fault> faults;
   for (const FaultKind kind : wanted_or_all(matrix.kinds, recovery::fault_kinds())) {
@@ -116,12 +115,12 @@ class Cells {
     for (const MatrixRank rank : matrix_.ranks) {
       // With one replica the first is the last.
       if (rank == MatrixRank::last && (replicas == 1 || recovery::is_of_rank_zero(phase))) continue;
-      // Both need somebody who survives another's death.
+      // Both phases need a replica that survives another one's death.
       if (replicas == 1 && (phase == FaultPhase::rendezvous || phase == FaultPhase::broadcast)) continue;
       fault.rank = rank == MatrixRank::first ? 0 : replicas - 1;
       fault.phase = phase;
       if (recovery::must_have_step(phase)) fault.step = step_in(phase, matrix_);
-      // Another generation gets to the rendezvous of the first one's end only.
+      // Replicas reach the rendezvous at the end of generation 0.
       if (phase == FaultPhase::rendezvous) fault.generation = 0;
       if (!recovery::objection_to(fault).empty()) continue;
       Case cell{.name = name_of(fault, rank, replicas), .replicas = replicas};
@@ -135,12 +134,12 @@ class Cells {
   std::vector<Case> cases_;
 };
 
-// The second of two faults, when it strikes.
+// When the second of two faults strikes.
 struct Moment {
   std::string_view name;
   FaultPhase phase;
-  std::optional<int> generation;  // empty: that of the first fault
-  bool is_of_survivors;           // nobody else gets there
+  std::optional<int> generation;  // empty: the generation of the first fault
+  bool is_of_survivors;           // only survivors reach it
 };
 
 constexpr Moment kMoments[] = {
@@ -175,7 +174,7 @@ class Pairs {
  private:
   struct Ranks {
     MatrixRank dead = MatrixRank::first;
-    bool is_same = false;  // the second fault strikes the one in the dead one's place
+    bool is_same = false;  // the second fault strikes the process that replaces the dead one
     int replicas = 1;
 
     int first() const { return dead == MatrixRank::first ? 0 : replicas - 1; }
@@ -194,7 +193,7 @@ class Pairs {
   void add(const Ranks& ranks, const Moment& moment, Fault second) {
     Fault first{.rank = ranks.first(), .step = matrix_.step, .kind = FaultKind::kill};
     if (moment.phase == FaultPhase::start) {
-      // Only behind a death there is it known which process is the second one.
+      // Both deaths are at the start: only then is it known which process is the second one.
       first.phase = FaultPhase::start;
       first.step.reset();
     }
@@ -203,10 +202,10 @@ class Pairs {
     second.generation = moment.generation;
     if (recovery::must_have_step(moment.phase)) second.step = matrix_.step;
     if (!recovery::objection_to(second).empty()) return;
-    std::string name = "kill-";
-    name.append(name_of(ranks.dead)).append("-then-").append(name_of(second)).append("-").append(moment.name);
-    name.append(ranks.is_same ? "-same-" : "-other-").append(std::to_string(ranks.replicas));
-    cases_.push_back({.name = name, .faults = {to_string(first), to_string(second)}, .replicas = ranks.replicas});
+    std::string name = fmt::format("kill-{}-then-{}-{}-{}-{}", name_of(ranks.dead), name_of(second), moment.name,
+                                   ranks.is_same ? "same" : "other", ranks.replicas);
+    cases_.push_back(
+        {.name = std::move(name), .faults = {to_string(first), to_string(second)}, .replicas = ranks.replicas});
   }
 
   const FaultMatrix& matrix_;
@@ -217,7 +216,7 @@ void require_sense(const FaultMatrix& matrix) {
   const bool has_replicas = std::all_of(matrix.replicas.begin(), matrix.replicas.end(), [](int n) { return n >= 1; });
   if (!has_replicas || matrix.step < 0 || matrix.savepoint_step < 0 || matrix.snapshot_step < 0) {
     throw Error(ErrorCode::invalid_argument,
-                "a matrix of faults needs at least one replica in each column, and steps from 0 on");
+                "cannot make a matrix of faults: each number of replicas must be at least 1, and each step at least 0");
   }
 }
 

@@ -8,13 +8,15 @@
 #include <sstream>
 #include <string>
 
+#include <fmt/format.h>
+
 namespace holdfast::resilience {
 namespace {
 
 namespace fs = std::filesystem;
 
 std::string folder_of(int pid) {
-  return "/proc/" + std::to_string(pid);
+  return fmt::format("/proc/{}", pid);
 }
 
 std::vector<ProcessEntry> processes_that(const std::function<bool(const ProcessEntry&)>& is_wanted) {
@@ -36,7 +38,7 @@ std::optional<ProcessEntry> process_entry(int pid) {
   std::ifstream file(folder_of(pid) + "/stat");
   std::string line;
   if (!std::getline(file, line)) return std::nullopt;
-  // The program's name stands in brackets and may hold any character.
+  // The program's name is in parentheses and may contain any character, so the last one ends it.
   std::istringstream rest(line.substr(std::min(line.size(), line.rfind(')') + 1)));
   ProcessEntry entry{.pid = pid};
   int group = 0;

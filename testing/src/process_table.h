@@ -1,6 +1,6 @@
 #pragma once
 
-// The processes of this host, as /proc tells.
+// The processes of this host, read from /proc.
 
 #include <cstdint>
 #include <optional>
@@ -17,12 +17,13 @@ struct ProcessEntry {
   bool is_zombie() const { return state == 'Z' || state == 'X'; }
 };
 
+// Empty when there is no such process.
 std::optional<ProcessEntry> process_entry(int pid);
-// Those that were there all the while; others may be missing.
+// A process that starts or ends during the call may be missing.
 std::vector<ProcessEntry> processes_of_session(int session);
 std::vector<ProcessEntry> children_of(int pid);
 
-// What a process holds; zeros for one that is gone.
+// What a process holds; all zero when it is gone.
 struct Holdings {
   std::int64_t resident_kilobytes = 0;
   int descriptors = 0;

@@ -19,7 +19,7 @@ int watchdog_kills(const std::vector<std::string>& faults) {
   }));
 }
 
-// One start, until the program is over or the deadline has passed.
+// Starts the program once, and waits until it has ended or the deadline has passed.
 void start_once(const std::vector<std::string>& command, const RunOptions& options, Deadline deadline,
                 RunResult& result) {
   Session session(command, options.faults);

@@ -1,3 +1,7 @@
+// Judges runs under faults. Some faults may end a run or change its weights, and docs/faults.md says which; the rules
+// for these are here. A run that met not every fault shows nothing, so callers also look at faults_struck. See
+// docs/decisions/testing.md.
+
 #include "holdfast/testing/resilience_test.h"
 
 #include <algorithm>
@@ -5,6 +9,8 @@
 #include <map>
 #include <set>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "holdfast/base/error.h"
 #include "holdfast/recovery/fault_plan.h"
@@ -18,9 +24,9 @@ using recovery::CorruptionTarget;
 using recovery::Fault;
 using recovery::FaultKind;
 
-// docs/recovery.md: a step that fails in three generations is to blame, not the processes.
+// docs/recovery.md: when a step fails in three generations, the step is to blame and not the processes.
 constexpr int kFailuresOfPoison = 3;
-// Or two generations that give numbers which cannot be right.
+// The same holds for a step whose numbers are wrong in two generations.
 constexpr int kCorruptionsOfPoison = 2;
 
 std::vector<Fault> parsed(const std::vector<std::string>& specifications) {
@@ -51,7 +57,8 @@ bool may_stop(const std::vector<Fault>& faults) {
          std::count_if(faults.begin(), faults.end(), is_corruption) >= kCorruptionsOfPoison;
 }
 
-// Who died beside it before their states were compared, as far as the journal can tell: in the same step, or the next.
+// Whether no other replica was left to compare states with: the others died in the same step or the next, as far as the
+// journal says.
 bool was_seen_by_nobody_else(const InjectedCorruption& corruption, const RunResult& run) {
   std::set<int> dead;
   for (const LostReplica& lost : run.lost) {
@@ -61,8 +68,8 @@ bool was_seen_by_nobody_else(const InjectedCorruption& corruption, const RunResu
   return corruption.replicas > 0 && corruption.replicas - static_cast<int>(dead.size()) <= 1;
 }
 
-// A wrong gradient that is finite becomes part of the sum that all replicas apply, unless it is among those that are
-// computed twice; a wrong state of the only replica that is left is like no other's.
+// A wrong but finite gradient becomes part of the sum that all replicas apply, unless it is one of those that are
+// computed twice. A wrong state of the only replica that is left cannot be compared with another one.
 bool may_change_weights(const std::vector<Fault>& faults, const RunResult& run) {
   return std::any_of(faults.begin(), faults.end(), [&](const Fault& fault) {
     if (fault.kind != FaultKind::flip) return false;
@@ -74,29 +81,29 @@ bool may_change_weights(const std::vector<Fault>& faults, const RunResult& run) 
 }
 
 std::string describe(const std::optional<FinishedFit>& fit) {
-  return fit ? "weights " + fit->weights_digest + " at step " + std::to_string(fit->step) : "no finished fit";
+  return fit ? fmt::format("weights {} at step {}", fit->weights_digest, fit->step) : "no finished fit";
 }
 
 std::string describe_end(const RunResult& run) {
-  return "exit code " + std::to_string(run.exit_code) + ": " + run.sentence;
+  return fmt::format("exit code {}: {}", run.exit_code, run.sentence);
 }
 
-// Empty: the program did nothing of the kind.
+// What failed in an undisturbed run; empty if nothing did.
 std::string describe_own_failures(const RunResult& run) {
   if (run.lost.empty()) return run.roll_backs == 0 ? "" : "went back to an earlier state";
   const LostReplica& first = run.lost.front();
-  return "lost rank " + std::to_string(first.rank) + " at step " + std::to_string(first.step) + " (" + first.cause +
-         ")" + (run.lost.size() == 1 ? "" : " and " + std::to_string(run.lost.size() - 1) + " more");
+  const std::string more = run.lost.size() == 1 ? "" : fmt::format(" and {} more", run.lost.size() - 1);
+  return fmt::format("lost rank {} at step {} ({}){}", first.rank, first.step, first.cause, more);
 }
 
 std::pair<Verdict, std::string> verdict_of(const Case& test, const RunResult& undisturbed, const RunResult& run) {
   if (!run.processes_left.empty()) {
-    return {Verdict::processes_left, std::to_string(run.processes_left.size()) +
-                                         " of its processes lived on after its end with " + describe_end(run)};
+    return {Verdict::processes_left, fmt::format("{} of its processes lived on after it had ended with {}",
+                                                 run.processes_left.size(), describe_end(run))};
   }
   if (run.is_out_of_time) {
-    return {Verdict::out_of_time, "killed after " + std::to_string(run.wall_time.count() / 1000) + " s; it had lost " +
-                                      std::to_string(run.lost.size()) + " replicas"};
+    return {Verdict::out_of_time,
+            fmt::format("killed after {} s; it had lost {} replicas", run.wall_time.count() / 1000, run.lost.size())};
   }
   const std::vector<Fault> faults = parsed(test.faults);
   if (run.exit_code != 0) {
@@ -105,7 +112,7 @@ std::pair<Verdict, std::string> verdict_of(const Case& test, const RunResult& un
     return {is_report ? Verdict::documented_stop : Verdict::ended, describe_end(run)};
   }
   if (run.last_fit == undisturbed.last_fit) return {Verdict::same_digest, describe(run.last_fit)};
-  const std::string both = describe(run.last_fit) + ", undisturbed " + describe(undisturbed.last_fit);
+  const std::string both = fmt::format("{}, undisturbed {}", describe(run.last_fit), describe(undisturbed.last_fit));
   const bool is_limit = run.last_fit && may_change_weights(faults, run);
   return {is_limit ? Verdict::documented_limit : Verdict::other_digest, both};
 }
@@ -148,25 +155,26 @@ const RunResult& ResilienceTest::undisturbed() {
   if (undisturbed_) return *undisturbed_;
   RunResult run = run_program(program_, {.time_limit = options_.time_limit});
   if (run.exit_code != 0 || run.is_out_of_time || !run.last_fit) {
-    const std::string end = run.is_out_of_time ? "was not over in time" : "ended with " + describe_end(run);
-    throw Error(ErrorCode::failed_replica, "the undisturbed run of " + program_.command.front() + " " + end + " (" +
-                                               describe(run.last_fit) +
-                                               "), so that runs under faults cannot be compared with it");
+    const std::string end = run.is_out_of_time ? "did not end in time" : "ended with " + describe_end(run);
+    throw Error(ErrorCode::failed_replica,
+                fmt::format("the undisturbed run of {} {} ({}), so runs under faults cannot be compared with it",
+                            program_.command.front(), end, describe(run.last_fit)));
   }
   if (const std::string failures = describe_own_failures(run); !failures.empty()) {
-    throw Error(ErrorCode::failed_replica, "the undisturbed run of " + program_.command.front() +
-                                               " failed by itself: it " + failures +
-                                               ". Let it train without that first; `holdfast report` tells more");
+    throw Error(ErrorCode::failed_replica,
+                fmt::format("the undisturbed run of {} failed by itself: it {}. Repair this first; "
+                            "`holdfast report` tells more",
+                            program_.command.front(), failures));
   }
   return undisturbed_.emplace(std::move(run));
 }
 
 CaseResult ResilienceTest::run(const Case& test) {
-  parsed(test.faults);  // mistakes before minutes
+  parsed(test.faults);  // throws before the undisturbed run takes minutes
   const RunResult& expected = undisturbed();
   Program program = program_;
   if (test.replicas != 0) program.replicas = test.replicas;
-  const std::string folder = options_.keep_in.empty() ? "" : options_.keep_in + "/" + test.name;
+  const std::string folder = options_.keep_in.empty() ? "" : fmt::format("{}/{}", options_.keep_in, test.name);
   return judge(
       test, expected,
       run_program(program, {.faults = test.faults, .time_limit = options_.time_limit, .run_directory = folder}));

@@ -1,8 +1,12 @@
+// Each run gets a fresh run directory: a run in an existing one would be resumed, and would compare with nothing.
+
 #include "run_folder.h"
 
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+
+#include <fmt/format.h>
 
 #include "holdfast/base/error.h"
 
@@ -25,7 +29,7 @@ bool replace_all(std::string& text, const std::string& from, const std::string& 
 
 std::string make_temporary_folder() {
   std::string pattern = (fs::temp_directory_path() / "holdfast-resilience-XXXXXX").string();
-  if (::mkdtemp(pattern.data()) == nullptr) throw system_error(errno, "cannot make a folder like " + pattern);
+  if (::mkdtemp(pattern.data()) == nullptr) throw system_error(errno, "cannot make a temporary folder like " + pattern);
   return pattern;
 }
 
@@ -38,8 +42,10 @@ RunFolder::RunFolder(const std::string& wanted) {
     return;
   }
   if (fs::exists(wanted)) {
-    throw Error(ErrorCode::invalid_argument,
-                "the run directory " + wanted + " exists, and a run there would be resumed; give one that does not");
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("the run directory {} exists, so a run there would be resumed; name one that does not exist",
+                    wanted));
   }
   std::error_code failure;
   fs::create_directories(wanted, failure);
@@ -54,16 +60,19 @@ RunFolder::~RunFolder() {
 
 std::vector<std::string> command_of(const Program& program, const std::string& run_directory) {
   std::vector<std::string> command = program.command;
-  if (command.empty()) throw Error(ErrorCode::invalid_argument, "there is no program to run");
+  if (command.empty()) throw Error(ErrorCode::invalid_argument, "cannot run a program: its command is empty");
   bool has_folder = false;
   for (std::string& argument : command) {
     has_folder |= replace_all(argument, kRunDirectory, run_directory);
     replace_all(argument, kReplicas, std::to_string(program.replicas));
   }
   if (!has_folder) {
-    throw Error(ErrorCode::invalid_argument, "no argument of " + command.front() +
-                                                 " has {run_dir}, which stands for the run directory of each run, as "
-                                                 "in: --run-dir {run_dir}");
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format(
+            "no argument of {0} contains {1}, which is replaced by the run directory of each run; add it, as in: "
+            "--run-dir {1}",
+            command.front(), kRunDirectory));
   }
   return command;
 }

@@ -11,8 +11,8 @@ namespace holdfast::resilience {
 
 class RunFolder {
  public:
-  // Empty: a temporary folder, which is deleted with what is in it. Throws Error{invalid_argument} when another one
-  // exists, Error{input_output} when none can be made.
+  // Empty: a temporary folder, which is deleted with its contents. Throws Error{invalid_argument} when `wanted` exists,
+  // and Error{input_output} when no folder can be made.
   explicit RunFolder(const std::string& wanted);
   ~RunFolder();
   RunFolder(const RunFolder&) = delete;
@@ -25,10 +25,11 @@ class RunFolder {
   std::string run_directory_;
 };
 
-// With the placeholders filled in. Throws Error{invalid_argument} when there is no program, or no {run_dir}.
+// The program's command line, with its placeholders replaced. Throws Error{invalid_argument} when the command is empty,
+// or when no argument contains {run_dir}.
 std::vector<std::string> command_of(const Program& program, const std::string& run_directory);
 
-// The last line with anything in it.
+// The last line that is not empty.
 std::string last_line(const std::string& output);
 
 }  // namespace holdfast::resilience

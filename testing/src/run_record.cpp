@@ -1,3 +1,6 @@
+// A run under test is known by its journal and by the marks of faults that struck. The program is not asked, so any
+// program can be tested. See docs/decisions/testing.md.
+
 #include "run_record.h"
 
 #include <algorithm>
@@ -25,7 +28,7 @@ void for_each_line(const std::string& run_directory, const std::function<void(co
   }
 }
 
-// Those of a kind that the watchdog took, such as {"action": "finish", "exit_code": 70, "sentence": "..."}.
+// The line's actions of one kind, such as {"action": "finish", "exit_code": 70, "sentence": "..."}.
 std::vector<json> actions_of(const json& line, const std::string& kind) {
   std::vector<json> found;
   for (const json& action : line.value("actions", json::array())) {
@@ -44,7 +47,7 @@ void take_generations(const json& line, ReplicasOfGenerations& replicas_of) {
   }
 }
 
-// Others than a run's own have names that an application chose, and no fault strikes there.
+// Other savepoints than the run's own have names that the application chose, and no fault strikes there.
 void take_savepoint(const json& details, std::vector<std::int64_t>& steps) {
   const std::filesystem::path path = details.at("path").get<std::string>();
   const auto step = details.at("step").get<std::int64_t>();
@@ -82,7 +85,7 @@ void take(const json& line, ReplicasOfGenerations& replicas_of, RunResult& resul
   take_end(line, result);
 }
 
-// A mark is called "INDEX-DIGEST.fired".
+// A mark is a file with the name "INDEX-DIGEST.fired".
 void take_marks_of_faults(const std::string& run_directory, RunResult& result) {
   std::error_code none;
   for (const auto& mark : std::filesystem::directory_iterator(run_directory + "/faults", none)) {
@@ -104,7 +107,7 @@ void read_record(const std::string& run_directory, RunResult& result) {
     try {
       take(line, replicas_of, result);
     } catch (const json::exception&) {
-      // A line that a program wrote through a replica may have any form.
+      // A program may report events of any form through its replicas.
     }
   });
   take_marks_of_faults(run_directory, result);

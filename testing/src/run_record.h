@@ -1,6 +1,6 @@
 #pragma once
 
-// What a run left in its run directory.
+// Reads what a run left in its run directory.
 
 #include <string>
 
@@ -8,14 +8,14 @@
 
 namespace holdfast::resilience {
 
-// For parse_fault(): the program itself knows how many it has.
+// For parse_fault(), which checks ranks: only the program itself knows how many it has.
 inline constexpr int kMostRanks = 1024;
 
-// Fills in what the journal and the marks of faults tell; `result` keeps what it has of the rest. Lines that are torn
-// or of other makers are passed over.
+// Fills in what the journal and the marks of faults say; the rest of `result` stays. Skips lines that are torn or that
+// Holdfast did not write.
 void read_record(const std::string& run_directory, RunResult& result);
 
-// Of the newest watchdog in the journal; 0: none has begun yet.
+// The process id of the newest watchdog in the journal; 0 if there is no watchdog yet.
 int watchdog_pid(const std::string& run_directory);
 
 }  // namespace holdfast::resilience

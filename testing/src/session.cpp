@@ -1,3 +1,6 @@
+// Processes of a program under test may outlive it, and tests must find them. Process groups do not help, since
+// replicas have their own. The session does, as long as no process calls setsid(). See docs/decisions/testing.md.
+
 #include "session.h"
 
 #include <fcntl.h>
@@ -14,6 +17,8 @@
 #include <string_view>
 #include <thread>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "holdfast/base/error.h"
 #include "holdfast/recovery/faults.h"
@@ -50,7 +55,7 @@ std::pair<FileDescriptor, FileDescriptor> create_pipe() {
   return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
 }
 
-// In the child, between fork and exec: system calls alone.
+// Runs in the child between fork and exec, so it makes only system calls.
 [[noreturn]] void become(char* const* arguments, char* const* environment, int output, int error_pipe, int parent) {
   ::setsid();
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -84,7 +89,7 @@ Session::Session(std::vector<std::string> command, const std::vector<std::string
   error_writing.reset();
   int error_number = ended_.is_open() ? 0 : errno;
   if (error_number == 0) {
-    // Closed by the exec, or written to when that fails.
+    // A successful exec closes the pipe; a failed one writes the error's number to it.
     while (::read(error_reading.value(), &error_number, sizeof error_number) < 0 && errno == EINTR) continue;
   }
   if (error_number == 0) return;
@@ -98,7 +103,7 @@ Session::~Session() {
     kill_all(Deadline::after(kKillTimeout));
     if (!is_reaped_) reap();
   } catch (const std::exception&) {
-    // Nothing more can be done about a process that the kernel does not end.
+    // Nothing more can be done when the kernel does not end a process.
   }
 }
 
@@ -144,7 +149,7 @@ std::vector<int> Session::wait_for_others(Deadline deadline) const {
 }
 
 void Session::kill_all(Deadline deadline) {
-  // Once reaped, its number may be the session of strangers.
+  // After it was reaped, its number may be the session of other processes.
   if (is_reaped_) return;
   ::kill(pid_, SIGKILL);
   for (;;) {
@@ -152,8 +157,8 @@ void Session::kill_all(Deadline deadline) {
     for (const int pid : left) ::kill(pid, SIGKILL);
     if (left.empty() && wait(Deadline::after(kLook))) return;
     if (deadline.has_passed()) {
-      throw Error(ErrorCode::deadline_exceeded, "the program's process " + std::to_string(pid_) + " and " +
-                                                    std::to_string(left.size()) + " others cannot be killed");
+      throw Error(ErrorCode::deadline_exceeded,
+                  fmt::format("the program's process {} and {} others did not end after SIGKILL", pid_, left.size()));
     }
     std::this_thread::sleep_for(kLook);
   }

@@ -1,7 +1,7 @@
 #pragma once
 
-// A program in a session of its own: replicas have process groups of their own, but stay in the session of who started
-// them, so that all can be found and ended.
+// A program in a session of its own. Replicas have process groups of their own, but they stay in the session, so all of
+// them can be found and ended.
 
 #include <chrono>
 #include <string>
@@ -12,28 +12,30 @@
 
 namespace holdfast::resilience {
 
-// What the kernel needs at most for the end of those that are killed.
+// How long the kernel may take to end killed processes.
 inline constexpr std::chrono::seconds kKillTimeout(20);
 
 class Session {
  public:
-  // Its output and its complaints are collected; it has nothing to read. Throws Error when it cannot be executed.
+  // Starts the program. Its standard output and error are collected, and its standard input is empty. Throws Error when
+  // it cannot be executed.
   Session(std::vector<std::string> command, const std::vector<std::string>& faults);
-  // Kills all that is left.
+  // Kills all processes that are left.
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
   int pid() const { return pid_; }
-  // False when the deadline passes before the program itself has ended. Its children may live on.
+  // Waits until the program itself has ended; its children may live on. False when the deadline passes first.
   bool wait(Deadline deadline);
-  // Of the program's processes all that live, itself and zombies left out.
+  // The living processes of the session, without the program itself and without zombies.
   std::vector<int> others() const;
-  // Waits until there are none of them; returns those that are there at the deadline.
+  // Waits until no other process of the session lives. Returns those that live at the deadline.
   std::vector<int> wait_for_others(Deadline deadline) const;
-  // Throws Error{deadline_exceeded} when they do not die.
+  // Kills all processes of the session. Throws Error{deadline_exceeded} when they do not die.
   void kill_all(Deadline deadline);
-  // Once it has ended: its exit code, or 128 and the signal. Its number may be another process's afterwards.
+  // To be called once the program has ended. Returns its exit code, or 128 + the signal's number. Afterwards its
+  // process id may belong to another process.
   int reap();
   const std::string& output() const { return output_; }
 
@@ -43,7 +45,7 @@ class Session {
   int pid_ = -1;
   bool is_reaped_ = false;
   FileDescriptor ended_;   // readable once the program has ended
-  FileDescriptor spoken_;  // closed when all that could speak are gone
+  FileDescriptor spoken_;  // the output; closed once all its writers are gone
   std::string output_;
 };
 

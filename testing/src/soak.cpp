@@ -1,3 +1,6 @@
+// Kills only what is certainly the run's own: processes come and go, and the kernel reuses their numbers. So a victim
+// must be a child of the watchdog, and the watchdog must be in the program's session. See docs/decisions/testing.md.
+
 #include "holdfast/testing/soak.h"
 
 #include <algorithm>
@@ -37,14 +40,14 @@ class Killer {
   Killer(const Session& session, const RunFolder& folder, std::uint64_t seed)
       : session_(session), folder_(folder), draws_(seed) {}
 
-  // Does nothing while there is nobody to kill.
+  // Does nothing while there is no process to kill.
   void strike(SoakResult& result) {
     const int watchdog = watchdog_of_session();
     if (watchdog == 0) return;
     std::vector<ProcessEntry> children = children_of(watchdog);
     const WatchdogSize size = size_of(watchdog, children);
-    // Whoever was killed may take a while to die, and dies once. The process that ends what replicas leave behind is in
-    // a session of its own.
+    // The last victim may take a while to die, and is not killed twice. The process that ends leftovers of replicas is
+    // in another session, and is not killed at all.
     std::erase_if(children, [&](const ProcessEntry& child) {
       return child.is_zombie() || child.pid == killed_ || child.session != session_.pid();
     });
@@ -53,7 +56,7 @@ class Killer {
     result.last = size;
     result.most = most_of(result.most, size);
     const ProcessEntry& chosen = children[draws_.below(children.size())];
-    // Its number may have become a stranger's meanwhile; the watchdog's children alone are ours to kill.
+    // The number may belong to another process meanwhile. Only children of the watchdog may be killed.
     const std::optional<ProcessEntry> still = process_entry(chosen.pid);
     if (!still || still->parent != watchdog || ::kill(chosen.pid, SIGKILL) != 0) return;
     killed_ = chosen.pid;
@@ -61,7 +64,7 @@ class Killer {
   }
 
  private:
-  // The journal may tell of a watchdog in another namespace, or of one that is gone.
+  // The watchdog in the journal may be gone, or in another namespace; then its number means another process.
   int watchdog_of_session() {
     if (watchdog_ == 0) watchdog_ = watchdog_pid(folder_.run_directory());
     const std::optional<ProcessEntry> entry = watchdog_ == 0 ? std::nullopt : process_entry(watchdog_);

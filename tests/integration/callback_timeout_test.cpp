@@ -73,7 +73,7 @@ TEST_F(BlockingCallback, IsReplacedAfterItsOwnLimitAndTheOptionIsNamed) {
 
   EXPECT_EQ(program.wait().exit_code, 0);
   EXPECT_THAT(causes(), Contains(AllOf(HasSubstr("in phase callbacks at step 4"),
-                                       HasSubstr("if it may take longer, set a longer callback_timeout"))));
+                                       HasSubstr("if this may take longer, set a longer callback_timeout"))));
 }
 
 TEST_F(BlockingCallback, IsToldOfByTheNameOfTheRunCommandsOption) {
@@ -88,7 +88,7 @@ TEST_F(BlockingCallback, IsToldOfByTheNameOfTheRunCommandsOption) {
   release();
 
   EXPECT_EQ(program.wait().exit_code, 0);
-  EXPECT_THAT(causes(), Contains(HasSubstr("if it may take longer, set a longer --callback-timeout")));
+  EXPECT_THAT(causes(), Contains(HasSubstr("if this may take longer, set a longer --callback-timeout")));
 }
 
 TEST_F(BlockingCallback, LeavesARunThatEndsAtOnceWithItsResultsWhenItIsStartedAgain) {

@@ -106,7 +106,7 @@ TEST_F(LiveRun, TellsWhyAPlaceIsLeftOutAndForHowLong) {
 
   ASSERT_EQ(rests.size(), 1U);
   EXPECT_EQ(rests[0].at("place"), 1);
-  EXPECT_THAT(rests[0].at("why").get<std::string>(), HasSubstr("3 processes failed there one after the other"));
+  EXPECT_THAT(rests[0].at("why").get<std::string>(), HasSubstr("3 failures in a row"));
   EXPECT_GT(rests[0].at("seconds_left"), 0);
   EXPECT_LE(rests[0].at("seconds_left"), 600);
   EXPECT_TRUE(rests[0].at("tried_by").is_null());

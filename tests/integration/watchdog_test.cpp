@@ -224,11 +224,11 @@ TEST(Watchdog, TriesAPlaceAgainThatWasLeftOutAndUsesItWhenItIsWell) {
                        [&](const json& line) { return line.value("reason", "").find(text) != std::string::npos; });
   };
 
-  EXPECT_TRUE(comes_true([&] { return is_said("place 1 is used again"); }));
+  EXPECT_TRUE(comes_true([&] { return is_said("device slot 1 is used again"); }));
 
-  EXPECT_TRUE(is_said("place 1 is left out: 3 processes failed there one after the other"));
-  EXPECT_TRUE(is_said("generation 0 opens with 1 replicas"));
-  EXPECT_TRUE(is_said("place 1 has rested and is tried again"));
+  EXPECT_TRUE(is_said("device slot 1 is left out: 3 failures in a row"));
+  EXPECT_TRUE(is_said("generation 0 opens with 1 replica"));
+  EXPECT_TRUE(is_said("device slot 1 has rested and is tried again"));
   EXPECT_EQ(WEXITSTATUS(program.kill(SIGTERM)), kExitStopped);
   const std::vector<RunReport::Rest> rests = read_run_report(directory.path() + "/journal.jsonl").rests;
   ASSERT_EQ(rests.size(), 1U);

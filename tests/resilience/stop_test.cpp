@@ -155,7 +155,8 @@ TEST(Stop, IsNotForcedByAJournalThatMayNotGrow) {
   const ProgramResult result = run_program("/bin/bash", arguments);
 
   ASSERT_EQ(result.exit_code, 0) << result.output;
-  EXPECT_NE(result.output.find("a line of " + (folder / "run/journal.jsonl") + " is lost"), std::string::npos)
+  EXPECT_NE(result.output.find("a line of the journal " + (folder / "run/journal.jsonl") + " is lost"),
+            std::string::npos)
       << result.output;
   EXPECT_EQ(report_of(folder).at("weights_digest"), undisturbed_digest());
 }

@@ -30,7 +30,7 @@ std::int64_t restarts_of(const RestartCounts& restarts, int rank) {
 // The member that tries the device slot, or null.
 json tried_by(const State& state, int place) {
   const auto found = std::find_if(state.members.begin(), state.members.end(), [&](const Member& member) {
-    return member.place == place && is_able(member) && is_on_trial(state, member);
+    return member.device_slot == place && is_able(member) && is_on_trial(state, member);
   });
   return found == state.members.end() ? json(nullptr) : json(found->id);
 }
@@ -71,8 +71,8 @@ json RunStatus::device_of(std::size_t place) const {
 // Describes the device slots that are left out.
 json RunStatus::describe_rests(const State& state, Moment now) const {
   json rests = json::array();
-  for (std::size_t i = 0; i < state.places.size(); ++i) {
-    const Place& place = state.places[i];
+  for (std::size_t i = 0; i < state.device_slots.size(); ++i) {
+    const DeviceSlot& place = state.device_slots[i];
     if (!place.rest_ends) continue;
     rests.push_back({{"place", i},
                      {"device", device_of(i)},
@@ -98,8 +98,8 @@ json RunStatus::describe(const State& state, const std::map<int, Sight>& sights,
     step = std::max(step, sight->second.step);
     members.push_back({{"member", member.id},
                        {"rank", member.rank < 0 ? json(nullptr) : json(member.rank)},
-                       {"place", member.place},
-                       {"device", device_of(static_cast<std::size_t>(member.place))},
+                       {"place", member.device_slot},
+                       {"device", device_of(static_cast<std::size_t>(member.device_slot))},
                        {"stage", to_string(member.stage)},
                        {"pid", sight->second.pid},
                        {"step", sight->second.step},

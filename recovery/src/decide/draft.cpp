@@ -16,8 +16,8 @@ void because(Draft& draft, const std::string& clause) {
   draft.reason += (draft.reason.empty() ? "" : "; ") + clause;
 }
 
-void tell_of_place(Draft& draft, const PlaceChange& change) {
-  draft.place_changes.push_back(change);
+void note_slot_change(Draft& draft, const DeviceSlotChange& change) {
+  draft.device_slot_changes.push_back(change);
 }
 
 Member& member_of(Draft& draft, int id) {

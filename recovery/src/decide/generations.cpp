@@ -1,5 +1,11 @@
+// When the next generation opens, and how the run ends. A generation opens once all survivors have checked in: with
+// fewer replicas at once, since a new process may load data for minutes (WhenLost::shrink). A newcomer joins later, at
+// a step boundary. See docs/decisions/recovery.md.
+
 #include <algorithm>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "decide/draft.h"
 #include "holdfast/base/error.h"
@@ -9,19 +15,22 @@ namespace holdfast::recovery {
 
 void open_if_possible(Draft& draft) {
   if (draft.state.phase != RunPhase::gathering) return;
-  if (has_stage(draft.state, Stage::training)) return because(draft, "others have not left their generation yet");
+  if (has_stage(draft.state, Stage::training))
+    return because(draft, "other replicas have not left their generation yet");
   if (waits_for_more(draft)) return because(draft, "the next generation waits for new processes");
   const std::vector<int> members = members_of_the_next(draft.state);
   if (members.empty()) return on_nobody_left(draft);
   if (draft.state.is_end_unexplained && !draft.state.is_stop_requested && !is_allowed_unexplained(draft)) return;
   if (!has_any(draft.state, brings_state) && has_any(draft.state, could_still_write)) {
-    // They might still write the files that the state is taken from.
+    // A killed process may still write to the files from which the state is loaded.
     if (!draft.state.give_up_at) draft.state.give_up_at = draft.now + draft.state.policy.restart.kill_timeout;
-    return because(draft, "the next generation waits for the end of killed processes");
+    return because(draft, "the next generation waits until killed processes are gone");
   }
   open_generation(draft, dealt_ranks(draft.state, members));
 }
 
+// Survivors go on without newcomers, unless when_lost is `wait`. Without survivors there is no state to go on with, so
+// the generation waits until it is complete.
 bool waits_for_more(const Draft& draft) {
   const int there = count_stage(draft.state, Stage::waiting) + count_stage(draft.state, Stage::ready);
   const bool is_more_expected = has_stage(draft.state, Stage::starting) || !draft.state.pending_starts.empty();
@@ -29,13 +38,14 @@ bool waits_for_more(const Draft& draft) {
   return !has_stage(draft.state, Stage::waiting) || draft.state.policy.recovery.when_lost == WhenLost::wait;
 }
 
+// Gathering has no members left: they were dismissed, or have finished.
 void on_nobody_left(Draft& draft) {
   if (draft.state.is_stop_requested) return end_run(draft, kExitStopped, stopped());
   if (draft.state.finished > 0) return begin_to_finish(draft);
   end_run(draft, kExitGaveUp, "gave up: no replica is left");
 }
 
-// Members that leave their generations again and again, and none fails, would go on with that for ever.
+// Counts as a restart: members that leave each generation without a failure would otherwise do so without end.
 bool is_allowed_unexplained(Draft& draft) {
   const RecoveryOptions& options = draft.state.policy.recovery;
   if (allows_restart(options, draft.state.history, draft.now)) {
@@ -44,8 +54,8 @@ bool is_allowed_unexplained(Draft& draft) {
     return true;
   }
   end_run(draft, kExitGaveUp,
-          budget_spent(draft) + "; the last time replicas left generation " + std::to_string(draft.state.generation) +
-              ", and none of them had failed");
+          fmt::format("{}; the last time, replicas left generation {} although none of them had failed",
+                      budget_spent(draft), draft.state.generation));
   return false;
 }
 
@@ -61,11 +71,10 @@ void open_generation(Draft& draft, const std::vector<int>& by_rank) {
     member.rank = static_cast<int>(rank);
     member.stage = Stage::training;
   }
-  dismiss_those_in(draft, {Stage::waiting});
-  because(draft, "generation " + std::to_string(draft.state.generation) + " opens with " +
-                     std::to_string(by_rank.size()) + " replicas");
+  dismiss_those_in(draft, {Stage::waiting});  // more survivors than wanted
+  because(draft, "generation {} opens with {}", draft.state.generation, counted(by_rank.size(), "replica"));
   if (!draft.state.deal.members.empty() && draft.state.deal.members != by_rank) {
-    because(draft, "shards are dealt evenly, since its members are others");
+    because(draft, "shards are assigned evenly, since the members have changed");
     draft.state.deal = {};
   }
   act(draft, {.kind = ActionKind::open_generation,
@@ -73,10 +82,10 @@ void open_generation(Draft& draft, const std::vector<int>& by_rank) {
               .members = by_rank,
               .shards = draft.state.deal.shards});
   if (draft.state.is_stop_requested) act(draft, {.kind = ActionKind::ask_to_stop});
-  try_rested_places(draft);
+  try_rested_slots(draft);
 }
 
-// A generation that lacks replicas regroups when one is ready, and one that has too many when fewer are wanted.
+// A generation with too few replicas regroups when one is ready. One with too many regroups when fewer are wanted.
 void regroup_if_that_changes_anything(Draft& draft) {
   if (draft.state.phase != RunPhase::running || draft.state.is_regroup_asked || draft.state.is_stop_requested) return;
   const auto training = count_stage(draft.state, Stage::training);
@@ -91,7 +100,7 @@ bool is_ending(const Draft& draft) {
   return draft.state.phase == RunPhase::finishing || draft.state.phase == RunPhase::ending;
 }
 
-// `reason`: where the sentence ends with a failure that the reason has told already, what it says beside that.
+// `reason` replaces the sentence in the decision's reason, where a failure at its end would be told twice.
 void end_run(Draft& draft, int exit_code, const std::string& sentence, const std::string& reason) {
   because(draft, reason.empty() ? sentence : reason);
   const bool is_unexplained = draft.subject && subject(draft).failure && !subject(draft).failure->is_explained &&
@@ -106,6 +115,7 @@ void end_run(Draft& draft, int exit_code, const std::string& sentence, const std
       act(draft, {.kind = ActionKind::kill_process, .member = member.id});
   }
   draft.state.give_up_at = draft.now + draft.state.policy.restart.kill_timeout;
+  // An exit removes its subject after this, and concludes then.
   if (!draft.subject || draft.state.members.empty()) conclude_if_all_are_gone(draft);
 }
 
@@ -122,6 +132,7 @@ void conclude_if_all_are_gone(Draft& draft) {
   if (is_stopping && draft.state.members.empty()) return finish_run(draft, kExitStopped, stopped());
 }
 
+// Failures without an exit status are recorded now, with what is known about them.
 void finish_run(Draft& draft, int exit_code, const std::string& sentence) {
   draft.state.phase = RunPhase::over;
   draft.state.give_up_at.reset();
@@ -135,17 +146,17 @@ std::string stopped() {
   return "stopped as asked; start the same command again to go on";
 }
 
-void start_process(Draft& draft, int place) {
-  draft.state.members.push_back({.id = draft.state.next_member++, .place = place});
+void start_process(Draft& draft, int slot) {
+  draft.state.members.push_back({.id = draft.state.next_member++, .device_slot = slot});
   const int id = draft.state.members.back().id;
-  because(draft, "process " + std::to_string(id) + " starts");
-  act(draft, {.kind = ActionKind::start_process, .member = id, .place = place});
-  if (!draft.state.places.at(place).rest_ends) return;
-  tell_of_place(draft, {.kind = PlaceChange::Kind::tried, .place = place, .member = id});
+  because(draft, "process {} starts", id);
+  act(draft, {.kind = ActionKind::start_process, .member = id, .device_slot = slot});
+  if (!draft.state.device_slots.at(slot).rest_ends) return;
+  note_slot_change(draft, {.kind = DeviceSlotChange::Kind::tried, .device_slot = slot, .member = id});
 }
 
 void dismiss(Draft& draft, Member& member) {
-  because(draft, name_of(member) + " is dismissed");
+  because(draft, "{} is dismissed", name_of(member));
   member.stage = Stage::leaving;
   act(draft, {.kind = ActionKind::kill_process, .member = member.id});
 }
@@ -174,6 +185,7 @@ void set_timer(Draft& draft) {
       next = std::min(next.value_or(start_of(draft, pending)), start_of(draft, pending));
     }
   }
+  // The end of a rest matters only to a generation that lacks replicas or spares.
   const bool is_in_use = draft.state.phase == RunPhase::running && !draft.state.is_stop_requested;
   if (is_in_use && count_missing(draft.state) > 0) {
     if (const auto end = next_end_of_a_rest(draft.state, draft.now)) next = std::min(next.value_or(*end), *end);

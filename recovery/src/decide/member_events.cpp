@@ -1,4 +1,10 @@
+// Events of one member. A failure can be seen in several ways, often one after the other: by the life mutex, by a
+// report of the process, by the exit status. The first one decides; the exit status adds the cause and removes the
+// member.
+
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "decide/draft.h"
 #include "holdfast/base/error.h"
@@ -6,10 +12,11 @@
 
 namespace holdfast::recovery {
 
+// A process may get ready after it was dismissed, since SIGKILL was still on its way.
 void on_ready(Draft& draft) {
-  because(draft, name_of(subject(draft)) + " is ready");
+  because(draft, "{} is ready", name_of(subject(draft)));
   if (subject(draft).stage != Stage::starting)
-    return because(draft, "but " + std::string(to_string(subject(draft).stage)));
+    return because(draft, "but its stage is {}", to_string(subject(draft).stage));
   subject(draft).stage = Stage::ready;
   draft.state.was_any_ready = true;
   open_if_possible(draft);
@@ -18,49 +25,51 @@ void on_ready(Draft& draft) {
 
 void on_checked_in(Draft& draft) {
   if (subject(draft).stage != Stage::training || draft.event.generation != draft.state.generation) {
-    return because(draft,
-                   name_of(subject(draft)) + " checked in, but is " + std::string(to_string(subject(draft).stage)));
+    return because(draft, "{} checked in, but its stage is {}", name_of(subject(draft)),
+                   to_string(subject(draft).stage));
   }
-  because(draft, name_of(subject(draft)) + " waits for the next generation");
+  because(draft, "{} waits for the next generation", name_of(subject(draft)));
   subject(draft).stage = Stage::waiting;
   subject(draft).step = draft.event.step;
   if (draft.state.phase == RunPhase::running) {
     draft.state.is_end_unexplained = !draft.state.is_regroup_asked;
-    // Also when it was asked to regroup: whoever is not at the step boundary yet would wait for this one in vain.
+    // Also after a request to regroup: a replica before the step boundary would wait for this one in vain.
     cancel_generation(draft);
     draft.state.phase = RunPhase::gathering;
   }
   open_if_possible(draft);
 }
 
-// It may be the process or its place: a place that makes the next one slow too is to blame itself.
+// The process or its device slot may be slow. When the next process there is slow, too, the slot is to blame, and
+// replacing processes would only cost pauses.
 void on_slow(Draft& draft) {
-  because(draft, name_of(subject(draft)) + " is slow, " + draft.event.what);
+  because(draft, "{} is slow: {}", name_of(subject(draft)), draft.event.what);
   if (subject(draft).stage != Stage::training || draft.state.phase != RunPhase::running) {
-    return because(draft, "but no generation runs with it");
+    return because(draft, "but it is in no running generation");
   }
-  std::optional<Moment>& last = draft.state.places.at(subject(draft).place).slow_replaced_at;
+  std::optional<Moment>& last = draft.state.device_slots.at(subject(draft).device_slot).slow_replaced_at;
   const bool is_again = last && draft.now - *last < draft.state.policy.recovery.restart_window;
-  draft.state.places.at(subject(draft).place).is_slow = draft.state.places.at(subject(draft).place).is_slow || is_again;
-  if (draft.state.places.at(subject(draft).place).is_slow) {
-    return because(draft,
-                   "so was the one before it on place " + std::to_string(subject(draft).place) + ", so it stays");
+  draft.state.device_slots.at(subject(draft).device_slot).is_slow =
+      draft.state.device_slots.at(subject(draft).device_slot).is_slow || is_again;
+  if (draft.state.device_slots.at(subject(draft).device_slot).is_slow) {
+    return because(draft, "the process before it on device slot {} was slow, too, so it stays",
+                   subject(draft).device_slot);
   }
-  if (draft.state.is_stop_requested) return because(draft, "the run is to stop, so it stays");
+  if (draft.state.is_stop_requested) return because(draft, "the run is stopping, so it stays");
   if (!has_stage(draft.state, Stage::ready)) return because(draft, "it stays until a spare is ready");
   if (!allows_restart(draft.state.policy.recovery, draft.state.history, draft.now))
-    return because(draft, "it stays: " + restart_limit(draft) + " are spent");
+    return because(draft, "it stays, since the limit of {} is reached", restart_limit(draft));
   last = draft.now;
   because(draft, "a spare takes its place");
-  fail_subject(draft, "was slow: " + draft.event.what, true);
+  fail_subject(draft, fmt::format("was slow: {}", draft.event.what), true);
 }
 
 void on_finished(Draft& draft) {
   if (is_newcomer(subject(draft)))
     return fail_subject(draft, "says that it has finished, but was in no generation", true);
-  because(draft, name_of(subject(draft)) + " has finished");
-  if (was_killed(subject(draft))) return because(draft, "too late");
-  if (subject(draft).stage == Stage::finished) return because(draft, "which it had said before");
+  because(draft, "{} has finished", name_of(subject(draft)));
+  if (was_killed(subject(draft))) return because(draft, "but that comes too late");
+  if (subject(draft).stage == Stage::finished) return because(draft, "which it had already reported");
   subject(draft).stage = Stage::finished;
   ++draft.state.finished;
   if (is_ending(draft)) return;
@@ -68,13 +77,16 @@ void on_finished(Draft& draft) {
   open_if_possible(draft);
 }
 
+// In a running generation, all its members have finished then. In a cancelled one, a lost member may still need a
+// successor, so the count decides.
 bool nobody_is_left_to_finish(const Draft& draft) {
   if (has_any(draft.state, is_in_generation)) return false;
   return draft.state.phase == RunPhase::running || draft.state.finished >= draft.state.target;
 }
 
+// Processes need some time to exit after their work. Those that did not train are not needed any more.
 void begin_to_finish(Draft& draft) {
-  because(draft, "all have; they have " + seconds(draft.state.policy.recovery.stop_grace) + " to leave");
+  because(draft, "all have finished; they have {} to leave", seconds(draft.state.policy.recovery.stop_grace));
   draft.state.phase = RunPhase::finishing;
   draft.state.pending_starts.clear();
   dismiss_those_in(draft, {Stage::starting, Stage::ready});
@@ -82,29 +94,29 @@ void begin_to_finish(Draft& draft) {
 }
 
 void on_failure(Draft& draft, const std::string& cause, bool is_explained) {
-  // The program goes on after the end of its run, perhaps with a second run that nobody watches.
+  // After its run has finished, the program goes on, perhaps with a second run without a watchdog.
   if (subject(draft).stage == Stage::finished && draft.event.is_unrecoverable &&
       draft.state.phase != RunPhase::ending) {
     draft.is_of_a_failure = true;
-    const std::string sentence = name_of(subject(draft)) + ": " + cause;
+    const std::string sentence = fmt::format("{}: {}", name_of(subject(draft)), cause);
     return end_run(draft, kExitUnrecoverable, sentence, sentence);
   }
   if (subject(draft).stage == Stage::finished || subject(draft).stage == Stage::leaving) {
-    return because(draft, name_of(subject(draft)) + " was " + std::string(to_string(subject(draft).stage)) +
-                              ", so this changes nothing: " + cause);
+    return because(draft, "{} is already {}, so this changes nothing: {}", name_of(subject(draft)),
+                   to_string(subject(draft).stage), cause);
   }
   if (subject(draft).stage == Stage::failed)
-    return because(draft, name_of(subject(draft)) + " had failed before: " + cause);
+    return because(draft, "{} has already failed: {}", name_of(subject(draft)), cause);
   fail_subject(draft, cause, is_explained);
 }
 
 void on_died(Draft& draft) {
-  if (draft.state.phase == RunPhase::ending) return because(draft, name_of(subject(draft)) + " died, as it was to");
+  if (draft.state.phase == RunPhase::ending) return because(draft, "{} died, as intended", name_of(subject(draft)));
   on_failure(draft, "died without a report", false);
 }
 
 void on_start_failed(Draft& draft) {
-  on_failure(draft, "cannot be started: " + draft.event.what, true);
+  on_failure(draft, fmt::format("cannot be started: {}", draft.event.what), true);
   remove_subject(draft);
 }
 
@@ -112,13 +124,13 @@ void on_exited(Draft& draft) {
   const std::string how = describe_exit(draft.event);
   const bool is_expected = is_expected_exit(draft);
   const bool is_explanation = is_expected && subject(draft).failure && !subject(draft).failure->is_explained;
-  because(draft, name_of(subject(draft)) + " is gone" + (is_explanation ? ": " + how : ""));
+  because(draft, "{} is gone{}", name_of(subject(draft)), is_explanation ? ": " + how : "");
   if (is_explanation) explain_failure(draft, how);
   if (!is_expected) fail_subject(draft, how, true);
   remove_subject(draft);
 }
 
-// What was decided when it died was decided without knowing this.
+// The death was decided on before its cause was known. This fills the cause in, and may blame the start after all.
 void explain_failure(Draft& draft, const std::string& how) {
   draft.is_of_a_failure = true;
   Failure& failure = *subject(draft).failure;
@@ -129,9 +141,10 @@ void explain_failure(Draft& draft, const std::string& how) {
   }
   failure.cause = how;
   failure.is_explained = true;
-  if (blames_the_start(draft)) give_up_starting(draft, name_of(subject(draft)) + ": " + how);
+  if (blames_the_start(draft)) give_up_starting(draft, fmt::format("{}: {}", name_of(subject(draft)), how));
 }
 
+// Exit codes 0 and 75 are orderly only after a request to stop, or once the member has finished.
 bool is_expected_exit(const Draft& draft) {
   if (subject(draft).stage == Stage::finished || subject(draft).stage == Stage::leaving ||
       subject(draft).stage == Stage::failed)
@@ -141,6 +154,7 @@ bool is_expected_exit(const Draft& draft) {
   return is_ending(draft) || (draft.state.is_stop_requested && is_clean);
 }
 
+// The process is gone: its failure has no better cause to wait for, and what waited for its end may go on.
 void remove_subject(Draft& draft) {
   if (subject(draft).failure) record_failure(draft, subject(draft));
   const int id = subject(draft).id;
@@ -148,9 +162,10 @@ void remove_subject(Draft& draft) {
   draft.subject.reset();
   const bool is_gathering = draft.state.phase == RunPhase::gathering && !draft.state.is_stop_requested;
   const bool is_held_up = has_any(draft.state, [&draft](const Member& member) { return holds_up(draft, member); });
+  // What waited for this exit may go on: reading files, using the device's memory, the end of the run.
   if (is_gathering && !is_held_up) draft.state.give_up_at.reset();
   if (is_gathering && draft.state.policy.all_start_together) start_what_is_due(draft, "those before them are gone");
-  if (draft.state.policy.starts_when_gone()) start_what_is_due(draft, "its place is empty");
+  if (draft.state.policy.starts_when_gone()) start_what_is_due(draft, "its device slot is empty");
   conclude_if_all_are_gone(draft);
   open_if_possible(draft);
 }

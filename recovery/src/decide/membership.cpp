@@ -1,3 +1,6 @@
+// A rank belongs to one generation, while a process outlives generations. So the supervisor counts members, and gives
+// out ranks only when a generation opens. See docs/decisions/recovery.md.
+
 #include "decide/membership.h"
 
 #include <cstddef>
@@ -5,25 +8,26 @@
 namespace holdfast::recovery {
 namespace {
 
-int load_of(const State& state, int place) {
-  const auto members = std::count_if(state.members.begin(), state.members.end(),
-                                     [&](const Member& member) { return member.place == place && is_able(member); });
+int load_of(const State& state, int slot) {
+  const auto members = std::count_if(state.members.begin(), state.members.end(), [&](const Member& member) {
+    return member.device_slot == slot && is_able(member);
+  });
   const auto pending = std::count_if(state.pending_starts.begin(), state.pending_starts.end(),
-                                     [&](const PendingStart& start) { return start.place == place; });
+                                     [&](const PendingStart& start) { return start.device_slot == slot; });
   return static_cast<int>(members + pending);
 }
 
-// The most processes that a place has when all that the run should have are dealt to all places in turn.
-int share_of_a_place(const State& state) {
+// The most processes on one device slot when all replicas and spares are spread evenly over all slots.
+int share_of_a_slot(const State& state) {
   const int all = state.target + state.policy.recovery.spares;
-  return (all + state.policy.places - 1) / state.policy.places;
+  return (all + state.policy.device_slots - 1) / state.policy.device_slots;
 }
 
-bool is_tried(const State& state, int place) {
+bool is_tried(const State& state, int slot) {
   const bool has_start = std::any_of(state.pending_starts.begin(), state.pending_starts.end(),
-                                     [place](const PendingStart& start) { return start.place == place; });
+                                     [slot](const PendingStart& start) { return start.device_slot == slot; });
   return has_start || has_any(state, [&](const Member& member) {
-           return member.place == place && is_able(member) && is_on_trial(state, member);
+           return member.device_slot == slot && is_able(member) && is_on_trial(state, member);
          });
 }
 
@@ -94,72 +98,73 @@ int count_missing(const State& state) {
   return std::max(0, wanted(state) + state.policy.recovery.spares - count_able(state));
 }
 
-bool is_resting(const Place& place, Moment now) {
-  return place.rest_ends && now < *place.rest_ends;
+bool is_resting(const DeviceSlot& slot, Moment now) {
+  return slot.rest_ends && now < *slot.rest_ends;
 }
 
-bool is_on_probation(const Place& place, Moment now) {
-  return place.rest_ends && now >= *place.rest_ends;
+bool is_on_probation(const DeviceSlot& slot, Moment now) {
+  return slot.rest_ends && now >= *slot.rest_ends;
 }
 
-int count_usable_places(const State& state, Moment now) {
-  return static_cast<int>(std::count_if(state.places.begin(), state.places.end(),
-                                        [now](const Place& place) { return !is_resting(place, now); }));
+int count_usable_slots(const State& state, Moment now) {
+  return static_cast<int>(std::count_if(state.device_slots.begin(), state.device_slots.end(),
+                                        [now](const DeviceSlot& slot) { return !is_resting(slot, now); }));
 }
 
 bool is_on_trial(const State& state, const Member& member) {
-  const Place& place = state.places.at(static_cast<std::size_t>(member.place));
-  return place.rest_ends && member.id >= place.first_on_trial;
+  const DeviceSlot& slot = state.device_slots.at(static_cast<std::size_t>(member.device_slot));
+  return slot.rest_ends && member.id >= slot.first_on_trial;
 }
 
-std::optional<int> free_place(const State& state, Moment now) {
+std::optional<int> free_slot(const State& state, Moment now) {
   std::optional<int> best;
   bool is_any_well = false;
-  int fewest = share_of_a_place(state);
-  for (int place = 0; place < state.policy.places; ++place) {
-    if (state.places.at(static_cast<std::size_t>(place)).rest_ends) continue;
+  int fewest = share_of_a_slot(state);
+  for (int slot = 0; slot < state.policy.device_slots; ++slot) {
+    if (state.device_slots.at(static_cast<std::size_t>(slot)).rest_ends) continue;
     is_any_well = true;
-    const int load = load_of(state, place);
+    const int load = load_of(state, slot);
     if (load >= fewest) continue;
-    best = place;
+    best = slot;
     fewest = load;
   }
-  return is_any_well ? best : place_to_try(state, now);
+  return is_any_well ? best : slot_to_try(state, now);
 }
 
-std::optional<int> place_to_try(const State& state, Moment now) {
-  for (int place = 0; place < state.policy.places; ++place) {
-    const bool is_full = load_of(state, place) >= share_of_a_place(state);
-    if (is_on_probation(state.places.at(static_cast<std::size_t>(place)), now) && !is_full && !is_tried(state, place)) {
-      return place;
+std::optional<int> slot_to_try(const State& state, Moment now) {
+  for (int slot = 0; slot < state.policy.device_slots; ++slot) {
+    const bool is_full = load_of(state, slot) >= share_of_a_slot(state);
+    if (is_on_probation(state.device_slots.at(static_cast<std::size_t>(slot)), now) && !is_full &&
+        !is_tried(state, slot)) {
+      return slot;
     }
   }
   return std::nullopt;
 }
 
-std::optional<int> resting_place(const State& state, Moment now) {
+std::optional<int> resting_slot(const State& state, Moment now) {
   std::optional<int> longest;
-  for (int place = 0; place < state.policy.places; ++place) {
-    const Place& candidate = state.places.at(static_cast<std::size_t>(place));
-    if (!is_resting(candidate, now) || load_of(state, place) > 0) continue;
-    if (longest && candidate.rest_ends >= state.places.at(static_cast<std::size_t>(*longest)).rest_ends) continue;
-    longest = place;
+  for (int slot = 0; slot < state.policy.device_slots; ++slot) {
+    const DeviceSlot& candidate = state.device_slots.at(static_cast<std::size_t>(slot));
+    if (!is_resting(candidate, now) || load_of(state, slot) > 0) continue;
+    if (longest && candidate.rest_ends >= state.device_slots.at(static_cast<std::size_t>(*longest)).rest_ends) continue;
+    longest = slot;
   }
   return longest;
 }
 
 std::optional<Moment> next_end_of_a_rest(const State& state, Moment now) {
   std::optional<Moment> next;
-  for (const Place& place : state.places) {
-    if (is_resting(place, now)) next = std::min(next.value_or(*place.rest_ends), *place.rest_ends);
+  for (const DeviceSlot& slot : state.device_slots) {
+    if (is_resting(slot, now)) next = std::min(next.value_or(*slot.rest_ends), *slot.rest_ends);
   }
   return next;
 }
 
-std::chrono::milliseconds rest_of_a_place(const SupervisorPolicy& policy, int times_left_out) {
+std::chrono::milliseconds rest_of_a_slot(const SupervisorPolicy& policy, int times_left_out) {
   std::chrono::milliseconds rest = policy.recovery.place_rest;
-  for (int i = 1; i < times_left_out && rest < policy.longest_place_rest; ++i) rest *= 2;
-  return std::min(rest, std::max(policy.recovery.place_rest, policy.longest_place_rest));
+  for (int i = 1; i < times_left_out && rest < policy.longest_slot_rest; ++i) rest *= 2;
+  return std::min(rest, std::max(policy.recovery.place_rest, policy.longest_slot_rest));
 }
 
 std::vector<int> training_by_rank(const State& state) {
@@ -173,6 +178,7 @@ std::vector<int> members_of_the_next(const State& state) {
   const std::vector<Member> ready = by_rank(state, Stage::ready);
   const auto size = static_cast<std::size_t>(wanted(state));
   if (members.size() > size) {
+    // A stable sort keeps the order of ranks among equal steps.
     std::stable_sort(members.begin(), members.end(), [](const Member& a, const Member& b) { return a.step > b.step; });
   }
   members.insert(members.end(), ready.begin(), ready.end());

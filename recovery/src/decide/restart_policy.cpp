@@ -24,6 +24,7 @@ RestartHistory with_restart(const RecoveryOptions& options, RestartHistory histo
   return history;
 }
 
+// The first restart comes at once, since most failures do not repeat.
 std::chrono::milliseconds pause_before(const RestartPolicy& policy, const RestartHistory& history) {
   if (history.without_progress <= 1) return {};
   std::chrono::milliseconds pause = policy.shortest_pause;

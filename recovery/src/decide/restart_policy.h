@@ -1,6 +1,6 @@
 #pragma once
 
-// How often and how soon a run is started again.
+// How often the processes of a run are restarted, and after which pause.
 
 #include <chrono>
 #include <vector>
@@ -12,11 +12,11 @@ namespace holdfast::recovery {
 using Moment = std::chrono::steady_clock::time_point;
 
 struct RestartPolicy {
-  // The first restart comes at once, the second after shortest_pause, then twice as late each time; progress starts
-  // that afresh.
+  // The first restart comes at once, and the second after shortest_pause. Each further pause is twice as long, up to
+  // longest_pause. Progress of the run starts this over.
   std::chrono::milliseconds shortest_pause{100};
   std::chrono::milliseconds longest_pause{5000};
-  std::chrono::milliseconds kill_timeout{30000};  // for a killed process to be gone
+  std::chrono::milliseconds kill_timeout{30000};  // from SIGKILL until the process has to be gone
 };
 
 struct RestartHistory {
@@ -25,9 +25,9 @@ struct RestartHistory {
 };
 
 bool allows_restart(const RecoveryOptions& options, const RestartHistory& history, Moment now);
-// Forgets what is older than the window.
+// Adds a restart, and forgets those that are older than the window.
 RestartHistory with_restart(const RecoveryOptions& options, RestartHistory history, Moment now);
-// Before the newest restart in `history`.
+// The pause before the newest restart in `history`.
 std::chrono::milliseconds pause_before(const RestartPolicy& policy, const RestartHistory& history);
 
 }  // namespace holdfast::recovery

@@ -1,19 +1,15 @@
 #include "decide/shard_dealer.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <numeric>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "holdfast/base/error.h"
 
 namespace holdfast::recovery {
 namespace {
-
-std::string list(const std::vector<int>& counts) {
-  std::string text;
-  for (const int count : counts) text += (text.empty() ? "" : ", ") + std::to_string(count);
-  return text;
-}
 
 std::chrono::nanoseconds time_of(const std::vector<int>& shards, std::span<const Pace> paces) {
   std::chrono::nanoseconds longest{};
@@ -24,10 +20,9 @@ std::chrono::nanoseconds time_of(const std::vector<int>& shards, std::span<const
 }
 
 std::string reason(const std::vector<int>& before, const std::vector<int>& after, std::span<const Pace> paces) {
-  char times[64];
-  std::snprintf(times, sizeof times, "%.3g ms instead of %.3g ms", milliseconds(time_of(after, paces)),
-                milliseconds(time_of(before, paces)));
-  return "with " + list(after) + " shards instead of " + list(before) + " the slowest replica computes " + times;
+  return fmt::format("with {} shards instead of {}, the slowest replica computes for {:.3g} ms instead of {:.3g} ms",
+                     fmt::join(after, ", "), fmt::join(before, ", "), milliseconds(time_of(after, paces)),
+                     milliseconds(time_of(before, paces)));
 }
 
 }  // namespace
@@ -41,20 +36,20 @@ bool ShardDealer::is_too_early(std::int64_t step, Moment now) const {
 }
 
 std::optional<ShardDealer::Deal> ShardDealer::better_deal(std::span<const Load> loads,
-                                                          std::span<const Stragglers::Standing> standings,
-                                                          std::int64_t step, Moment now) const {
-  HOLDFAST_ASSERT(loads.size() == standings.size());
+                                                          std::span<const Stragglers::Speed> speeds, std::int64_t step,
+                                                          Moment now) const {
+  HOLDFAST_ASSERT(loads.size() == speeds.size());
   if (loads.size() < 2 || is_too_early(step, now)) return std::nullopt;
   std::vector<int> current;
   std::vector<Pace> paces;
   Deal deal;
   bool has_straggler = false;
   for (std::size_t rank = 0; rank < loads.size(); ++rank) {
-    if (!standings[rank].is_settled) return std::nullopt;
-    has_straggler = has_straggler || standings[rank].is_straggler;
+    if (!speeds[rank].is_settled) return std::nullopt;
+    has_straggler = has_straggler || speeds[rank].is_straggler;
     current.push_back(loads[rank].shards);
-    paces.push_back({.time_per_round = standings[rank].time_per_round, .at_once = loads[rank].at_once});
-    deal.round_times.push_back(standings[rank].time_per_round);
+    paces.push_back({.time_per_round = speeds[rank].time_per_round, .at_once = loads[rank].at_once});
+    deal.round_times.push_back(speeds[rank].time_per_round);
   }
   const auto [fewest, most] = std::minmax_element(current.begin(), current.end());
   const bool is_even = *most - *fewest <= 1;

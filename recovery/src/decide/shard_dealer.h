@@ -1,7 +1,7 @@
 #pragma once
 
-// When shards should be dealt otherwise, since a replica computes more slowly than the others or no longer does. Pure
-// but for its memory of the last deal.
+// Decides when shards should be assigned differently: a replica became slower than the others, or is no longer slow. It
+// reads no clock; it only remembers the last assignment.
 
 #include <cstdint>
 #include <optional>
@@ -14,31 +14,31 @@
 
 namespace holdfast::recovery {
 
-// As sentences and the journal give times.
+// The unit of times in sentences and in the journal.
 double milliseconds(std::chrono::nanoseconds time);
 
 class ShardDealer {
  public:
-  // Another deal costs a pause, so it has to be worth it, and not to come again and again.
+  // Another assignment costs a pause. So it must save enough time, and must not follow the last one too soon.
   struct Options {
-    double least_gain = 0.1;          // of the slowest rank's time to compute
-    std::int64_t steps_between = 64;  // two deals, or
-    Moment::duration time_between = std::chrono::seconds(60);
+    double least_gain = 0.1;          // part of the slowest rank's computing time that it must save
+    std::int64_t steps_between = 64;  // between two assignments, or
+    Moment::duration time_between = std::chrono::seconds(60);  // this much time
   };
   struct Deal {
     std::vector<int> shards{};                            // by rank
-    std::vector<std::chrono::nanoseconds> round_times{};  // by rank, that it was made from
+    std::vector<std::chrono::nanoseconds> round_times{};  // by rank; the times on which it is based
     std::string why{};
   };
 
   explicit ShardDealer(const Options& options) : options_(options) {}
 
-  // The ranks compute other numbers of shards from here on.
+  // Notes that the ranks compute other numbers of shards from here on.
   void dealt(std::int64_t step, Moment now) { last_ = Last{.step = step, .moment = now}; }
 
-  // What would be better than what the ranks compute; nothing while a rank has not been watched for long enough.
-  // `loads` and `standings` are those of the ranks, in rank order.
-  std::optional<Deal> better_deal(std::span<const Load> loads, std::span<const Stragglers::Standing> standings,
+  // An assignment that is better than the present one; empty if no better one exists, or while a rank's window is not
+  // full. `loads` and `speeds` are in rank order.
+  std::optional<Deal> better_deal(std::span<const Load> loads, std::span<const Stragglers::Speed> speeds,
                                   std::int64_t step, Moment now) const;
 
  private:

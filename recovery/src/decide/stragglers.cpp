@@ -1,3 +1,6 @@
+// A slow replica is found by comparing medians, which one late step does not move.
+// Two thresholds keep a replica near the limit from changing sides at each sample. See docs/decisions/recovery.md.
+
 #include "decide/stragglers.h"
 
 #include <algorithm>
@@ -7,7 +10,7 @@
 namespace holdfast::recovery {
 namespace {
 
-// Between the two middle ones where there are two.
+// For an even count, the mean of the two middle values.
 double median(std::vector<double> values) {
   const auto upper = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), upper, values.end());
@@ -45,7 +48,8 @@ bool Stragglers::forget_all_but(std::span<const Load> loads) {
   return was_straggler;
 }
 
-// A load that cannot be compared with the one before begins afresh.
+// A load that cannot be compared with the last one replaces it: the member computes other shards, or counts again from
+// 0.
 bool Stragglers::is_time_for_a_sample(std::span<const Load> loads) {
   bool is_time = loads.size() > 1;
   for (const Load& load : loads) {
@@ -66,7 +70,7 @@ void Stragglers::take_sample(std::span<const Load> loads, std::int64_t step) {
     Load& last = histories_.at(load.member).last;
     const auto steps = static_cast<std::int64_t>(load.steps - last.steps);
     Sample sample{.step = step, .computing = load.computing - last.computing, .waiting = load.waiting - last.waiting};
-    // At least one nanosecond: ratios need it.
+    // At least one nanosecond, since ratios divide by it.
     sample.time_per_round =
         std::max(sample.computing / steps / rounds_of(load.shards, load.at_once), std::chrono::nanoseconds(1));
     times.push_back(static_cast<double>(sample.time_per_round.count()));
@@ -103,14 +107,14 @@ std::int64_t Stragglers::first_slow_step(const History& history) const {
   return newest_good == history.samples.rbegin() ? newest_good->step : std::prev(newest_good)->step;
 }
 
-std::vector<Stragglers::Standing> Stragglers::standings() const {
-  std::vector<Standing> standings;
+std::vector<Stragglers::Speed> Stragglers::speeds() const {
+  std::vector<Speed> speeds;
   for (const auto& [member, history] : histories_) {
-    Standing standing{.member = member,
-                      .score = score_of(history),
-                      .is_straggler = history.is_straggler,
-                      .since_step = history.since_step,
-                      .is_settled = history.samples.size() == options_.window};
+    Speed speed{.member = member,
+                .score = score_of(history),
+                .is_straggler = history.is_straggler,
+                .since_step = history.since_step,
+                .is_settled = history.samples.size() == options_.window};
     std::vector<double> times;
     std::chrono::duration<double> computing{};
     std::chrono::duration<double> waiting{};
@@ -120,16 +124,16 @@ std::vector<Stragglers::Standing> Stragglers::standings() const {
       waiting += sample.waiting;
     }
     if (!times.empty()) {
-      standing.time_per_round = std::chrono::nanoseconds(static_cast<std::int64_t>(median(std::move(times))));
+      speed.time_per_round = std::chrono::nanoseconds(static_cast<std::int64_t>(median(std::move(times))));
     }
-    if (computing + waiting > computing.zero()) standing.waiting_share = waiting / (computing + waiting);
-    standings.push_back(standing);
+    if (computing + waiting > computing.zero()) speed.waiting_share = waiting / (computing + waiting);
+    speeds.push_back(speed);
   }
-  return standings;
+  return speeds;
 }
 
-// One shard after the other to the rank that would be done with it first: since a rank's time only grows with its
-// shards, no other deal has an earlier end.
+// Greedy: each shard goes to the rank that would be done with it first. A rank's time only grows with its shards, so no
+// other assignment ends earlier.
 std::vector<int> balanced_shards(int shards, std::span<const Pace> paces) {
   HOLDFAST_ASSERT(!paces.empty() && shards >= static_cast<int>(paces.size()));
   std::vector<int> counts(paces.size(), 1);

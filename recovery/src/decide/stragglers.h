@@ -1,7 +1,7 @@
 #pragma once
 
-// Tells which replicas compute more slowly than the others, from the times that they count, and how to deal shards so
-// that the slowest holds the others up least. Pure but for its memory of earlier looks.
+// Finds replicas that compute more slowly than the others, from the times that they count. balanced_shards() assigns
+// shards so that the slowest replica delays the others least. It reads no clock; it only remembers earlier samples.
 
 #include <chrono>
 #include <cstddef>
@@ -17,46 +17,46 @@ namespace holdfast::recovery {
 struct Load {
   int member = 0;   // a process, numbered for the whole run
   int shards = 1;   // that it computes in a step
-  int at_once = 1;  // of these
+  int at_once = 1;  // shards that it computes at the same time
   std::uint64_t steps = 0;
   std::chrono::nanoseconds computing{};
-  std::chrono::nanoseconds waiting{};  // for peers
+  std::chrono::nanoseconds waiting{};  // for its peers
 };
 
 class Stragglers {
  public:
   struct Options {
-    double begins_at = 1.5;  // the score at which a member becomes a straggler
-    double ends_at = 1.2;    // and below which it is none any more
-    std::size_t window = 32;
+    double begins_at = 1.5;   // the score at which a member becomes a straggler
+    double ends_at = 1.2;     // the score below which it no longer is one
+    std::size_t window = 32;  // samples
   };
 
-  // How a member stands over the latest `window` samples.
-  struct Standing {
+  // How fast a member was over the latest `window` samples.
+  struct Speed {
     int member = 0;
-    // The median of its time for a shard, over the median of the others': 2 is half as fast. 1 without samples.
+    // The median of its time for a round, relative to the median of the others: 2 is half as fast. 1 without samples.
     double score = 1;
-    std::chrono::nanoseconds time_per_round{};  // median; as many shards as it computes at once take one round
-    double waiting_share = 0;                   // of its computing and waiting
+    std::chrono::nanoseconds time_per_round{};  // median; one round computes `at_once` shards
+    double waiting_share = 0;                   // of the time that it computes or waits
     bool is_straggler = false;
-    std::int64_t since_step = -1;  // of a straggler: the first of the slow steps
-    bool is_settled = false;       // all this is of a whole window
+    std::int64_t since_step = -1;  // the first slow step of a straggler
+    bool is_settled = false;       // the window is full
   };
 
   explicit Stragglers(const Options& options) : options_(options) {}
 
-  // Takes a sample once all members have ended a step since the sample before; `step` is the run's. A member that is
-  // not among the loads is forgotten. Without peers nobody is slow. True when a member became a straggler or ceased to
-  // be one, which takes a whole window of samples.
+  // Takes a sample once all members have ended a step since the last sample. `step` is the step of the run. A member
+  // that is not among the loads is forgotten. A member without peers is never slow. Returns whether a member became a
+  // straggler or ceased to be one, which takes a full window of samples.
   bool look(std::span<const Load> loads, std::int64_t step);
 
-  // By member.
-  std::vector<Standing> standings() const;
+  // In the order of member ids.
+  std::vector<Speed> speeds() const;
 
  private:
   struct Sample {
     std::int64_t step = 0;
-    double ratio = 1;  // of the time for a round to the median of the others'
+    double ratio = 1;  // its time for a round, relative to the median of the others
     std::chrono::nanoseconds time_per_round{};
     std::chrono::nanoseconds computing{};
     std::chrono::nanoseconds waiting{};
@@ -85,11 +85,11 @@ struct Pace {
   int at_once = 1;  // shards in a round
 };
 
-// How often a rank that computes `at_once` shards at a time has to begin, for so many.
+// How many rounds a rank needs for `shards` shards when it computes `at_once` of them at the same time.
 int rounds_of(int shards, int at_once);
 
-// How many of `shards` each rank should compute, in rank order, so that the slowest is done soonest: at least one each,
-// as evenly as that allows. Asserts that there is a shard for each rank, and a rank.
+// How many of the shards each rank should compute, in rank order, so that the last rank ends as early as possible. Each
+// rank gets at least one shard. Asserts that there is a rank, and a shard for each.
 std::vector<int> balanced_shards(int shards, std::span<const Pace> paces);
 
 }  // namespace holdfast::recovery

@@ -1,19 +1,24 @@
+// decide(): one switch hands each event to its function in run_events.cpp or member_events.cpp. They fill in a Draft
+// (draft.h): the next state, the actions, and the reason in words. tests/scenarios/ has a readable file for each case.
+
 #include "decide/supervisor.h"
 
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "decide/draft.h"
 
 namespace holdfast::recovery {
 namespace {
 
-// Empty where the event means nothing any more; else why.
+// Why the event has no meaning any more; empty if it has one.
 std::string why_dropped(const Draft& draft) {
   const Event& event = draft.event;
   if (is_of_the_run(event.kind)) return draft.state.phase == RunPhase::over ? "the run is over" : "";
   const bool is_there = find_member(draft.state, event.member) != nullptr;
   if (is_there && draft.state.phase != RunPhase::over) return "";
-  return std::string(to_string(event.kind)) + " of process " + std::to_string(event.member) + " is dropped: it is gone";
+  return fmt::format("{} of process {} is dropped, since that process is gone", to_string(event.kind), event.member);
 }
 
 void take_event(Draft& draft) {
@@ -45,7 +50,7 @@ void take_event(Draft& draft) {
     case EventKind::deal_proposed:
       return on_deal_proposed(draft);
     case EventKind::place_lost:
-      return on_place_lost(draft);
+      return on_slot_lost(draft);
     case EventKind::stop_requested:
       return on_stop_requested(draft);
     case EventKind::directory_lost:
@@ -62,7 +67,7 @@ State initial_state(const SupervisorPolicy& policy, int first_generation) {
   state.policy = policy;
   state.next_generation = first_generation;
   state.target = policy.replicas;
-  state.places.resize(static_cast<std::size_t>(policy.places));
+  state.device_slots.resize(static_cast<std::size_t>(policy.device_slots));
   return state;
 }
 
@@ -77,7 +82,7 @@ Decision decide(const State& state, const Event& event, Moment now) {
   }
   set_timer(draft);
   return {std::move(draft.state), std::move(draft.actions), std::move(draft.reason), draft.is_of_a_failure,
-          std::move(draft.place_changes)};
+          std::move(draft.device_slot_changes)};
 }
 
 bool is_of_the_run(EventKind kind) {

@@ -1,20 +1,20 @@
 #pragma once
 
-// What to do about everything that happens to the processes of a run, as a pure function: no clock, no process, no
-// socket. The watchdog turns the world into events and carries the actions out.
+// Decides what the watchdog does about each event of a run. decide() is a pure function: it reads no clock, and it
+// touches no process and no socket. The watchdog turns what it sees into events, and carries out the actions.
 //
-// A member is one process, numbered for the whole run. A generation is the members that train together:
+// A member is one process, numbered for the whole run. A generation is the members that train together.
 //
-//   a member   starting -> ready -> training -> waiting        ready and waiting ones can be part of the next
-//   generation;
-//                             ^-----------'  <----'            a waiting one brings the state of training along
-//              any -> finished, leaving or failed -> gone, when the kernel confirms its exit
+//   a member:   starting --> ready --> training --> waiting      The next generation takes ready and waiting members.
+//                                         ^------------'         A waiting member brings the state of the training.
 //
-//   the run    idle -> gathering <-> running -> finishing -> over
-//                          any of them -> ending -> over       ending: all are killed, and a verdict is there
+//               any stage --> finished, leaving or failed --> gone, when the kernel confirms the exit
 //
-// A failure of a member ends the generation for all, but only the failed process dies: the others check in (waiting)
-// and go on in the next generation, together with spares, new processes, or alone.
+//   the run:    idle --> gathering <--> running --> finishing --> over
+//                        any phase  --> ending  --> over         ending: all members are killed; the verdict is known
+//
+// When a member fails, its generation ends for all, but only the failed process dies. The survivors check in (waiting).
+// They go on in the next generation: with spares, with new processes, or alone. See docs/decisions/recovery.md.
 
 #include <chrono>
 #include <cstdint>
@@ -23,7 +23,7 @@
 #include <string_view>
 #include <vector>
 
-#include "decide/place_changes.h"
+#include "decide/device_slot_changes.h"
 #include "decide/restart_policy.h"
 #include "holdfast/recovery/watchdog.h"
 
@@ -34,20 +34,20 @@ enum class Stage { starting, ready, training, waiting, finished, leaving, failed
 struct Failure {
   std::string cause{};
   Moment detected{};
-  int generation = 0;        // that it ended, or should have been part of
+  int generation = 0;        // the one that it ended, or that the member was started for
   std::int64_t step = -1;    // -1: not in a step
-  bool is_explained = true;  // false: the exit status will say more
-  // The first process that starts after it; -1: whoever failed was ready, or was part of a generation.
+  bool is_explained = true;  // false: the exit status will name the cause
+  // The id of the next process to start; -1: the failed member had already been ready.
   int first_successor = -1;
 };
 
 struct Member {
   int id = 0;
-  int place = 0;  // the device that it runs on, an index
+  int device_slot = 0;  // index of the device slot that it runs on
   Stage stage = Stage::starting;
-  int rank = -1;                     // in its newest generation; -1: in none yet
-  std::int64_t step = -1;            // of the state that it waits with; -1: it has no whole one
-  std::optional<Failure> failure{};  // not recorded yet
+  int rank = -1;                     // in its newest generation; -1: it was in none
+  std::int64_t step = -1;            // step of the state that a waiting member holds; -1: it holds no whole state
+  std::optional<Failure> failure{};  // one that is not recorded yet
 };
 
 enum class RunPhase { idle, gathering, running, finishing, ending, over };
@@ -55,28 +55,30 @@ enum class RunPhase { idle, gathering, running, finishing, ending, over };
 struct Verdict {
   int exit_code = 0;
   std::string sentence{};
-  int unexplained = -1;  // the member with whose cause it ends, which its exit status will tell
+  int unexplained = -1;  // the member whose exit status will replace the cause at the end of the sentence; -1: none
 };
 
 struct SupervisorPolicy {
   RecoveryOptions recovery{};
   int replicas = 1;
-  int places = 1;              // devices; member n starts on place n modulo places
-  bool keep_survivors = true;  // false: any failure ends all processes, which start again from the newest savepoint
-  bool all_start_together = false;  // with !keep_survivors: none starts before all that failed or were ended are gone
-  int failures_of_a_step = 3;       // in as many processes: then it is the step that is to blame, and the run ends
-  int failures_of_a_place = 3;      // one after the other, without progress: it is left out if there is another
-  // Starts on one place that fail in the same way while no process of the run has ever got ready: then the run ends.
+  int device_slots = 1;             // device slots; at the start, member n runs on slot n modulo this
+  bool keep_survivors = true;       // false: a failure ends all members of the generation; all resume from a savepoint
+  bool all_start_together = false;  // with !keep_survivors: no process starts before all ended processes are gone
+  int failures_of_a_step = 3;       // in as many generations: the step is to blame, and the run ends
+  int failures_of_a_slot = 3;       // in a row, without progress: the slot is left out if another slot can be used
+  // Equal failures of starts on one device slot, before any process of the run was ready: the run ends.
   int failures_of_a_start = 3;
-  std::chrono::milliseconds longest_place_rest = std::chrono::hours(2);
-  // Of a process that nobody waits for: its start would take processors from those who go on.
+  // A device slot that was left out rests for recovery.place_rest. Each further rest is twice as long, up to this.
+  std::chrono::milliseconds longest_slot_rest = std::chrono::hours(2);
+  // Before a start that no survivor waits for: starting at once would take processors from those that go on.
   std::chrono::milliseconds start_delay{0};
   RestartPolicy restart{};
 
   bool starts_when_gone() const { return recovery.start_when_gone.value_or(false); }
 };
 
-// How many shards each of these is to compute, by rank; both empty: as many as the others. It holds for them alone.
+// An assignment of shards: how many each of these members computes. Both lists are in rank order. It is valid for
+// exactly these members; when it is empty, shards are assigned evenly.
 struct Deal {
   std::vector<int> members{};
   std::vector<int> shards{};
@@ -84,100 +86,102 @@ struct Deal {
 
 struct PendingStart {
   Moment due{};
-  int place = 0;
-  Moment at_latest{};  // also when a process that was killed is still there
+  int device_slot = 0;
+  Moment at_latest{};  // then it starts even next to a killed process that is not gone
 };
 
-// well -> resting (left out) -> on probation -> well, when a process that was started there has trained a step
-//            ^-------------------' when one fails there
-struct Place {
-  int failures = 0;                          // in a row
-  int times_left_out = 0;                    // since it was last well for longest_place_rest
+// A device slot:
+//
+//   well --> resting (left out) --> on probation --> well, when a process that was started there has trained a step
+//                 ^--------------------' when a process fails there
+struct DeviceSlot {
+  int failures = 0;                          // of processes on it, in a row
+  int times_left_out = 0;                    // since it was last well for longest_slot_rest
   std::optional<Moment> rest_ends{};         // empty: it is well
-  std::optional<Moment> well_since{};        // empty: it was never left out, or is not well
-  std::string why{};                         // it was left out the last time
-  int first_on_trial = 0;                    // the members from this one on were started there to try it
+  std::optional<Moment> well_since{};        // empty: it was never left out, or it is not well
+  std::string why{};                         // the reason why it was last left out
+  int first_on_trial = 0;                    // members from this id on were started there to try it
   std::optional<Moment> slow_replaced_at{};  // when a process there was last replaced for being slow
-  bool is_slow = false;                      // whoever runs there is
-  // Of starts there, one after the other, for the same cause; those that began together count as one.
+  bool is_slow = false;                      // two processes there were slow, so the slot itself is
+  // Starts that failed here in a row with the same cause. Processes that started together count once.
   int failed_starts = 0;
   std::string start_cause{};
-  int next_start = 0;  // the first process whose failure would be a further one
+  int next_start = 0;  // a failure counts again from this member id on
 };
 
 struct State {
   SupervisorPolicy policy;
   RunPhase phase = RunPhase::idle;
-  int generation = -1;      // the one that runs or ran last
-  int next_generation = 0;  //
-  int target = 1;           // replicas that a generation should have
-  int finished = 0;         // members that have
+  int generation = -1;  // the newest one
+  int next_generation = 0;
+  int target = 1;    // replicas that a generation should have
+  int finished = 0;  // members that have finished
   int next_member = 0;
-  std::vector<Member> members;  // those whose processes may still be there, by id
+  std::vector<Member> members;  // those whose exit is not confirmed, by id
   std::vector<PendingStart> pending_starts;
-  std::vector<Place> places;
-  Deal deal;  // of the next generation that has these members
+  std::vector<DeviceSlot> device_slots;
+  Deal deal;  // for the next generation, if that has the same members
   RestartHistory history;
-  RestartHistory newcomers;         // of processes that failed before they were in a generation, while others went on
-  std::int64_t failed_step = -1;    // of the newest failure in a step
-  int failures_of_step = 0;         // one a generation at most
-  int blamed_generation = -1;       // the newest that counts there
-  int failed_generation = -1;       // the newest that lost a member: more of them share its pause
+  RestartHistory newcomers;         // restarts of newcomers that failed while others went on
+  std::int64_t failed_step = -1;    // the step that failed last
+  int failures_of_step = 0;         // generations in which it failed
+  int blamed_generation = -1;       // the last of these
+  int failed_generation = -1;       // the newest that lost a member; its further losses share one pause
   bool was_any_ready = false;       // since the watchdog started
-  bool is_regroup_asked = false;    // of the running generation
-  bool is_end_unexplained = false;  // of the newest generation: a member left it unasked, and none has failed
+  bool is_regroup_asked = false;    // in the running generation
+  bool is_end_unexplained = false;  // a member left the newest generation unasked, and no member failed
   bool is_stop_requested = false;
-  Moment stop_requested_at{};        // for the first time
-  std::optional<Verdict> verdict;    // what ends the run as soon as all processes are gone
-  std::optional<Moment> give_up_at;  // on processes that should leave, or should be dead
-  std::optional<Moment> timer;       // as it was set last
+  Moment stop_requested_at{};        // by the first request
+  std::optional<Verdict> verdict;    // how the run ends as soon as all processes are gone
+  std::optional<Moment> give_up_at;  // the deadline for processes to leave, or to be gone after SIGKILL
+  std::optional<Moment> timer;       // as last set
 };
 
 enum class EventKind {
   start,
-  ready,             // the process is initialised and waits to be part of a generation
-  checked_in,        // it has left its generation and waits for the next; step: of its state, -1 if that is not whole
-  progressed,        // the generation got further than the run ever was; step
-  finished,          //
-  failure_reported,  // what, is_unrecoverable, step
-  device_failed,     // what: happened to the device that it runs on; step
-  died,              // seen by its life mutex; the exit is not confirmed yet; step
-  exited,            // exit_code or signal; step
-  hang_detected,     // what, step
-  slow,              // what: it computes more slowly than the others, and a spare should take its place
-  start_failed,      // what; there is no process
-  scale_requested,   // count
-  deal_proposed,     // generation; shards by rank; what: why
-  place_lost,        // place; what: happened to its device, which is of no use any more
+  ready,             // the process is initialised and can join a generation
+  checked_in,        // it left its generation and waits for the next; step: of its state, -1 if that is not whole
+  progressed,        // the generation got further than the run ever had; step
+  finished,          // its work is done
+  failure_reported,  // by the process itself; what, is_unrecoverable, step
+  device_failed,     // the device under the process failed; what, step
+  died,              // its life mutex shows it; the kernel has not confirmed the exit; step
+  exited,            // the kernel confirmed it; exit_code or signal, step
+  hang_detected,     // it makes no progress; what, step
+  slow,              // it computes more slowly than the others, and a spare should replace it; what
+  start_failed,      // no process could be made; what
+  scale_requested,   // count: of replicas
+  deal_proposed,     // another assignment of shards; generation, shards by rank, what: the reason
+  place_lost,        // the driver reports that a device is lost; device_slot, what
   stop_requested,    // signal
-  directory_lost,    // what: another run has begun in the run directory, so that nothing may be written there
+  directory_lost,    // another run has begun in the run directory, so nothing may be written there; what
   timer,
 };
 
 struct Event {
   EventKind kind = EventKind::start;
-  int member = 0;       // an event of one that is gone is dropped. No meaning for events of the run
-  int generation = -1;  // of progressed, checked_in and deal_proposed: an earlier one's is dropped
+  int member = 0;       // an event of a member that is gone is dropped; unused in events of the run
+  int generation = -1;  // in progressed, checked_in and deal_proposed: events of earlier generations are dropped
   std::string what{};
   bool is_unrecoverable = false;
-  bool is_thrown = false;  // by the program, not by Holdfast
+  bool is_thrown = false;  // an exception of the program, not of Holdfast
   int exit_code = 0;
   int signal = 0;  // 0: none
   std::int64_t step = -1;
   int count = 0;
-  int place = 0;
-  bool is_joining = false;  // the process has not got to the steps of its generation yet
+  int device_slot = 0;
+  bool is_joining = false;  // the process has not reached the steps of its generation yet
   std::vector<int> shards{};
 };
 
 enum class ActionKind {
-  start_process,      // member, place
+  start_process,      // member, device_slot
   cancel_generation,  // generation: end every wait in its shared memory
   kill_process,       // member
-  open_generation,    // generation, members by rank, shards by rank (empty: evenly dealt): tell each of them
-  ask_to_regroup,     // all members of the generation, at their next step boundary
-  ask_to_stop,        // all members of the generation
-  set_timer,          // moment: replaces the timer before
+  open_generation,    // generation, members by rank, shards by rank (empty: assigned evenly): tell each member
+  ask_to_regroup,     // ask all members of the generation to leave it at their next step boundary
+  ask_to_stop,        // ask all members of the generation to save and leave
+  set_timer,          // moment: replaces the timer that was set before
   record_failure,     // member, rank, generation, text (the cause), moment (when detected), step
   finish,             // exit_code, text (the sentence)
 };
@@ -185,7 +189,7 @@ enum class ActionKind {
 struct Action {
   ActionKind kind = ActionKind::start_process;
   int member = 0;
-  int place = 0;
+  int device_slot = 0;
   int generation = 0;
   std::vector<int> members{};
   std::vector<int> shards{};
@@ -198,19 +202,19 @@ struct Action {
 
 struct Decision {
   State state;
-  std::vector<Action> actions;  // in the order in which they are to be carried out
-  std::string reason;
-  bool is_of_a_failure = false;              // or of a place that is left out
-  std::vector<PlaceChange> place_changes{};  // for those who read of it later
+  std::vector<Action> actions;                          // to be carried out in this order
+  std::string reason;                                   // for the journal and the log: clauses, separated by "; "
+  bool is_of_a_failure = false;                         // a member failed, or a device slot is left out
+  std::vector<DeviceSlotChange> device_slot_changes{};  // for the journal
 };
 
 State initial_state(const SupervisorPolicy& policy, int first_generation);
 Decision decide(const State& state, const Event& event, Moment now);
 
-// Of no member: `member` has no meaning then.
+// Whether the event is about the whole run. Its `member` is unused then.
 bool is_of_the_run(EventKind kind);
 
-// Empty when the member is gone.
+// Null when the member is gone.
 const Member* find_member(const State& state, int id);
 
 std::string_view to_string(EventKind kind);

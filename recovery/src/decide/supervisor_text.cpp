@@ -1,35 +1,41 @@
+// The names of kinds, stages and phases are data: the journal has them, and scenarios read and expect them. Earlier
+// journals have actions as describe() words them; recorded_actions.cpp reads those.
+
 #include "decide/supervisor_text.h"
 
-#include <cstdio>
 #include <cstring>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace holdfast::recovery {
 
+std::string counted(std::size_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
 std::string seconds(Moment::duration duration) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f s", std::chrono::duration<double>(duration).count());
-  return text;
+  return fmt::format("{:.1f} s", std::chrono::duration<double>(duration).count());
 }
 
 std::string name_of(const Member& member) {
-  return member.rank < 0 ? "process " + std::to_string(member.id) : "replica " + std::to_string(member.rank);
+  return member.rank < 0 ? fmt::format("process {}", member.id) : fmt::format("replica {}", member.rank);
 }
 
 std::string full_name_of(const Member& member) {
-  const std::string process = "process " + std::to_string(member.id);
-  return member.rank < 0 ? process : process + " (replica " + std::to_string(member.rank) + ")";
+  if (member.rank < 0) return name_of(member);
+  return fmt::format("process {} (replica {})", member.id, member.rank);
 }
 
 std::string signal_name(int signal) {
   const char* abbreviation = ::sigabbrev_np(signal);
-  return abbreviation == nullptr ? "signal " + std::to_string(signal) : "SIG" + std::string(abbreviation);
+  return abbreviation == nullptr ? fmt::format("signal {}", signal) : fmt::format("SIG{}", abbreviation);
 }
 
 std::string describe_exit(const Event& event) {
-  if (event.signal != 0)
-    return "killed by signal " + std::to_string(event.signal) + " (" + signal_name(event.signal) + ")";
+  if (event.signal != 0) return fmt::format("killed by signal {} ({})", event.signal, signal_name(event.signal));
   if (event.exit_code == 0) return "exited with code 0 without having finished";
-  return "exited with code " + std::to_string(event.exit_code);
+  return fmt::format("exited with code {}", event.exit_code);
 }
 
 std::string_view to_string(EventKind kind) {
@@ -137,30 +143,27 @@ std::string_view to_string(ActionKind kind) {
 }
 
 std::string describe(const Action& action, Moment now) {
-  const std::string name(to_string(action.kind));
+  const std::string_view name = to_string(action.kind);
   switch (action.kind) {
     case ActionKind::start_process:
-      return name + " " + std::to_string(action.member) + " on place " + std::to_string(action.place);
+      return fmt::format("{} {} on place {}", name, action.member, action.device_slot);
     case ActionKind::cancel_generation:
-      return name + " " + std::to_string(action.generation);
+      return fmt::format("{} {}", name, action.generation);
     case ActionKind::kill_process:
-      return name + " " + std::to_string(action.member);
+      return fmt::format("{} {}", name, action.member);
     case ActionKind::open_generation: {
-      std::string text = name + " " + std::to_string(action.generation) + " with";
-      for (const int member : action.members) text += " " + std::to_string(member);
-      if (!action.shards.empty()) text += " dealt";
-      for (const int count : action.shards) text += " " + std::to_string(count);
-      return text;
+      const std::string opened = fmt::format("{} {} with {}", name, action.generation, fmt::join(action.members, " "));
+      return action.shards.empty() ? opened : fmt::format("{} dealt {}", opened, fmt::join(action.shards, " "));
     }
     case ActionKind::ask_to_regroup:
     case ActionKind::ask_to_stop:
-      return name;
+      return std::string(name);
     case ActionKind::set_timer:
-      return name + " in " + seconds(action.moment - now);
+      return fmt::format("{} in {}", name, seconds(action.moment - now));
     case ActionKind::record_failure:
-      return name + " of process " + std::to_string(action.member) + ": " + action.text;
+      return fmt::format("{} of process {}: {}", name, action.member, action.text);
     case ActionKind::finish:
-      return name + " " + std::to_string(action.exit_code) + ": " + action.text;
+      return fmt::format("{} {}: {}", name, action.exit_code, action.text);
   }
   return "unknown";
 }

@@ -1,19 +1,26 @@
 #pragma once
 
-// How the supervisor names things in its reasons and sentences.
+// How the supervisor names things in its reasons and sentences, and in the scenarios of its tests.
 
+#include <cstddef>
 #include <string>
+#include <string_view>
 
 #include "decide/supervisor.h"
 
 namespace holdfast::recovery {
 
+// "1 replica", "3 replicas".
+std::string counted(std::size_t count, std::string_view noun);
+// Such as "8.0 s".
 std::string seconds(Moment::duration duration);
+// Such as "SIGTERM"; "signal 99" for one without a name.
 std::string signal_name(int signal);
-// "replica 1", or "process 4" for one that was never part of a generation.
+// "replica 1", or "process 4" for a member that was never in a generation.
 std::string name_of(const Member& member);
-// A process that cannot be killed may have had the rank that another one has since: "process 4 (replica 1)".
+// "process 4 (replica 1)": a process that cannot be killed may have had a rank that another one has now.
 std::string full_name_of(const Member& member);
+// Such as "killed by signal 9 (SIGKILL)" or "exited with code 3". IncidentStory knows these by their first words.
 std::string describe_exit(const Event& event);
 
 }  // namespace holdfast::recovery

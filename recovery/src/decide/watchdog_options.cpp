@@ -1,3 +1,6 @@
+// Options are checked before the first process starts. A wrong one would otherwise fail at the start of some process,
+// and again at each restart, until the budget is spent.
+
 #include "decide/watchdog_options.h"
 
 #include <sys/resource.h>
@@ -5,6 +8,7 @@
 #include <limits>
 #include <string>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "holdfast/base/error.h"
@@ -13,39 +17,38 @@
 namespace holdfast::recovery {
 namespace {
 
-// Longer than survivors need for their way into the next generation and a step that is not a long one.
+// Survivors reach the next generation and end a short step in this time. On two cores, the start of a spare made the
+// first step after a loss take twice its time.
 constexpr std::chrono::milliseconds kStartDelay(500);
 
 [[noreturn]] void refuse(const std::string& what) {
   throw Error(ErrorCode::invalid_argument, "the watchdog cannot run: " + what);
 }
 
-// They travel to the workers in JSON, which can carry nothing else.
+// These texts travel to the workers in JSON, which has to be UTF-8.
 void check_utf8(const char* name, const std::string& text) {
   try {
     static_cast<void>(nlohmann::json(text).dump());
   } catch (const nlohmann::json::exception&) {
-    refuse(std::string(name) + " is not UTF-8 text");
+    refuse(fmt::format("{} is not UTF-8 text", name));
   }
 }
 
-// Longer than any run, and so short that four times as much fits into the clock's 64 bits of nanoseconds.
+// Longer than any run. Four times as much still fits into the clock's 64 bits of nanoseconds.
 constexpr std::chrono::hours kLongestDuration(24 * 3650);
 
 void check_duration(const char* name, std::chrono::milliseconds duration) {
   if (duration.count() > 0 && duration <= kLongestDuration) return;
-  refuse(std::string(name) + " is " + std::to_string(duration.count()) +
-         " ms; it has to be longer than 0, and at most ten years (" +
-         std::to_string(std::chrono::milliseconds(kLongestDuration).count()) + " ms)");
+  refuse(fmt::format("{} is {} ms; it must be longer than 0, and at most ten years ({} ms)", name, duration.count(),
+                     std::chrono::milliseconds(kLongestDuration).count()));
 }
 
 void check_count(const char* name, int count, int lowest, int highest) {
   if (count >= lowest && count <= highest) return;
-  refuse(std::string(name) + " is " + std::to_string(count) + ", allowed are " + std::to_string(lowest) + " to " +
-         std::to_string(highest));
+  refuse(fmt::format("{} is {}; it must be from {} to {}", name, count, lowest, highest));
 }
 
-// Checks the watchdog's own options: a wrong one would fail at the start of some process, and at each later start.
+// The watchdog holds some files, and a few for each process. Too few would fail in the middle of the run.
 void check_open_files(const WatchdogOptions& options) {
   constexpr rlim_t kOfTheWatchdog = 24;
   constexpr rlim_t kOfAReplica = 6;
@@ -54,9 +57,9 @@ void check_open_files(const WatchdogOptions& options) {
   const rlim_t needed = kOfTheWatchdog + kOfAReplica * static_cast<rlim_t>(options.replicas + options.recovery.spares);
   if (limit.rlim_cur >= needed) return;
   throw Error(ErrorCode::unavailable,
-              "the watchdog cannot run: it may have " + std::to_string(limit.rlim_cur) + " files open, and needs " +
-                  std::to_string(needed) + " for " + std::to_string(options.replicas) + " replicas and " +
-                  std::to_string(options.recovery.spares) + " spares; raise the limit of open files (ulimit -n)");
+              fmt::format("the watchdog cannot run: it may open {} files, but needs {} for {} replicas and {} spares; "
+                          "raise the limit of open files (ulimit -n)",
+                          limit.rlim_cur, needed, options.replicas, options.recovery.spares));
 }
 
 }  // namespace
@@ -70,13 +73,13 @@ void check_options(const WatchdogOptions& options) {
   check_count("replicas", options.replicas, 1, most_replicas(options));
   check_count("spares", options.recovery.spares, 0, kMaxReplicas);
   if (options.recovery.spares > 0 && options.is_plain_program) {
-    refuse("a spare waits to be told that it is needed, which a program that does not register cannot be");
+    refuse("spares need a program that registers with the watchdog, and this one does not; set spares to 0");
   }
   if (options.recovery.when_slow != WhenSlow::report && options.is_plain_program) {
-    refuse("how fast a program computes that does not register is not known, so nobody can be dealt less or replaced");
+    refuse("the speed of a program that does not register is not known, so its slow replicas can only be reported");
   }
   if (options.recovery.when_slow == WhenSlow::replace && options.recovery.recover_from == RecoverFrom::savepoint) {
-    refuse("with recover_from savepoint the replacement of a slow replica would send all back to the newest savepoint");
+    refuse("a slow replica cannot be replaced when recovery is from savepoints: all would go back to the newest one");
   }
   if (options.run_directory.empty()) refuse("run_directory is empty");
   if (options.command.empty()) refuse("command is empty");
@@ -105,7 +108,7 @@ SupervisorPolicy policy_of(const WatchdogOptions& options) {
   const bool keep_survivors = options.recovery.recover_from == RecoverFrom::survivors && !options.is_plain_program;
   return {.recovery = options.recovery,
           .replicas = options.replicas,
-          .places = options.devices.empty() ? options.replicas : static_cast<int>(options.devices.size()),
+          .device_slots = options.devices.empty() ? options.replicas : static_cast<int>(options.devices.size()),
           .keep_survivors = keep_survivors,
           .all_start_together = options.is_plain_program,
           .start_delay = kStartDelay};

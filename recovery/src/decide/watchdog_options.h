@@ -1,12 +1,13 @@
 #pragma once
 
-// The watchdog's options: whether they make sense, and what they are to the supervisor.
+// Checks the watchdog's options, and turns them into the policy of the supervisor and the limits of the hang detector.
 
 #include "decide/supervisor.h"
 #include "holdfast/recovery/watchdog.h"
 
 namespace holdfast::recovery {
 
+// The limit of replicas; kMaxReplicas where the options give none.
 int most_replicas(const WatchdogOptions& options);
 HangLimits hang_limits_of(const WatchdogOptions& options);
 SupervisorPolicy policy_of(const WatchdogOptions& options);

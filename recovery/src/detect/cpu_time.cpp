@@ -7,10 +7,12 @@
 #include <string>
 #include <system_error>
 
+#include <fmt/format.h>
+
 namespace holdfast::recovery {
 namespace {
 
-// Of ended threads too, to the nanosecond, in one call.
+// The running time of all threads, with those that have ended, to the nanosecond.
 std::chrono::nanoseconds time_running(int pid) {
   clockid_t clock{};
   timespec time{};
@@ -31,19 +33,19 @@ ThreadTimes times_of(const std::filesystem::path& thread) {
   return {std::chrono::nanoseconds(running), std::chrono::nanoseconds(ready)};
 }
 
-// "NCCL Progress 0", "NCCL Service 0" and others, where NCCL_SET_THREAD_NAME is 1, as our replicas set it.
+// With NCCL_SET_THREAD_NAME=1, which our replicas set, threads have names such as "NCCL Progress 0".
 bool is_of_nccl(const std::filesystem::path& thread) {
   std::ifstream file(thread / "comm");
   std::string name;
   return std::getline(file, name) && name.starts_with("NCCL ");
 }
 
-// What the living threads add to, or take away from, the time that all threads ran. /proc/PID/schedstat tells of the
-// main thread alone.
+// Adds the time that living threads were ready to run, and subtracts what NCCL's threads ran. /proc/PID/schedstat
+// covers only the main thread, so each thread is read.
 std::chrono::nanoseconds correction_by_threads(int pid) {
   std::chrono::nanoseconds sum{};
   std::error_code error;
-  std::filesystem::directory_iterator threads("/proc/" + std::to_string(pid) + "/task", error);
+  std::filesystem::directory_iterator threads(fmt::format("/proc/{}/task", pid), error);
   for (; !error && threads != std::filesystem::directory_iterator(); threads.increment(error)) {
     const ThreadTimes times = times_of(threads->path());
     sum += is_of_nccl(threads->path()) ? -times.running : times.ready;

@@ -6,14 +6,14 @@
 
 namespace holdfast::recovery {
 
-// The time that all threads of the process ran so far, and the time that its living threads were ready to run while
-// others had the processors. It stands still for a process that sleeps or is stopped, and goes on with the clock for
-// one that computes, however crowded the machine. Threads with NCCL's names are left out: they spin while they wait,
-// even when the device hangs. The time may fall when threads end, and by a few milliseconds when a thread of NCCL's ran
-// between two ticks of the scheduler. Zero for a process that is gone; one that has exited must not have been reaped,
-// or its number may be another's.
+// The time that all threads of the process ran so far, plus the time that its living threads were ready to run while
+// others had the processors. It stands still for a process that sleeps or is stopped. It advances with the clock for
+// one that computes, however busy the machine is. NCCL's threads are left out: they spin while they wait, even when the
+// device hangs. They are known by their names.
 //
-// Takes a few system calls for each thread: for suspects only.
+// The time may decrease when threads end, and by a few milliseconds when a thread of NCCL ran between two ticks of the
+// scheduler. Returns zero for a process that is gone. A process that has exited must not be reaped yet, since its
+// number may be reused. Takes a few system calls for each thread, so it is for suspects only.
 std::chrono::nanoseconds cpu_demand(int pid);
 
 }  // namespace holdfast::recovery

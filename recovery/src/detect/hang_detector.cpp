@@ -1,31 +1,34 @@
+// A process without progress may be hung, or compute something long on a crowded machine. So silence alone is not
+// enough: suspects are asked whether they are stopped, and how much they run. A process that runs all the while gets a
+// longer limit. See docs/decisions/recovery.md.
+
 #include "detect/hang_detector.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <tuple>
 #include <utility>
+
+#include <fmt/format.h>
 
 namespace holdfast::recovery {
 namespace {
 
-// Whoever has been silent for less is neither asked about nor guilty, which keeps looks at healthy replicas cheap.
+// A shorter silence is not examined, which keeps looks at healthy replicas cheap.
 constexpr std::chrono::milliseconds kShortestSuspicion(300);
 constexpr int kBusyFactor = 10;
 constexpr std::chrono::seconds kShortestBusyLimit(30);
 
-// Less is further behind.
+// How far a member has come; members are compared by it.
 std::pair<std::int64_t, std::uint64_t> place_of(const Pulse& pulse) {
   return {pulse.step, pulse.arrivals};
 }
 
 std::string advice(const std::string& option) {
-  return "; if it may take longer, set a longer " + option;
+  return "; if this may take longer, set a longer " + option;
 }
 
 std::string rounded_seconds(std::chrono::nanoseconds duration) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f s", std::chrono::duration<double>(duration).count());
-  return text;
+  return fmt::format("{:.1f} s", std::chrono::duration<double>(duration).count());
 }
 
 }  // namespace
@@ -73,7 +76,7 @@ void HangDetector::observe(std::span<const Pulse> pulses, Duration elapsed) {
         watch = before->second;
         watch.stall += elapsed;
       }
-      // A process's first step says nothing of the others.
+      // The first step of a process takes longer than the others, so it is not recorded.
       if (last.steps > 0 && pulse.steps > last.steps && pulse.step_time >= last.step_time) {
         const std::uint64_t steps = pulse.steps - last.steps;
         step_times_.record((pulse.step_time - last.step_time) / (static_cast<std::int64_t>(steps) * last.rounds),
@@ -89,7 +92,7 @@ void HangDetector::observe(std::span<const Pulse> pulses, Duration elapsed) {
 
 void HangDetector::examine(Watch& watch, Duration elapsed) const {
   const bool is_stopped = questions_.is_stopped(watch.last.member);
-  // What came before the first question can only have been the same.
+  // The time before the first question counts like the answer to it.
   const Duration since_question = watch.is_examined ? elapsed : watch.stall;
   watch.stopped = is_stopped ? watch.stopped + since_question : Duration::zero();
   watch.is_examined = true;
@@ -108,7 +111,7 @@ bool HangDetector::is_overdue(Watch& watch, Duration stall, Duration limit) cons
   return stall >= limit + doubt_;
 }
 
-// Whether the process runs says nothing: it trains meanwhile.
+// How much the process runs says nothing here, since it trains meanwhile.
 bool HangDetector::is_hung_in_background(const Watch& watch) const {
   const BackgroundPulse& background = watch.last.background;
   if (background.number == 0) return false;
@@ -118,8 +121,8 @@ bool HangDetector::is_hung_in_background(const Watch& watch) const {
   return watch.background_stall >= granted(limits_.saving) + std::chrono::duration_cast<Duration>(for_bytes) + doubt_;
 }
 
-// From half the limit on, in stretches of half the limit each: one that falls asleep after it had been busy is noticed
-// too.
+// Judges from half of the limit on, over stretches of half of the limit. So a process that was busy and then sleeps is
+// noticed, too.
 void HangDetector::judge_demand(Watch& watch, Duration stall, Duration limit) const {
   if (stall < limit / 2) {
     watch.stretch.reset();
@@ -134,7 +137,7 @@ void HangDetector::judge_demand(Watch& watch, Duration stall, Duration limit) co
   watch.stretch = Watch::Stretch{stall, demand};
 }
 
-// All must have stood still: the one that is furthest behind may be so because the others went on just now.
+// The slowest member counts only once all have stood still: the others may have gone on a moment ago.
 HangDetector::Watch* HangDetector::hung_in_a_collective() {
   if (watches_.empty()) return nullptr;
   Watch* furthest_behind = nullptr;
@@ -153,12 +156,12 @@ HangDetector::Watch* HangDetector::hung_in_a_collective() {
   return stall >= 2 * granted(kShortestBusyLimit) ? furthest_behind : nullptr;
 }
 
-// Whoever is left of many computes their shards, too, and must not be taken for hung because of that.
+// Survivors compute the shards of lost replicas, too, so the limit grows with the rounds.
 HangDetector::Duration HangDetector::step_limit(int rounds) const {
   return granted(limits_.step_margin + 3 * rounds * step_times_.p99());
 }
 
-// Whoever is stopped has no long work to do, whatever the user grants.
+// A stopped process does no work, so a longer `hang_after` does not extend its limit.
 HangDetector::Duration HangDetector::stopped_limit(int rounds) const {
   return std::min<Duration>(step_limit(rounds), limits_.step_margin + 3 * rounds * step_times_.p99());
 }
@@ -178,7 +181,7 @@ HangDetector::Duration HangDetector::limit_of(const Pulse& pulse) const {
     case Phase::finishing:
       return granted(limits_.finishing);
     case Phase::regrouping:
-      // NCCL alone knows how long it takes. Whoever connects with a newcomer may be waiting for that one.
+      // The time is up to NCCL. A survivor that connects with a newcomer may have to wait until that one has started.
       return std::max<Duration>(limits_.regrouping, granted(limits_.regrouping)) +
              (is_any_joining_ ? Duration(limits_.starting) : Duration::zero());
     case Phase::computing:
@@ -204,25 +207,25 @@ HangDetector::Duration HangDetector::granted(Duration limit) const {
 Hang HangDetector::hang_of(const Watch& watch) const {
   const Pulse& pulse = watch.last;
   std::string what =
-      "no progress for " + rounded_seconds(watch.stall) + " in phase " + std::string(to_string(pulse.phase));
-  if (pulse.step >= 0) what += " at step " + std::to_string(pulse.step);
+      fmt::format("no progress for {} in phase {}", rounded_seconds(watch.stall), to_string(pulse.phase));
+  if (pulse.step >= 0) what += fmt::format(" at step {}", pulse.step);
   if (watch.stopped > Duration::zero()) {
     return {pulse.member, what + "; the process is stopped by a signal"};
   }
   if (pulse.phase == Phase::waiting_for_peers) {
     what += "; all replicas wait for each other";
   } else if (watch.is_busy.value_or(false)) {
-    what += "; the process runs all the while";
+    what += "; the process was running all the time";
   }
   return {pulse.member, what + advice(option_for(pulse.phase))};
 }
 
 Hang HangDetector::hang_in_background(const Watch& watch) const {
   const Pulse& pulse = watch.last;
-  std::string what = "no progress for " + rounded_seconds(watch.background_stall) +
-                     " in the background, where it is at " + questions_.in_background(pulse.member);
-  if (pulse.background.bytes > 0) what += " (" + std::to_string(pulse.background.bytes) + " bytes)";
-  if (pulse.step >= 0) what += ", while it trains at step " + std::to_string(pulse.step);
+  std::string what = fmt::format("no progress for {} in the background, during {}",
+                                 rounded_seconds(watch.background_stall), questions_.in_background(pulse.member));
+  if (pulse.background.bytes > 0) what += fmt::format(" ({} bytes)", pulse.background.bytes);
+  if (pulse.step >= 0) what += fmt::format(", while it trains at step {}", pulse.step);
   return {pulse.member, what + advice(option_for(pulse.background.is_callback ? Phase::callbacks : Phase::saving))};
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// Tells which replica has hung, from what each one's life page says. Pure but for its memory of earlier looks: the
-// caller brings the time, and answers questions about suspects.
+// Finds the replica that hangs, from what the life pages say. It reads no clock: the caller passes the time, and
+// answers questions about suspects. It only remembers earlier looks.
 
 #include <chrono>
 #include <cstdint>
@@ -19,17 +19,17 @@
 
 namespace holdfast::recovery {
 
-// One member that should be making progress.
+// The progress of one member, as its life page has it.
 struct Pulse {
   int member = 0;  // a process, numbered for the whole run
   std::uint64_t progress = 0;
   Phase phase = Phase::starting;
   std::int64_t step = -1;
   std::uint64_t steps = 0;               // that the process has ended
-  std::chrono::nanoseconds step_time{};  // of all of these, without waits for peers
-  std::uint64_t arrivals = 0;            // how often it told its peers that it has come as far as they, in collectives
-  int rounds = 1;                        // of shards, one behind the other in each step
-  bool is_joining = false;               // it has a generation, and is on its way into it for the first time
+  std::chrono::nanoseconds step_time{};  // of these steps together, without waits for peers
+  std::uint64_t arrivals = 0;            // how often it signalled its arrival to its peers in collectives
+  int rounds = 1;                        // of shards, one after the other in each step
+  bool is_joining = false;               // it is on its way into its first generation
   BackgroundPulse background{};
 };
 
@@ -40,50 +40,50 @@ struct Hang {
 
 class HangDetector {
  public:
-  // About a member of the pulses. They cost system calls or time, and are asked about suspects only.
+  // Questions about a member of the pulses. They cost system calls, so they are asked about suspects only.
   struct Questions {
     std::function<bool(int member)> is_stopped;  // by a signal
     std::function<std::chrono::nanoseconds(int member)> cpu_demand;
-    std::function<std::string(int member)> in_background{};  // what it is at there
+    std::function<std::string(int member)> in_background{};  // what it does there
   };
 
-  // For a whole run.
+  // One detector serves a whole run.
   HangDetector(const HangLimits& limits, Questions questions);
 
-  // `pulses` are those of the members that should be making progress; a member that is not among them is forgotten.
+  // `pulses` are those of the members that should make progress. A member that is not among them is forgotten.
   //
-  // Names the member that made no progress for too long (hang_limits.h); not one that waits for its peers, unless it
-  // is stopped, or what it does in the background hangs. Where all wait for each other, it names the one that
-  // has come least far, and in the end any of them.
+  // Returns the member that made no progress for longer than its limit (hang_limits.h). A member that waits for its
+  // peers is not returned, unless it is stopped or its background work hangs. When all wait for each other, the result
+  // is the one that has come least far, and after a longer time any of them.
   //
-  // Time passes at most kLongestLook a call, so that a machine that was asleep, or too busy to call in time, does not
-  // make its replicas look hung; and for a while after such a call the limits are longer by what was lost.
+  // Each call counts at most kLongestLook as passed, so replicas of a machine that was asleep or busy do not look hung.
+  // For a while after such a call, the limits are longer by the time that was not counted.
   std::optional<Hang> look(std::span<const Pulse> pulses, Moment now);
 
   static constexpr std::chrono::milliseconds kLongestLook{250};
   static constexpr std::chrono::seconds kMostDoubt{10};
-  // Before so many steps of the run have been timed, each gets the first one's time.
+  // Until so many steps of the run have been timed, each step has the limit of a first step.
   static constexpr std::uint64_t kEnoughSteps = 8;
 
  private:
   using Duration = std::chrono::nanoseconds;
 
-  // What is known of one member.
+  // What is known about one member.
   struct Watch {
     explicit Watch(const Pulse& pulse) : last(pulse) {}
 
     Pulse last;
     Duration stall{};    // since its last progress
-    Duration stopped{};  // of that, the latest part in which it was stopped
+    Duration stopped{};  // the latest part of the stall, in which it was stopped by a signal
     Duration background_stall{};
     bool is_examined = false;
-    // Its demand of processors is judged over stretches of its stall.
+    // Its use of processors is judged over stretches of the stall.
     struct Stretch {
-      Duration stall{};  // at its begin
+      Duration stall{};  // at the beginning of the stretch
       Duration demand{};
     };
     std::optional<Stretch> stretch{};
-    std::optional<bool> is_busy{};  // in the latest whole stretch
+    std::optional<bool> is_busy{};  // in the latest complete stretch
   };
 
   Duration time_passed(Moment now);
@@ -100,7 +100,7 @@ class HangDetector {
   Duration stopped_limit(int rounds) const;
   Duration limit_of(const Pulse& pulse) const;
   Duration limit_if_busy(const Pulse& pulse, Duration limit) const;
-  // What the user grants instead, if anything.
+  // `hang_after` if the user gave it, else `limit`.
   Duration granted(Duration limit) const;
   Hang hang_of(const Watch& watch) const;
   Hang hang_in_background(const Watch& watch) const;
@@ -110,7 +110,7 @@ class HangDetector {
   const Questions questions_;
   std::map<int, Watch> watches_;  // by member
   std::optional<Moment> last_look_;
-  Duration doubt_{};
+  Duration doubt_{};      // time that recent looks did not count
   StepTimes step_times_;  // of one round
   bool is_any_joining_ = false;
 };

@@ -1,3 +1,6 @@
+// The page lies in memory that two processes share, and one of them may die at any instruction. So each value is a
+// lock-free atomic, and only the robust mutex shows a death. See docs/decisions/recovery.md.
+
 #include "detect/life_page.h"
 
 #include <algorithm>
@@ -15,7 +18,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kWatchPeriod(100);
 
-// The same clock in all processes of the host.
+// This clock is the same in all processes of the host.
 std::int64_t nanoseconds_now() {
   return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
@@ -46,7 +49,7 @@ void watch(const std::stop_token& token, LifePage& page, const std::function<voi
     const timespec until = monotonic_after(kWatchPeriod);
     const int error_number = ::pthread_mutex_clocklock(&page.held, CLOCK_MONOTONIC, &until);
     if (error_number == ETIMEDOUT) continue;
-    // The page has served its one holder: the mutex stays as it is, since nobody will lock it again.
+    // The page serves one holder, so no thread will lock the mutex again, and it stays inconsistent.
     if (error_number == EOWNERDEAD) on_death();
     return;
   }
@@ -72,7 +75,7 @@ void LifePage::enter(Phase next_phase, std::int64_t next_step) {
   const Phase last_phase = phase.exchange(next_phase, std::memory_order_relaxed);
   const std::int64_t last_step = step.exchange(next_step, std::memory_order_relaxed);
   const std::int64_t elapsed = now - entered_nanoseconds.exchange(now, std::memory_order_relaxed);
-  // Two threads that enter at once may have read the clock in the other order.
+  // Two threads that enter at the same time may have read the clock in the other order.
   nanoseconds_in[static_cast<std::size_t>(last_phase)].fetch_add(std::max<std::int64_t>(elapsed, 0),
                                                                  std::memory_order_relaxed);
   if (belongs_to_a_step(last_phase) && last_step >= 0 && next_step > last_step) {
@@ -95,7 +98,7 @@ void LifePage::enter_background(const BackgroundPulse& pulse, std::string_view w
   background_number.store(pulse.number, std::memory_order_release);
 }
 
-// The few bytes of the next work must not shorten the time of a large one.
+// The number is read before and after. Otherwise the few bytes of the next work could shorten the limit of a large one.
 BackgroundPulse LifePage::in_background() const {
   const BackgroundPulse pulse{.number = background_number.load(std::memory_order_acquire),
                               .bytes = background_bytes.load(std::memory_order_relaxed),

@@ -1,19 +1,21 @@
+// Only workers know how many shards they compute, and how many at the same time, so they report it at the beginning of
+// each generation. A program that reports nothing is left alone. See docs/decisions/recovery.md.
+
 #include "detect/slow_replicas.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <iterator>
 #include <string>
+
+#include <fmt/format.h>
 
 #include "channel/messages.h"
 
 namespace holdfast::recovery {
 namespace {
 
-std::string describe(const Stragglers::Standing& standing) {
-  char text[64];
-  std::snprintf(text, sizeof text, "it computes %.1f times as long as the others", standing.score);
-  return text;
+std::string describe(const Stragglers::Speed& speed) {
+  return fmt::format("it computes {:.1f} times as long as the others", speed.score);
 }
 
 nlohmann::json milliseconds_of_each(const std::vector<std::chrono::nanoseconds>& times) {
@@ -66,27 +68,27 @@ std::vector<Event> SlowReplicas::look(const std::vector<Load>& loads, std::int64
 }
 
 void SlowReplicas::write_down(std::int64_t step) {
-  for (const Stragglers::Standing& standing : stragglers_.standings()) {
-    const auto rank = std::find(members_.begin(), members_.end(), standing.member);
+  for (const Stragglers::Speed& speed : stragglers_.speeds()) {
+    const auto rank = std::find(members_.begin(), members_.end(), speed.member);
     journal_.append({{"event", "straggler"},
                      {"generation", generation_},
-                     {"member", standing.member},
+                     {"member", speed.member},
                      {"rank", std::distance(members_.begin(), rank)},
                      {"step", step},
-                     {"is_straggler", standing.is_straggler},
-                     {"score", standing.score},
-                     {"since_step", standing.since_step},
-                     {"milliseconds_per_round", milliseconds(standing.time_per_round)},
-                     {"waiting_share", standing.waiting_share}});
+                     {"is_straggler", speed.is_straggler},
+                     {"score", speed.score},
+                     {"since_step", speed.since_step},
+                     {"milliseconds_per_round", milliseconds(speed.time_per_round)},
+                     {"waiting_share", speed.waiting_share}});
   }
 }
 
 std::vector<Event> SlowReplicas::slow_ones() const {
   std::vector<Event> events;
   if (when_slow_ != WhenSlow::replace) return events;
-  for (const Stragglers::Standing& standing : stragglers_.standings()) {
-    if (!standing.is_straggler) continue;
-    events.push_back({.kind = EventKind::slow, .member = standing.member, .what = describe(standing)});
+  for (const Stragglers::Speed& speed : stragglers_.speeds()) {
+    if (!speed.is_straggler) continue;
+    events.push_back({.kind = EventKind::slow, .member = speed.member, .what = describe(speed)});
   }
   return events;
 }
@@ -97,11 +99,11 @@ std::vector<Event> SlowReplicas::on_spare_ready() const {
 
 std::optional<Event> SlowReplicas::propose_deal(const std::vector<Load>& loads, std::int64_t step, Moment now) {
   if (when_slow_ != WhenSlow::deal || has_proposed_) return std::nullopt;
-  const std::vector<Stragglers::Standing> by_member = stragglers_.standings();
-  std::vector<Stragglers::Standing> by_rank;
+  const std::vector<Stragglers::Speed> by_member = stragglers_.speeds();
+  std::vector<Stragglers::Speed> by_rank;
   for (const Load& load : loads) {
     const auto found = std::find_if(by_member.begin(), by_member.end(),
-                                    [&](const Stragglers::Standing& s) { return s.member == load.member; });
+                                    [&](const Stragglers::Speed& s) { return s.member == load.member; });
     if (found == by_member.end()) return std::nullopt;
     by_rank.push_back(*found);
   }

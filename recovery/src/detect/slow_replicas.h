@@ -1,7 +1,7 @@
 #pragma once
 
-// Looks for replicas that compute more slowly than the others, writes them down, and tells the supervisor of what the
-// run's options want to be done about them.
+// Finds replicas that compute more slowly than the others, and writes them to the journal. Returns events that make the
+// supervisor do what the run's options say: assign shards differently, or replace the replica.
 
 #include <map>
 #include <optional>
@@ -18,19 +18,20 @@ namespace holdfast::recovery {
 
 class SlowReplicas {
  public:
-  // The journal outlives it.
+  // The journal must outlive it.
   SlowReplicas(WhenSlow when_slow, Journal& journal) : when_slow_(when_slow), journal_(journal) {}
 
-  // `action` opens it. `step` is the run's.
+  // `action` is the one that opens the generation. `step` is the step of the run.
   void generation_opened(const Action& action, std::int64_t step, Moment now);
-  // Throws Error{invalid_argument} where that cannot be. What is said of another generation than the newest is dropped.
+  // A worker reports what it computes. Throws Error{invalid_argument} for impossible numbers. A report about another
+  // generation than the newest is dropped.
   void work_reported(int member, int generation, const Worker::Work& work);
-  // What the member does in the newest generation; nothing before it has said so.
+  // What the member computes in the newest generation; empty until it has reported it.
   std::optional<Worker::Work> work_of(int member) const;
 
-  // `loads` are those of the newest generation, by rank. Returns the events that follow.
+  // `loads` are those of the newest generation, by rank. Returns the events for the supervisor.
   std::vector<Event> look(const std::vector<Load>& loads, std::int64_t step, Moment now);
-  // Those that are slow, once more: a spare could take their place.
+  // The events of slow replicas once more, since a spare could now replace them.
   std::vector<Event> on_spare_ready() const;
 
  private:
@@ -44,12 +45,12 @@ class SlowReplicas {
   Stragglers stragglers_{Stragglers::Options{}};
   ShardDealer dealer_{ShardDealer::Options{}};
 
-  // Of the newest generation.
+  // These belong to the newest generation.
   int generation_ = -1;
   std::vector<int> members_;                   // by rank
-  std::vector<int> shards_;                    // by rank; empty: as the program deals them
+  std::vector<int> shards_;                    // by rank; empty: the program assigns them
   std::map<int, Worker::Work> work_;           // by member
-  bool has_proposed_ = false;                  // another deal
+  bool has_proposed_ = false;                  // another assignment
   std::optional<ShardDealer::Deal> proposal_;  // the last one
 };
 

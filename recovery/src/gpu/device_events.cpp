@@ -108,14 +108,14 @@ std::vector<Event> DeviceEvents::take(const GpuEvent& event, const State& state,
 void DeviceEvents::add_losses(const std::string& device, const std::string& what, std::vector<Event>& events) const {
   for (std::size_t place = 0; place < devices_.size(); ++place) {
     if (devices_[place] != device) continue;
-    events.push_back({.kind = EventKind::place_lost, .what = what, .place = static_cast<int>(place)});
+    events.push_back({.kind = EventKind::place_lost, .what = what, .device_slot = static_cast<int>(place)});
   }
 }
 
 void DeviceEvents::add_failures(const std::string& device, const std::string& what, const State& state,
                                 int first_spared, std::vector<Event>& events) const {
   for (const Member& member : state.members) {
-    const bool is_there = devices_.at(static_cast<std::size_t>(member.place)) == device && is_able(member);
+    const bool is_there = devices_.at(static_cast<std::size_t>(member.device_slot)) == device && is_able(member);
     if (!is_there || member.id >= first_spared) continue;
     events.push_back({.kind = EventKind::device_failed, .member = member.id, .what = what});
   }

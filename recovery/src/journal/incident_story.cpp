@@ -1,10 +1,15 @@
+// One exception used to make more than ten lines of the watchdog's decisions, and its sentence stood there three times.
+// So decisions go to the journal, and users read these lines. The story waits until training has gone on, to put
+// failure and outcome into one line. See docs/decisions/runs.md.
+
 #include "journal/incident_story.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <string_view>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "decide/supervisor_text.h"
 #include "holdfast/recovery/watchdog.h"
@@ -12,9 +17,9 @@
 namespace holdfast::recovery {
 namespace {
 
-// The words by which the supervisor's sentences lead to the cause at their end.
-constexpr std::array<std::string_view, 2> kBeforeACause{", the last time so: ", "; the last failure was "};
-// This sentence itself counts the starts that failed.
+// Words of the supervisor's sentences (decide/failures.cpp), which end with the cause.
+constexpr std::string_view kBeforeTheCause = "; the last failure was ";
+// This sentence counts the failed starts itself.
 constexpr std::string_view kNobodyGotReady = "gave up: no process has got ready";
 
 bool is_noticed_by(EventKind kind) {
@@ -36,18 +41,14 @@ bool is_end(const std::string& cause) {
 
 std::string times(std::size_t count) {
   if (count == 2) return "twice";
-  return (count == 3 ? "three" : std::to_string(count)) + " times";
-}
-
-std::string count_of_replicas(int count) {
-  return std::to_string(count) + (count == 1 ? " replica" : " replicas");
+  return count == 3 ? "three times" : fmt::format("{} times", count);
 }
 
 std::string at_step(std::int64_t step) {
-  return step < 0 ? "" : " in step " + std::to_string(step);
+  return step < 0 ? "" : fmt::format(" in step {}", step);
 }
 
-// "was killed by signal 9 (SIGKILL) in step 40": what a replica did, by the event that told of its failure.
+// "was killed by signal 9 (SIGKILL) in step 40": what happened to a replica, as a predicate.
 std::string what_happened(EventKind kind, const std::string& cause, bool are_several, std::int64_t step) {
   const std::string was = are_several ? "were " : "was ";
   if (cause.empty()) return "died" + at_step(step);
@@ -55,19 +56,16 @@ std::string what_happened(EventKind kind, const std::string& cause, bool are_sev
   if (is_end(cause)) return cause + at_step(step);
   if (kind == EventKind::start_failed) return cause;
   if (kind == EventKind::slow) return was + cause.substr(cause.find("slow"));
-  if (kind == EventKind::hang_detected) return "hung" + at_step(step) + ": " + cause;
-  if (kind == EventKind::device_failed) return "lost its device" + at_step(step) + ": " + cause;
-  return "failed" + at_step(step) + ": " + cause;
+  if (kind == EventKind::hang_detected) return fmt::format("hung{}: {}", at_step(step), cause);
+  if (kind == EventKind::device_failed) return fmt::format("lost its device{}: {}", at_step(step), cause);
+  return fmt::format("failed{}: {}", at_step(step), cause);
 }
 
-// The part of the sentence before the cause; empty where that adds nothing to the cause and its count.
+// The part of the sentence before the cause. Empty if that adds nothing to the cause and its count.
 std::string why_given_up(const std::string& sentence) {
   if (sentence.starts_with(kNobodyGotReady)) return "";
-  for (const std::string_view joiner : kBeforeACause) {
-    const std::size_t end = sentence.find(joiner);
-    if (end != std::string::npos) return sentence.substr(0, end);
-  }
-  return "";
+  const std::size_t end = sentence.find(kBeforeTheCause);
+  return end == std::string::npos ? "" : sentence.substr(0, end);
 }
 
 }  // namespace
@@ -80,13 +78,15 @@ std::vector<IncidentStory::Line> IncidentStory::take(const Event& event, int ran
                       std::any_of(decision.state.members.begin(), decision.state.members.end(), is_starting);
   note_failure(event, rank, decision, now);
   settle_causes(decision);
-  note_places(event, decision);
+  note_slots(event, decision);
   note_generation(decision, now);
   const bool is_dropped = event.generation != decision.state.generation;
   if (event.kind == EventKind::progressed && !is_dropped) note_progress(event, now);
   return lines_due(now);
 }
 
+// Until the next generation opens, further losses belong to the same incident. The loss of a newcomer, while others go
+// on, is an incident of its own.
 void IncidentStory::note_failure(const Event& event, int rank, const Decision& decision, Moment now) {
   if (!is_noticed_by(event.kind) || !decision.is_of_a_failure || find_loss(event.member) != nullptr) return;
   const Member* member = find_member(decision.state, event.member);
@@ -103,6 +103,7 @@ void IncidentStory::note_failure(const Event& event, int rank, const Decision& d
       {.member = event.member, .rank = rank, .kind = event.kind, .is_thrown = event.is_thrown, .cause = {}});
 }
 
+// The cause of a death is recorded later than the death, when the kernel has confirmed the exit.
 void IncidentStory::settle_causes(const Decision& decision) {
   for (const Action& action : decision.actions) {
     if (action.kind != ActionKind::record_failure) continue;
@@ -110,12 +111,12 @@ void IncidentStory::settle_causes(const Decision& decision) {
   }
 }
 
-void IncidentStory::note_places(const Event& event, const Decision& decision) {
+void IncidentStory::note_slots(const Event& event, const Decision& decision) {
   if (incidents_.empty() || event.kind == EventKind::place_lost) return;
-  for (const PlaceChange& change : decision.place_changes) {
-    if (change.kind != PlaceChange::Kind::left_out) continue;
-    incidents_.back().remarks.push_back("place " + std::to_string(change.place) + " is left out for " +
-                                        seconds(change.rest));
+  for (const DeviceSlotChange& change : decision.device_slot_changes) {
+    if (change.kind != DeviceSlotChange::Kind::left_out) continue;
+    incidents_.back().remarks.push_back(
+        fmt::format("device slot {} is left out for {}", change.device_slot, seconds(change.rest)));
   }
 }
 
@@ -130,6 +131,7 @@ void IncidentStory::note_generation(const Decision& decision, Moment now) {
         static_cast<int>(std::count_if(opened->members.begin(), opened->members.end(), [this](int member) {
           return std::find(by_rank_.begin(), by_rank_.end(), member) != by_rank_.end();
         }));
+    // Without steps, the next generation is the only progress that can be seen.
     if (!tells_steps_) incident.went_on = now;
   }
   by_rank_ = opened->members;
@@ -156,6 +158,7 @@ std::vector<IncidentStory::Line> IncidentStory::look(Moment now) {
   return lines_due(now);
 }
 
+// A line of an incident, and a second one if training went on only after the first.
 std::vector<IncidentStory::Line> IncidentStory::lines_due(Moment now) {
   std::vector<Line> lines;
   for (Incident& incident : incidents_) {
@@ -164,7 +167,7 @@ std::vector<IncidentStory::Line> IncidentStory::lines_due(Moment now) {
     const bool is_over = incident.went_on || incident.is_of_a_newcomer;
     if (!incident.is_told && ((is_over && is_known) || now - incident.noticed >= kPatience)) {
       incident.is_told = true;
-      lines.push_back({LogLevel::warning, describe(incident) + "; " + describe_outcome(incident)});
+      lines.push_back({LogLevel::warning, fmt::format("{}; {}", describe(incident), describe_outcome(incident))});
     } else if (incident.is_told && incident.went_on) {
       lines.push_back({LogLevel::info, describe_outcome(incident)});
     }
@@ -179,6 +182,7 @@ std::vector<IncidentStory::Line> IncidentStory::end(int exit_code, const std::st
   std::vector<Line> lines;
   const Loss* last = exit_code == kExitFinished || exit_code == kExitStopped ? nullptr : loss_of(sentence);
   for (Incident& incident : incidents_) {
+    // The run's last sentence tells this incident.
     const bool is_of_the_end =
         last != nullptr && std::all_of(incident.losses.begin(), incident.losses.end(),
                                        [&](const Loss& loss) { return loss.cause == last->cause; });
@@ -192,7 +196,7 @@ std::vector<IncidentStory::Line> IncidentStory::end(int exit_code, const std::st
 std::string IncidentStory::last_sentence(int exit_code, const std::string& sentence) const {
   const Loss* last = exit_code == kExitFinished || exit_code == kExitStopped ? nullptr : loss_of(sentence);
   if (last == nullptr) return sentence;
-  // Each start of a process that never got ready counts, and each generation that ended by it.
+  // How often the cause struck: starts that failed with it count by rank, and generations that ended with it.
   std::map<int, std::size_t> of_rank;
   std::size_t count = 0;
   std::int64_t step = -1;
@@ -215,15 +219,15 @@ std::string IncidentStory::last_sentence(int exit_code, const std::string& sente
   const std::string why = why_given_up(sentence);
   std::string remark;
   if (is_told) remark = (last->is_thrown ? "thrown by the training function in " : "in ") + who;
-  // The reason why it was given up counts them itself.
+  // The reason to give up contains the count.
   if (count > 1 && why.empty()) remark += (remark.empty() ? "" : ", ") + times(count);
   if (!why.empty()) remark += (remark.empty() ? "" : "; ") + why;
   const std::string text =
-      is_told ? last->cause : who + " " + what_happened(last->kind, last->cause, ranks.size() > 1, step);
-  return "training ended: " + text + (remark.empty() ? "" : " (" + remark + ")");
+      is_told ? last->cause : fmt::format("{} {}", who, what_happened(last->kind, last->cause, ranks.size() > 1, step));
+  return fmt::format("training ended: {}{}", text, remark.empty() ? "" : fmt::format(" ({})", remark));
 }
 
-// The newest cause that the sentence ends with; none: the sentence tells of something else.
+// The newest loss with whose cause the sentence ends; null if the sentence is about something else.
 const IncidentStory::Loss* IncidentStory::loss_of(const std::string& sentence) const {
   for (auto incident = incidents_.rbegin(); incident != incidents_.rend(); ++incident) {
     for (const Loss& loss : incident->losses) {
@@ -233,7 +237,7 @@ const IncidentStory::Loss* IncidentStory::loss_of(const std::string& sentence) c
   return nullptr;
 }
 
-// Those with the same cause together.
+// Names losses with the same cause together.
 std::string IncidentStory::describe(const Incident& incident) const {
   std::vector<std::pair<const Loss*, std::set<int>>> groups;
   for (const Loss& loss : incident.losses) {
@@ -248,10 +252,10 @@ std::string IncidentStory::describe(const Incident& incident) const {
   std::string text;
   for (const auto& [loss, ranks] : groups) {
     const std::string who = incident.is_of_a_newcomer
-                                ? "a process that was to become replica " + std::to_string(loss->rank)
+                                ? fmt::format("a process that was to become replica {}", loss->rank)
                                 : describe_ranks(ranks);
-    text += (text.empty() ? "" : "; ") + who + " " +
-            what_happened(loss->kind, loss->cause, ranks.size() > 1, incident.step);
+    const std::string what = what_happened(loss->kind, loss->cause, ranks.size() > 1, incident.step);
+    text += fmt::format("{}{} {}", text.empty() ? "" : "; ", who, what);
   }
   for (const std::string& remark : incident.remarks) text += "; " + remark;
   return text;
@@ -260,27 +264,28 @@ std::string IncidentStory::describe(const Incident& incident) const {
 std::string IncidentStory::describe_outcome(const Incident& incident) const {
   if (incident.is_of_a_newcomer) return "the others go on";
   if (!incident.went_on) {
-    if (incident.is_open) return "training goes on with " + count_of_replicas(incident.replicas);
+    if (incident.is_open) return fmt::format("training goes on with {}", counted(incident.replicas, "replica"));
     return is_more_expected_ ? "training waits for a new process" : "training waits for the others";
   }
   const bool are_others = incident.survivors > 0 && incident.survivors == incident.replicas;
   const std::string others =
-      incident.replicas == 1 ? "the other replica" : "the other " + count_of_replicas(incident.replicas);
-  std::string text = "training went on with " + (are_others ? others : count_of_replicas(incident.replicas));
-  if (incident.went_on_at >= 0) text += " at step " + std::to_string(incident.went_on_at);
-  text += " after " + seconds(*incident.went_on - incident.noticed);
+      incident.replicas == 1 ? "the other replica" : fmt::format("the other {}", counted(incident.replicas, "replica"));
+  std::string text =
+      fmt::format("training went on with {}", are_others ? others : counted(incident.replicas, "replica"));
+  if (incident.went_on_at >= 0) text += fmt::format(" at step {}", incident.went_on_at);
+  text += fmt::format(" after {}", seconds(*incident.went_on - incident.noticed));
   if (incident.replicas < target_ && is_more_expected_) text += "; a new process joins when it is ready";
   return text;
 }
 
 std::string IncidentStory::describe_ranks(const std::set<int>& ranks) const {
-  if (ranks.size() == 1) return "replica " + std::to_string(*ranks.begin());
+  if (ranks.size() == 1) return fmt::format("replica {}", *ranks.begin());
   if (static_cast<int>(ranks.size()) == target_) {
-    return target_ == 2 ? "both replicas" : "all " + std::to_string(target_) + " replicas";
+    return target_ == 2 ? "both replicas" : fmt::format("all {} replicas", target_);
   }
   std::string text = "replicas";
   for (const int rank : ranks) {
-    text += (rank == *ranks.begin() ? " " : rank == *ranks.rbegin() ? " and " : ", ") + std::to_string(rank);
+    text += fmt::format("{}{}", rank == *ranks.begin() ? " " : rank == *ranks.rbegin() ? " and " : ", ", rank);
   }
   return text;
 }

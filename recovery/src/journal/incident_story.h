@@ -1,13 +1,13 @@
 #pragma once
 
-// What a user is told of failures: a line an incident, in plain words, where the journal has a line for each decision.
-// Pure: it is told what happened and was decided, and gives back the lines.
+// The log lines that a user reads about failures: one line for each incident, in plain words. The journal has a line
+// for each decision. The class reads no clock and writes nothing: it takes events and decisions, and returns lines.
 //
-//   incident   noticed -> its next generation is open -> told, once training has got further and all causes are known
-//                    '----------- told after kPatience in any case; then a second line says that training goes on
+//   an incident:   noticed --> the next generation is open --> told, once training went on and all causes are known
+//                     '------> told after kPatience at the latest; a second line then says that training went on
 //
-// Processes that fail before the next generation opens are one incident. One that ends the run is told by the run's
-// last sentence alone.
+// Failures before the next generation opens belong to one incident. An incident that ends the run is told by the run's
+// last sentence alone. See docs/decisions/runs.md.
 
 #include <chrono>
 #include <cstdint>
@@ -30,23 +30,23 @@ class IncidentStory {
     std::string text{};
   };
 
-  // `tells_steps`: false of programs of which nothing is known but how their processes end.
+  // `tells_steps` is false for a plain program: only the ends of its processes are known, not its steps.
   explicit IncidentStory(bool tells_steps) : tells_steps_(tells_steps) {}
 
-  // `rank`: of the event's member before the decision, or that it was started for.
+  // `rank` is the rank that the event's member had before the decision, or that it was started for.
   std::vector<Line> take(const Event& event, int rank, const Decision& decision, Moment now);
-  // Incidents that have waited for long.
+  // The lines of incidents that have waited for kPatience.
   std::vector<Line> look(Moment now);
-  // What was not told yet when the run ends, except for what `sentence` tells.
+  // The lines of incidents that are not told yet when the run ends, without the one that `sentence` tells.
   std::vector<Line> end(int exit_code, const std::string& sentence);
-  // The run's last sentence for the user: the cause of its end comes first.
+  // The run's last sentence for the user. It begins with the cause, since that is what the user can change.
   std::string last_sentence(int exit_code, const std::string& sentence) const;
 
  private:
   struct Loss {
     int member = 0;
     int rank = 0;
-    EventKind kind{};  // by which it was noticed
+    EventKind kind{};  // of the event by which it was noticed
     bool is_thrown = false;
     std::string cause{};  // empty: not known yet
   };
@@ -55,19 +55,19 @@ class IncidentStory {
     std::vector<Loss> losses{};
     std::int64_t step = -1;
     Moment noticed{};
-    bool is_of_a_newcomer = false;  // nobody waits for it
+    bool is_of_a_newcomer = false;  // no replica waits for the lost process
     std::vector<std::string> remarks{};
-    bool is_open = false;  // the next generation
-    int replicas = 0;      // in it
-    int survivors = 0;     // of these
+    bool is_open = false;  // the next generation has opened
+    int replicas = 0;      // in the next generation
+    int survivors = 0;     // among these replicas
     bool is_told = false;
-    std::optional<Moment> went_on{};
-    std::int64_t went_on_at = -1;  // step
+    std::optional<Moment> went_on{};  // when training got further than before
+    std::int64_t went_on_at = -1;     // the step that it reached
   };
 
   void note_failure(const Event& event, int rank, const Decision& decision, Moment now);
   void settle_causes(const Decision& decision);
-  void note_places(const Event& event, const Decision& decision);
+  void note_slots(const Event& event, const Decision& decision);
   void note_generation(const Decision& decision, Moment now);
   void note_progress(const Event& event, Moment now);
   Loss* find_loss(int member);
@@ -78,10 +78,10 @@ class IncidentStory {
   std::string describe_ranks(const std::set<int>& ranks) const;
 
   const bool tells_steps_;
-  std::vector<Incident> incidents_;  // after which training has not gone on, or that are not told
+  std::vector<Incident> incidents_;  // those that are not told, or after which training has not gone on
   std::vector<int> by_rank_;         // members of the newest generation
-  int target_ = 1;
-  bool is_more_expected_ = false;  // a new process starts, or is to
+  int target_ = 1;                   // replicas that a generation should have
+  bool is_more_expected_ = false;    // a new process is starting, or will start
 };
 
 }  // namespace holdfast::recovery

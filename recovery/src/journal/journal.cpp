@@ -1,3 +1,7 @@
+// Restarts are in the journal and nowhere else: a watchdog that kept them in memory grew with each death. A run
+// directory may come from anywhere, so each number is checked, and a line that Holdfast did not write is skipped. See
+// docs/decisions/runs.md.
+
 #include "journal/journal.h"
 
 #include <fcntl.h>
@@ -10,6 +14,8 @@
 #include <cmath>
 #include <fstream>
 
+#include <fmt/format.h>
+
 #include "holdfast/base/error.h"
 #include "holdfast/base/log.h"
 #include "holdfast/base/regular_file.h"
@@ -20,7 +26,7 @@ namespace holdfast::recovery {
 namespace {
 
 constexpr const char* kRunEndedEvent = "run_ended";
-// Holds a Restart; no other line has it, whatever workers report.
+// The key of a Restart. No other line has it, since workers report under "details".
 constexpr const char* kRestartEntry = "restart";
 
 bool ends_in_the_middle_of_a_line(int file) {
@@ -29,8 +35,8 @@ bool ends_in_the_middle_of_a_line(int file) {
   return bytes > 0 && ::pread(file, &last, 1, bytes - 1) == 1 && last != '\n';
 }
 
-constexpr std::size_t kLongestQuote = 40;  // of what a line says
-// The highest generation that counts: each has a line, so no run gets there. The next one's number must not overflow.
+constexpr std::size_t kLongestQuote = 40;  // characters of a line in a warning
+// Each generation has a line, so no run gets this far. The number of the next generation must not overflow.
 constexpr std::int64_t kLastGeneration = 1'000'000'000;
 
 Error unexpected(const std::string& what) {
@@ -39,12 +45,12 @@ Error unexpected(const std::string& what) {
 
 std::int64_t whole_number_of(const nlohmann::json& object, const char* name, std::int64_t lowest,
                              std::int64_t highest) {
-  if (!object.contains(name)) throw unexpected(std::string("it has no \"") + name + "\"");
+  if (!object.contains(name)) throw unexpected(fmt::format("it has no \"{}\"", name));
   const std::string text = object.at(name).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
   const auto number = whole_number<std::int64_t>(text);
   if (number && *number >= lowest && *number <= highest) return *number;
-  throw unexpected(std::string("its \"") + name + "\" is " + shown_text(text, kLongestQuote) +
-                   ", not a whole number from " + std::to_string(lowest) + " to " + std::to_string(highest));
+  throw unexpected(fmt::format("its \"{}\" is {}, not a whole number from {} to {}", name,
+                               shown_text(text, kLongestQuote), lowest, highest));
 }
 
 int generation_of(const nlohmann::json& line) {
@@ -55,8 +61,7 @@ int generation_of(const nlohmann::json& line) {
 template <typename Take>
 void read_lines(const std::string& journal_path, const Take& take) {
   if (::access(journal_path.c_str(), F_OK) != 0 && errno == ENOENT) return;
-  // Opened as a check only: the stream below opens the file again, and for a FIFO it would wait without end for a
-  // writer.
+  // Only a check: the stream below opens the file again, and on a FIFO it would wait for a writer without end.
   open_regular_file(journal_path, O_RDONLY, "read the journal " + journal_path);
   std::ifstream file(journal_path);
   std::int64_t number = 0;
@@ -65,15 +70,15 @@ void read_lines(const std::string& journal_path, const Take& take) {
     const nlohmann::json line = nlohmann::json::parse(text, nullptr, false);
     if (!line.is_object()) continue;
     const auto skip = [&](const std::string& why) {
-      log(LogLevel::warning, "line " + std::to_string(number) + " of " + journal_path +
-                                 " is skipped, since Holdfast writes none like it: " + why);
+      log(LogLevel::warning,
+          fmt::format("skipped line {} of {}, which Holdfast did not write: {}", number, journal_path, why));
     };
     try {
       take(line);
     } catch (const Error& error) {
       skip(error.what());
     } catch (const nlohmann::json::exception&) {
-      skip("what it says of a restart is not whole");
+      skip("its entry of a restart is incomplete");
     }
   }
 }
@@ -114,6 +119,7 @@ std::string journal_path(const std::string& run_directory) {
   return run_directory + "/journal.jsonl";
 }
 
+// A watchdog that was killed wrote no end of its run: another one starts, or the journal ends.
 Past read_past(const std::string& journal_path) {
   Past past;
   bool was_stopped_or_killed = false;
@@ -152,7 +158,7 @@ Journal::Journal(const std::string& path)
 void Journal::append(nlohmann::json line) {
   line["time"] = unix_seconds_now();
   std::string text = line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-  // Otherwise this line would become part of the torn one, and could not be read either.
+  // Without the newline, this line would become part of the torn one, and unreadable, too.
   if (is_torn_) text.insert(0, "\n");
   const std::size_t written = write(text);
   const int error_number = errno;
@@ -160,7 +166,7 @@ void Journal::append(nlohmann::json line) {
   if (written == text.size()) return;
   const std::string why =
       written > 0 ? "only a part was written; is the disk full?" : system_error(error_number, "cannot write").what();
-  log(LogLevel::warning, "a line of " + path_ + " is lost: " + why);
+  log(LogLevel::warning, fmt::format("a line of the journal {} is lost: {}", path_, why));
 }
 
 std::size_t Journal::write(const std::string& text) {

@@ -1,7 +1,8 @@
 #pragma once
 
-// The run's diary, one JSON object a line. Each line is one write(2), so that a line is torn only when the machine
-// stops or the disk fills; a reader skips such lines, and the line after a torn one is whole.
+// The journal of a run: one JSON object a line, for everything that the watchdog sees and decides. Each line is one
+// write(2), so a line is torn only when the machine stops or the disk fills. Readers skip torn lines, and the line
+// after a torn one is whole.
 
 #include <cstdint>
 #include <map>
@@ -16,7 +17,7 @@
 
 namespace holdfast::recovery {
 
-// To the microsecond: recoveries are timed by the journal.
+// Precise to the microsecond, since recoveries are timed by the journal.
 double unix_seconds_now();
 
 template <class Value>
@@ -27,7 +28,7 @@ nlohmann::json or_null(const std::optional<Value>& value) {
 nlohmann::json to_json(const Restart& restart);
 Restart restart_from_json(const nlohmann::json& json);
 
-// What a run may have thousands of is counted; the journal itself remembers each.
+// A run may have thousands of restarts, so the watchdog only counts them. The journal has each one.
 struct RestartCounts {
   std::int64_t all = 0;
   std::map<int, std::int64_t> by_rank{};
@@ -35,42 +36,43 @@ struct RestartCounts {
   void add(const Restart& restart);
 };
 
-// What earlier watchdogs of the same run left.
+// What the journal says about earlier watchdogs of the same run.
 struct Past {
   RestartCounts restarts{};
   int last_generation = -1;
-  // Whether an epoch ended, or a savepoint was made while the run trained.
+  // Whether an epoch ended, a fit() finished, or a savepoint became durable.
   bool has_results = false;
-  // Whether every watchdog so far ended the run because it failed by itself: nobody stopped or killed it.
+  // Whether each watchdog so far ended because the run failed by itself. False if one was stopped or killed.
   bool has_failed_by_itself = false;
 };
 
 std::string journal_path(const std::string& run_directory);
-// Events that tell of a result, of all that workers report.
+// Whether an event that a worker reported is such a result.
 bool tells_of_result(const nlohmann::json& event_name);
-// Both find nothing when there is no journal yet, and may be called while a watchdog writes to it. They skip lines that
-// Holdfast does not write, with a warning for JSON objects. They throw Error where the journal is not a file.
+// Both return nothing when there is no journal yet, and may be called while a watchdog writes to it. They skip lines
+// that Holdfast did not write, with a warning for JSON objects. They throw Error when the journal is not a regular
+// file.
 Past read_past(const std::string& journal_path);
 std::vector<Restart> read_restarts(const std::string& journal_path);  // oldest first
 
 class Journal {
  public:
-  // Throws Error naming the path; also where it is a symbolic link, or anything else than a file.
+  // Throws Error with the path, also when it is a symbolic link or anything else that is not a regular file.
   explicit Journal(const std::string& path);
 
-  // Adds "time". A line that cannot be written is lost with a warning: a full disk must not end the training.
+  // Adds "time". A line that cannot be written is lost, with a warning: a full disk must not end the training.
   void append(nlohmann::json line);
   void append_restart(const Restart& restart);
-  // The last line of a watchdog that was not killed.
+  // The last line that a watchdog writes, unless it is killed.
   void append_run_end(int exit_code, bool failed_by_itself);
 
  private:
-  // What was written of `text`.
+  // Returns how many bytes of `text` were written.
   std::size_t write(const std::string& text);
 
   std::string path_;
   FileDescriptor file_;
-  bool is_torn_ = false;  // it ends in the middle of a line
+  bool is_torn_ = false;  // the file ends in the middle of a line
 };
 
 }  // namespace holdfast::recovery

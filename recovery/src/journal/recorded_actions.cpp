@@ -1,3 +1,7 @@
+// Actions as JSON, and back. Journals of old runs have actions as text, in the words of describe() in
+// decide/supervisor_text.cpp. `holdfast report` must go on reading them, so this parser stays as it is.
+// See docs/decisions/runs.md.
+
 #include "journal/recorded_actions.h"
 
 #include <algorithm>
@@ -11,9 +15,7 @@
 namespace holdfast::recovery {
 namespace {
 
-// --- as earlier journals have them
-
-// The number after `prefix`, if the text begins so; `rest` is what follows.
+// For the text form: the number after `prefix`, if the text begins with it. `rest` becomes what follows the number.
 std::optional<int> number_after(std::string_view text, std::string_view prefix, std::string_view* rest = nullptr) {
   if (!text.starts_with(prefix)) return std::nullopt;
   text.remove_prefix(prefix.size());
@@ -29,10 +31,11 @@ std::string_view without_prefix(std::string_view text, std::string_view prefix) 
   return text.starts_with(prefix) ? text.substr(prefix.size()) : text;
 }
 
+// The text form of old journals.
 void take_text(const std::string& text, RecordedActions& actions) {
   std::string_view rest;
   if (const auto member = number_after(text, "start_process ", &rest)) {
-    if (const auto place = number_after(rest, " on place ")) actions.started.emplace_back(*member, *place);
+    if (const auto slot = number_after(rest, " on place ")) actions.started.emplace_back(*member, *slot);
   }
   if (const auto member = number_after(text, "kill_process ")) actions.killed.insert(*member);
   if (const auto generation = number_after(text, "cancel_generation ")) actions.cancelled = generation;
@@ -47,8 +50,7 @@ void take_text(const std::string& text, RecordedActions& actions) {
   }
 }
 
-// ---
-
+// The JSON form, in which to_json() writes actions.
 void take_object(const nlohmann::json& action, RecordedActions& actions) {
   const std::string kind = action.at("action");
   if (kind == to_string(ActionKind::start_process))
@@ -71,7 +73,7 @@ nlohmann::json to_json(const Action& action, Moment now) {
   switch (action.kind) {
     case ActionKind::start_process:
       json["member"] = action.member;
-      json["place"] = action.place;
+      json["place"] = action.device_slot;
       break;
     case ActionKind::cancel_generation:
       json["generation"] = action.generation;

@@ -1,3 +1,7 @@
+// The report is read from the journal alone, so it works for live runs, ended runs and dead ones, and on another host.
+// The journal has a line for each event; a Reader goes through them once and joins the lines of each incident by
+// member. Journals of old versions are read, too. See docs/decisions/runs.md.
+
 #include "holdfast/recovery/run_report.h"
 
 #include <fcntl.h>
@@ -9,13 +13,14 @@
 #include <map>
 #include <utility>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "holdfast/base/error.h"
 #include "holdfast/base/regular_file.h"
 #include "holdfast/recovery/watchdog.h"
+#include "journal/device_slot_story.h"
 #include "journal/journal.h"
-#include "journal/place_story.h"
 #include "journal/recorded_actions.h"
 #include "journal/slow_story.h"
 
@@ -25,16 +30,17 @@ namespace {
 using nlohmann::json;
 using Incident = RunReport::Incident;
 
+// What the watchdog saw of a failure, for the reader of the report.
 std::string evidence_of(const std::string& event, const json& line) {
-  if (event == "died") return "the mutex that it holds while it lives was let go";
+  if (event == "died") return "the kernel released the mutex that it holds while it lives";
   if (event == "hang_detected") return "hung: " + line.value("what", "");
   if (event == "slow") return "slow: " + line.value("what", "");
-  if (event == "device_failed") return "its device: " + line.value("what", "");
+  if (event == "device_failed") return "its device failed: " + line.value("what", "");
   if (event == "failure_reported") return "it reported: " + line.value("what", "");
   if (event == "start_failed") return "it could not be started: " + line.value("what", "");
   if (line.contains("signal"))
-    return "the kernel confirmed its end by signal " + std::to_string(line.at("signal").get<int>());
-  return "the kernel confirmed its end with exit code " + std::to_string(line.value("exit_code", -1));
+    return fmt::format("the kernel confirmed its end by signal {}", line.at("signal").get<int>());
+  return fmt::format("the kernel confirmed its end with exit code {}", line.value("exit_code", -1));
 }
 
 bool tells_of_failure(const std::string& event) {
@@ -58,12 +64,12 @@ class Reader {
 
   RunReport report() {
     report_.slow_replicas = slow_story_.replicas();
-    report_.rests = place_story_.rests();
+    report_.rests = slot_story_.rests();
     return std::move(report_);
   }
 
  private:
-  // Only the watchdog's own decisions have a reason; a worker may call what it reports as it likes.
+  // Only decisions of the watchdog have a "reason". Names of events that workers report are free.
   void take_line(const json& line) {
     const auto event = line.at("event").get<std::string>();
     const auto time = line.at("time").get<double>();
@@ -78,7 +84,7 @@ class Reader {
     } else if (event == "device_event" || event == "devices_unwatched") {
       report_.remarks.push_back({time, line.at("what").get<std::string>()});
     } else if (event == "straggler") {
-      slow_story_.take_standing(time, line);
+      slow_story_.take_straggler(time, line);
     } else if (event == "dealt") {
       slow_story_.take_deal(time, line);
     } else if (event == "watchdog_started") {
@@ -86,6 +92,7 @@ class Reader {
     }
   }
 
+  // The processes of the last watchdog are gone, so nothing more can happen to its incidents.
   void begin_start(double time, const json& line) {
     report_.starts.push_back(
         {.time = time, .pid = line.at("pid").get<int>(), .replicas = line.at("replicas").get<int>()});
@@ -93,12 +100,10 @@ class Reader {
     restarts_.clear();
     by_rank_.clear();
     is_training_ = false;
-    incidents_behind_ = report_.incidents.size();
+    incidents_at_progress_ = report_.incidents.size();
     slow_story_.begin_start();
-    place_story_.begin_start();
+    slot_story_.begin_start();
   }
-
-  // --- what workers told
 
   void take_note(const std::string& event, const json& line) {
     const json& details = line.at("details");
@@ -113,7 +118,8 @@ class Reader {
       ++savepoints.skipped;
     } else if (event == "savepoint_failed" || event == "savepoint_set_aside" || event == "savepoint_passed_over") {
       if (savepoints.problems.size() < RunReport::kMostProblems) {
-        savepoints.problems.push_back(details.at("path").get<std::string>() + ": " + details.value("why", ""));
+        savepoints.problems.push_back(
+            fmt::format("{}: {}", details.at("path").get<std::string>(), details.value("why", "")));
       }
     } else if (event == "resumed") {
       resumed({details.at("path").get<std::string>(), details.at("step").get<std::int64_t>()});
@@ -122,6 +128,8 @@ class Reader {
     }
   }
 
+  // A state was read from a file or from memory. After a failure it says how many steps are computed again. Otherwise
+  // it is the state with which this watchdog began.
   void resumed(const RunReport::Origin& origin) {
     bool explains_an_incident = false;
     for (const std::size_t index : open_) {
@@ -135,7 +143,7 @@ class Reader {
     if (!report_.starts.back().resumed) report_.starts.back().resumed = origin;
   }
 
-  // It comes after the line of the exit.
+  // The line of a crash comes after the line of the exit.
   void take_crash(const json& line) {
     const int member = line.at("member").get<int>();
     const auto incident = std::find_if(report_.incidents.rbegin(), report_.incidents.rend(),
@@ -144,15 +152,13 @@ class Reader {
     incident->frames = line.at("frames").get<std::vector<std::string>>();
   }
 
-  // --- what the watchdog decided
-
   void take_decision(const std::string& event, double time, const json& line) {
     const RecordedActions actions = recorded_actions(line);
     const auto step = line.value("step", std::int64_t{-1});
     report_.furthest_step = std::max(report_.furthest_step, step);
     note_failure(event, time, line, actions);
     for (const auto& [member, cause] : actions.failures) settle_cause(member, cause);
-    place_story_.take_decision(time, line, last_incident_index_of(line.value("member", -1)));
+    slot_story_.take_decision(time, line, last_incident_index_of(line.value("member", -1)));
     slow_story_.take_decision(event, time, line, actions);
     if (event == "exited") last_incident_of_.erase(line.value("member", -1));
     if (actions.cancelled) note_cancel(time);
@@ -163,6 +169,8 @@ class Reader {
     if (event == "scale_requested" || event == "stop_requested") report_.remarks.push_back({time, reason});
   }
 
+  // The first evidence of a failure begins an incident. Later evidence joins it by member: a death is seen before its
+  // exit.
   void note_failure(const std::string& event, double time, const json& line, const RecordedActions& actions) {
     const int member = line.value("member", -1);
     const bool is_new = actions.has_failure_of(member) || (tells_of_failure(event) && actions.killed.contains(member));
@@ -183,13 +191,15 @@ class Reader {
     return index < 0 ? nullptr : &report_.incidents[static_cast<std::size_t>(index)];
   }
 
+  // Training waits for a lost member of the generation, so its incident stays open until training goes on. A newcomer
+  // has no rank, and its incident is complete at once.
   Incident& begin_incident(int member, double time, const json& line) {
     Incident incident{.member = member, .pid = line.value("pid", 0), .step = line.value("step", std::int64_t{-1})};
     incident.noticed = time;
     incident.replicas = is_training_ ? static_cast<int>(by_rank_.size()) : 0;
-    const auto place = std::find(by_rank_.begin(), by_rank_.end(), member);
-    if (place != by_rank_.end()) {
-      incident.rank = static_cast<int>(place - by_rank_.begin());
+    const auto found = std::find(by_rank_.begin(), by_rank_.end(), member);
+    if (found != by_rank_.end()) {
+      incident.rank = static_cast<int>(found - by_rank_.begin());
       incident.generation = generation_;
       incident.replicas = static_cast<int>(by_rank_.size());
       open_.push_back(report_.incidents.size());
@@ -199,7 +209,7 @@ class Reader {
     return report_.incidents.back();
   }
 
-  // The line of the failure comes before the line of the decision that records it.
+  // The line of the restart comes before the line of the decision that records the failure.
   void settle_cause(int member, const std::string& cause) {
     const std::optional<Restart> restart =
         restarts_.empty() ? std::nullopt : std::optional<Restart>(std::move(restarts_.front()));
@@ -220,6 +230,7 @@ class Reader {
     }
   }
 
+  // Open incidents get the next generation, and are whole once it has as many replicas as before.
   void note_open(int generation, const std::vector<int>& by_rank, double time) {
     ++report_.generations;
     for (const std::size_t index : open_) {
@@ -244,8 +255,9 @@ class Reader {
     }));
   }
 
+  // A survivor's state repeats no step. Without one, and without a state that was read, all steps are repeated.
   void note_progress(double time) {
-    incidents_behind_ = report_.incidents.size();
+    incidents_at_progress_ = report_.incidents.size();
     for (const std::size_t index : open_) {
       Incident& incident = report_.incidents[index];
       if (!incident.opened || incident.progressed) continue;
@@ -262,6 +274,7 @@ class Reader {
     });
   }
 
+  // A failure before the last progress did not end the run.
   void note_end(const std::pair<int, std::string>& finish, double time) {
     if (report_.starts.empty()) return;
     RunReport::Start& start = report_.starts.back();
@@ -269,19 +282,20 @@ class Reader {
     start.exit_code = finish.first;
     start.sentence = finish.second;
     if (finish.first == kExitFinished || finish.first == kExitStopped) return;
-    if (report_.incidents.size() > incidents_behind_) report_.incidents.back().ended_run = true;
+    if (report_.incidents.size() > incidents_at_progress_) report_.incidents.back().ended_run = true;
   }
 
   RunReport report_;
-  std::size_t incidents_behind_ = 0;  // at the last progress; later ones may have ended the run
+  std::size_t incidents_at_progress_ =
+      0;  // how many there were at the last progress; later ones may have ended the run
   int generation_ = -1;
-  std::vector<int> by_rank_;                     // members of it
-  bool is_training_ = false;                     // it has begun, and its waits were not ended
-  std::vector<std::size_t> open_;                // incidents whose story goes on
+  std::vector<int> by_rank_;                     // members of the generation
+  bool is_training_ = false;                     // the generation has opened, and is not cancelled
+  std::vector<std::size_t> open_;                // incidents that are not complete yet
   std::map<int, std::size_t> last_incident_of_;  // by member, until its exit
-  std::deque<Restart> restarts_;                 // not yet seen in a decision
+  std::deque<Restart> restarts_;                 // those whose decision was not read yet
   SlowStory slow_story_;
-  PlaceStory place_story_;
+  DeviceSlotStory slot_story_;
 };
 
 json to_json(const std::optional<RunReport::Origin>& origin) {
@@ -336,7 +350,7 @@ json list_of(const std::vector<Part>& parts) {
 }  // namespace
 
 RunReport read_run_report(const std::string& journal_path) {
-  // The reader would wait for a FIFO's writer without end.
+  // A check before the stream opens the file: on a FIFO it would wait for a writer without end.
   open_regular_file(journal_path, O_RDONLY, "read the journal " + journal_path);
   std::ifstream file(journal_path);
   if (!file) throw system_error(errno, "cannot read the journal " + journal_path);

@@ -1,3 +1,6 @@
+// A replica's slowness has a beginning and an end, with decisions in between. The journal spreads them over lines of
+// several kinds; this joins them by member. See docs/decisions/recovery.md.
+
 #include "journal/slow_story.h"
 
 #include <algorithm>
@@ -50,7 +53,7 @@ bool is_uneven(const std::vector<int>& shards) {
 }  // namespace
 
 void SlowStory::begin_start() {
-  places_.clear();
+  device_slots_.clear();
   members_.clear();
   open_.clear();
   unevenly_.clear();
@@ -72,8 +75,8 @@ void SlowStory::end(int member, Ending ending, double time) {
   open_.erase(found);
 }
 
-// The watchdog tells of all whenever one becomes slow or is so no longer.
-void SlowStory::take_standing(double time, const json& line) {
+// The watchdog writes such a line for every member whenever one becomes slow, or is no longer slow.
+void SlowStory::take_straggler(double time, const json& line) {
   const int member = line.at("member").get<int>();
   if (!line.at("is_straggler").get<bool>()) return end(member, Ending::quick_again, time);
   if (slow_now(member) != nullptr) return;
@@ -87,12 +90,13 @@ void SlowStory::take_standing(double time, const json& line) {
   if (line.contains("milliseconds_per_round")) {
     replica.milliseconds_per_round = line.at("milliseconds_per_round").get<double>();
   }
-  if (const auto place = places_.find(member); place != places_.end()) replica.place = place->second;
+  if (const auto slot = device_slots_.find(member); slot != device_slots_.end()) replica.place = slot->second;
   open_[member] = replicas_.size();
   replicas_.push_back(std::move(replica));
 }
 
-// It is made for those that are slow; the next one tells those for whom the deal before it was made how that ended.
+// An assignment is made for the replicas that are slow. The next one also belongs to the replicas of the one before it,
+// since it ends their uneven assignment.
 void SlowStory::take_deal(double time, const json& line) {
   const RunReport::Deal deal = deal_of(time, line);
   std::vector<std::size_t> concerned = std::exchange(unevenly_, {});
@@ -103,8 +107,9 @@ void SlowStory::take_deal(double time, const json& line) {
   if (is_uneven(deal.shards)) unevenly_ = std::move(concerned);
 }
 
+// The end of a slow replica's process ends its slowness. A decision about a slow replica that kept it says why.
 void SlowStory::take_decision(const std::string& event, double time, const json& line, const RecordedActions& actions) {
-  for (const auto& [member, place] : actions.started) places_[member] = place;
+  for (const auto& [member, slot] : actions.started) device_slots_[member] = slot;
   const int member = line.value("member", -1);
   if (event == "slow" && actions.has_failure_of(member)) end(member, Ending::replaced, time);
   if (SlowReplica* replica = event == "slow" ? slow_now(member) : nullptr) {
@@ -115,7 +120,7 @@ void SlowStory::take_decision(const std::string& event, double time, const json&
   if (actions.opened) note_successors(actions.members);
 }
 
-// Where the spare has failed too, a survivor may have got the rank: nobody has replaced anybody then.
+// When the spare has failed, too, a survivor may have taken the rank. Then the slow replica has no successor.
 void SlowStory::note_successors(const std::vector<int>& by_rank) {
   const std::vector<int> before = std::exchange(members_, by_rank);
   for (const std::size_t index : std::exchange(to_succeed_, {})) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// The part of a run's report that tells of slow replicas: since when, and what was done about each.
+// The part of a run's report about slow replicas: since when each was slow, and what was done about it.
 
 #include <cstddef>
 #include <map>
@@ -14,13 +14,13 @@
 
 namespace holdfast::recovery {
 
-// Takes the lines of a journal in their order. Its functions throw nlohmann::json::exception for a line that is not as
-// the watchdog writes it, and keep what they had.
+// Takes the lines of a journal in their order. A line that the watchdog did not write makes the functions throw
+// nlohmann::json::exception, and changes nothing.
 class SlowStory {
  public:
-  // Another watchdog: what was known of processes is over.
+  // Another watchdog begins; the processes of the one before it are gone.
   void begin_start();
-  void take_standing(double time, const nlohmann::json& line);
+  void take_straggler(double time, const nlohmann::json& line);
   void take_deal(double time, const nlohmann::json& line);
   void take_decision(const std::string& event, double time, const nlohmann::json& line, const RecordedActions& actions);
 
@@ -34,11 +34,12 @@ class SlowStory {
   void note_successors(const std::vector<int>& by_rank);
 
   std::vector<RunReport::SlowReplica> replicas_;
-  std::map<int, int> places_;            // by member
+  // Indices below are those of replicas_.
+  std::map<int, int> device_slots_;      // device slots, by member
   std::vector<int> members_;             // of the newest generation, by rank
-  std::map<int, std::size_t> open_;      // those that are slow, by member
-  std::vector<std::size_t> unevenly_;    // those for whom shards are dealt unevenly
-  std::vector<std::size_t> to_succeed_;  // those that were replaced by nobody yet
+  std::map<int, std::size_t> open_;      // replicas that are slow, by member
+  std::vector<std::size_t> unevenly_;    // replicas for which shards are assigned unevenly
+  std::vector<std::size_t> to_succeed_;  // replicas that were replaced, without a successor yet
 };
 
 nlohmann::json to_json(const RunReport::SlowReplica& replica);

@@ -1,3 +1,7 @@
+// Two slots: a writer that dies in the middle spoils only the older snapshot. `is_whole` is written last and cleared
+// first, and a reader checks the digest, since another process may write at the same time.
+// See docs/decisions/savepoints.md.
+
 #include "holdfast/recovery/memory_snapshot.h"
 
 #include <algorithm>
@@ -14,7 +18,7 @@ namespace {
 
 constexpr std::size_t kPageBytes = 4096;
 constexpr int kSlots = 2;
-// Copied and digested piece by piece, so that the digest finds its bytes in the cache.
+// Bytes are copied and digested piece by piece, so that the digest finds them in the cache.
 constexpr std::size_t kPieceBytes = DigestBuilder::kLeafBytes;
 
 std::size_t slot_bytes(std::size_t memory_bytes) {
@@ -23,9 +27,9 @@ std::size_t slot_bytes(std::size_t memory_bytes) {
 
 }  // namespace
 
-// Both lie in the first page; the slots behind it.
+// The headers of both slots lie in the first page, and the slots follow it.
 struct MemorySnapshots::Header {
-  std::atomic<std::uint64_t> is_whole;  // last to be written, first to be taken back
+  std::atomic<std::uint64_t> is_whole;  // written last, cleared first
   std::int64_t step;
   std::uint64_t bytes;
   std::int64_t generation;
@@ -106,7 +110,7 @@ std::optional<MemorySnapshots::Whole> MemorySnapshots::newest(const SharedMemory
   for (const int slot : order) {
     const Header& header = headers[slot];
     const std::size_t capacity = slot_bytes(memory.size_bytes());
-    const std::uint64_t size = header.bytes;  // once: another process may still be writing
+    const std::uint64_t size = header.bytes;  // read once, since another process may still write it
     if (header.is_whole.load(std::memory_order_acquire) != 1 || size > capacity) continue;
     const auto bytes = memory.readable().subspan(kPageBytes + static_cast<std::size_t>(slot) * capacity, size);
     if (digest(bytes) == header.digest) return Whole{static_cast<int>(header.generation), header.step, bytes};

@@ -33,8 +33,8 @@ void SavepointRequests::look(Moment now) {
   answer_where([now](const Request& request) { return now >= request.deadline; },
                {{"ok", false},
                 {"error",
-                 "no savepoint was made in time; the journal tells what the run does, and a savepoint that was begun "
-                 "may still become durable"}});
+                 "no savepoint was made in time; a savepoint that was begun may still become durable. The journal says "
+                 "what the run does"}});
 }
 
 }  // namespace holdfast::recovery

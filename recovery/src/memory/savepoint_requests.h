@@ -1,7 +1,7 @@
 #pragma once
 
-// Savepoints of the live run that somebody asked for, until the run has answered. Each has a number, and an answer to
-// one answers those before it, too. Pure but for the answers: the caller brings the time.
+// Requests for a savepoint of the live run that are not answered yet. Each has a number, and an answer to one answers
+// all earlier ones, too. It reads no clock: the caller passes the time.
 
 #include <cstddef>
 #include <functional>
@@ -20,16 +20,17 @@ class SavepointRequests {
 
   static constexpr std::size_t kMost = 8;
 
-  // The request's number, above 0; 0 where too many are open.
+  // Returns the number of the request, which is above 0; 0 when kMost requests are open.
   int add(Answer answer, Moment deadline);
-  // The number of the newest open one; 0: none.
+  // The number of the newest open request; 0 if no request is open.
   int newest() const { return open_.empty() ? 0 : open_.back().number; }
 
   std::size_t size() const { return open_.size(); }
 
+  // Answers this request and all earlier ones.
   void answer(int number, const nlohmann::json& body);
   void refuse_all(const std::string& sentence);
-  // Refuses those whose time has passed.
+  // Refuses the requests whose deadline has passed.
   void look(Moment now);
 
  private:
@@ -39,7 +40,7 @@ class SavepointRequests {
     Moment deadline{};
   };
 
-  // Their answers may add requests.
+  // Removes requests before it answers them, since an answer may add a request.
   template <class Predicate>
   void answer_where(const Predicate& predicate, const nlohmann::json& body);
 

@@ -13,7 +13,7 @@ FileDescriptor SnapshotMemories::add(std::size_t bytes) {
   return descriptor;
 }
 
-// Behind the newest writer's memory only what it does not replace yet.
+// An earlier memory is needed only until a later one holds a whole snapshot.
 void SnapshotMemories::forget_old() {
   while (memories_.size() > 1 && MemorySnapshots::newest(memories_.back())) {
     memories_.erase(memories_.begin());

@@ -1,8 +1,8 @@
 #pragma once
 
-// The memory that the watchdog holds for snapshots of the run's state. Each process that writes them gets a memory of
-// its own, so that one that was stopped and wakes up late cannot spoil those of its successor; those of earlier writers
-// stay until the newest has written a whole one.
+// The memories that the watchdog holds for snapshots of the run's state. Each writing process gets a memory of its own,
+// so a process that was stopped and wakes up late cannot spoil the snapshots of its successor. The memories of earlier
+// writers stay until the newest one holds a whole snapshot.
 
 #include <cstddef>
 #include <optional>
@@ -15,16 +15,17 @@ namespace holdfast::recovery {
 
 class SnapshotMemories {
  public:
-  // For a new writer, who gets the descriptor. Throws Error when there is no memory.
+  // Makes a memory, and returns a descriptor for its writer. Throws Error when there is no memory.
   FileDescriptor add(std::size_t bytes);
+  // Releases the memories of earlier writers, once the newest one holds a whole snapshot.
   void forget_old();
-  // The newest writer's first.
+  // In the order of writers, the newest first.
   std::vector<FileDescriptor> read_only_descriptors() const;
-  // By step, of all of them; valid until one is added or forgotten.
+  // The snapshot with the highest step in all memories; valid until a memory is added or released.
   std::optional<MemorySnapshots::Whole> newest() const;
 
  private:
-  std::vector<SharedMemory> memories_;  // the newest writer's last
+  std::vector<SharedMemory> memories_;  // in the order of writers, the newest last
 };
 
 }  // namespace holdfast::recovery

@@ -44,7 +44,7 @@ class LocalReplica final : public ReplicaProcess, public std::enable_shared_from
   int pid() const override { return process_.pid(); }
   std::time_t started() const override { return started_; }
   std::int64_t step() const override { return page_.step.load(std::memory_order_relaxed); }
-  Standing standing() const override { return page_.standing.load(std::memory_order_relaxed); }
+  JoinState join_state() const override { return page_.join_state.load(std::memory_order_relaxed); }
   std::uint64_t samples() const override { return page_.samples.load(std::memory_order_relaxed); }
   Pulse pulse(int member, std::uint64_t arrivals) const override;
   Load load(int member, int shards, int at_once) const override;

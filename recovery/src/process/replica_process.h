@@ -44,7 +44,7 @@ class ReplicaProcess {
   virtual std::time_t started() const = 0;
   // What it has reported of its progress.
   virtual std::int64_t step() const = 0;
-  virtual Standing standing() const = 0;
+  virtual JoinState join_state() const = 0;
   virtual std::uint64_t samples() const = 0;
   // `arrivals` as in Pulse, since the process does not report it.
   virtual Pulse pulse(int member, std::uint64_t arrivals) const = 0;

@@ -159,7 +159,7 @@ void WatchdogLoop::feed(Event event) {
   if (is_over_) return;
   const auto process = processes_.find(event.member);
   // Decided here: the process may have entered a step by the time the event is decided on.
-  event.is_joining = process != processes_.end() && process->second->standing() != Standing::in_steps;
+  event.is_joining = process != processes_.end() && process->second->join_state() != JoinState::in_steps;
   events_.push_back(std::move(event));
   if (events_.size() > 1) return;
   while (!events_.empty()) {
@@ -187,13 +187,13 @@ void WatchdogLoop::decide_on(const Event& event) {
 void WatchdogLoop::write_down(const Event& event, const nlohmann::json& subject, const Decision& decision, Moment now) {
   nlohmann::json line{{"event", to_string(event.kind)}, {"generation", state_.generation}, {"reason", decision.reason}};
   if (!is_of_the_run(event.kind)) line.update(subject);
-  if (event.kind == EventKind::place_lost) line["place"] = event.place;
+  if (event.kind == EventKind::place_lost) line["place"] = event.device_slot;
   if (event.step >= 0) line["step"] = event.step;
   if (!event.what.empty()) line["what"] = event.what;
   if (event.signal != 0) line["signal"] = event.signal;
   if (event.kind == EventKind::exited && event.signal == 0) line["exit_code"] = event.exit_code;
   for (const Action& action : decision.actions) line["actions"].push_back(to_json(action, now));
-  for (const PlaceChange& change : decision.place_changes) line["places"].push_back(to_json(change));
+  for (const DeviceSlotChange& change : decision.device_slot_changes) line["places"].push_back(to_json(change));
   journal_.append(std::move(line));
   log(LogLevel::debug, "watchdog: " + decision.reason);
 }
@@ -210,7 +210,7 @@ void WatchdogLoop::tell_of(const Event& event, int rank, const Decision& decisio
                             event.kind == EventKind::deal_proposed;
   if (is_asked_for) log(LogLevel::info, decision.reason);
   if (event.kind == EventKind::place_lost) log(LogLevel::warning, decision.reason);
-  const bool is_of_a_place = !decision.place_changes.empty() && !decision.is_of_a_failure;
+  const bool is_of_a_place = !decision.device_slot_changes.empty() && !decision.is_of_a_failure;
   if (is_of_a_place && event.kind != EventKind::place_lost) log(LogLevel::info, decision.reason);
   for (const Action& action : decision.actions) {
     if (action.kind != ActionKind::finish) continue;
@@ -239,7 +239,7 @@ int WatchdogLoop::rank_of(int id) const {
 
 std::int64_t WatchdogLoop::step_of(int id) const {
   const auto process = processes_.find(id);
-  if (process == processes_.end() || process->second->standing() == Standing::newcomer) return -1;
+  if (process == processes_.end() || process->second->join_state() == JoinState::newcomer) return -1;
   return process->second->step();
 }
 

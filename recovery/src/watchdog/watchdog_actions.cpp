@@ -29,7 +29,7 @@ bool is_same_for_all(ErrorCode code) {
 void WatchdogLoop::perform(const Action& action) {
   switch (action.kind) {
     case ActionKind::start_process:
-      return start_process(action.member, action.place);
+      return start_process(action.member, action.device_slot);
     case ActionKind::open_generation:
       return open_generation(action);
     case ActionKind::cancel_generation:

@@ -376,7 +376,7 @@ void Worker::enter_generation(Deadline deadline, std::int64_t state_step) {
   const int left = generation();
   connection_->forget_arenas();
   // Until it enters a step again, no step is blamed for its death.
-  if (left >= 0) connection_->page.standing = Standing::joining_again;
+  if (left >= 0) connection_->page.join_state = JoinState::joining_again;
   if (left < 0) {
     connection_->send({{"kind", kReady}});
     deadline = Deadline::after(kAsLongAsTheWatchdogLives);
@@ -462,7 +462,7 @@ void Worker::enter(Phase phase, std::int64_t step) {
   connection_->enter(phase, step);
   // In these phases a process is still on its way to the steps of its generation.
   if (phase == Phase::starting || phase == Phase::regrouping || phase == Phase::waiting_for_peers) return;
-  connection_->page.standing.store(Standing::in_steps, std::memory_order_relaxed);
+  connection_->page.join_state.store(JoinState::in_steps, std::memory_order_relaxed);
 }
 void Worker::regroup() {
   enter(Phase::regrouping, connection_->page.step);

@@ -1,3 +1,5 @@
+// The cases of the fault matrix: which exist, how they are named, and that each fault can be read back.
+
 #include "holdfast/testing/fault_matrix.h"
 
 #include <gmock/gmock.h>
@@ -28,7 +30,7 @@ TEST(FaultMatrix, HasACellForEachRankAndNumberOfReplicas) {
   EXPECT_EQ(cases[3].replicas, 4);
 }
 
-TEST(FaultMatrix, LeavesOutWhatMakesNoSense) {
+TEST(FaultMatrix, LeavesOutCasesThatMakeNoSense) {
   EXPECT_THAT(fault_matrix({.kinds = {FaultKind::full_disk}, .phases = {FaultPhase::forward}}), ElementsAre());
   EXPECT_THAT(names_of(fault_matrix({.kinds = {FaultKind::kill}, .phases = {FaultPhase::writing}, .replicas = {2}})),
               ElementsAre("kill-writing-first-2"))
@@ -46,7 +48,7 @@ TEST(FaultMatrix, BeginsARecoveryForFaultsThatStrikeDuringOne) {
                           "rank=0,phase=load,fault=kill"));
 }
 
-TEST(FaultMatrix, HasEveryKindAndPhaseUnderADifferentNameEach) {
+TEST(FaultMatrix, HasEveryKindAndPhaseWithANameOfItsOwn) {
   const std::vector<Case> cases = fault_matrix({});
 
   std::set<std::string> names;
@@ -81,7 +83,7 @@ TEST(FaultPairs, StrikeTheSecondProcessThatStarts) {
   EXPECT_THAT(cases[0].faults, ElementsAre("rank=0,phase=start,fault=kill", "rank=0,phase=start,fault=exit1"));
 }
 
-TEST(FaultPairs, StrikeTwoAtOnce) {
+TEST(FaultPairs, StrikeTwoReplicasInTheSameStep) {
   const std::vector<Case> cases = fault_pairs(
       {.kinds = {FaultKind::kill}, .phases = {FaultPhase::forward}, .ranks = {MatrixRank::first}, .replicas = {2}});
 
@@ -91,7 +93,7 @@ TEST(FaultPairs, StrikeTwoAtOnce) {
               ElementsAre("rank=0,step=10,phase=forward,fault=kill", "rank=1,step=10,phase=forward,fault=kill"));
 }
 
-TEST(FaultPairs, HaveEveryKindThatCanStrikeThenUnderADifferentNameEach) {
+TEST(FaultPairs, HaveEveryPossibleKindWithANameOfItsOwn) {
   const std::vector<Case> cases = fault_pairs({});
 
   const std::vector<std::string> names = names_of(cases);

@@ -1,3 +1,5 @@
+// run_program() with lines of the shell as programs, so that each end of a program can be made at will.
+
 #include "holdfast/testing/program_run.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +17,7 @@ namespace {
 
 using std::chrono::seconds;
 
-// A program that does what this line of the shell says.
+// A program that runs this line of the shell.
 Program shell(const std::string& line) {
   return {.command = {"/bin/sh", "-c", "mkdir -p {run_dir}; " + line}};
 }
@@ -24,7 +26,7 @@ std::string write_line(const std::string& json) {
   return "echo '" + json + "' >> {run_dir}/journal.jsonl; ";
 }
 
-TEST(ProgramRun, ReadsWhatTheJournalTells) {
+TEST(ProgramRun, ReadsTheJournal) {
   const std::string lines =
       write_line(R"({"event":"watchdog_started","pid":7,"replicas":3})") +
       write_line(
@@ -62,7 +64,7 @@ TEST(ProgramRun, ReadsWhatTheJournalTells) {
   EXPECT_EQ(run.sentence, "finished: all of it");
 }
 
-TEST(ProgramRun, TellsTheLastLineOfAProgramThatWroteNoJournal) {
+TEST(ProgramRun, HasTheLastLineOfAProgramThatWroteNoJournal) {
   const RunResult run = run_program(shell("echo first; echo the last word; echo; exit 3"), {});
 
   EXPECT_EQ(run.exit_code, 3);
@@ -71,7 +73,7 @@ TEST(ProgramRun, TellsTheLastLineOfAProgramThatWroteNoJournal) {
   EXPECT_EQ(run.last_fit, std::nullopt);
 }
 
-TEST(ProgramRun, HandsFaultsReplicasAndAFreshRunDirectoryOver) {
+TEST(ProgramRun, PassesFaultsReplicasAndAFreshRunDirectory) {
   Program program = shell("echo $HOLDFAST_FAULTS {replicas}; ls -A {run_dir}");
   program.replicas = 4;
 
@@ -80,7 +82,7 @@ TEST(ProgramRun, HandsFaultsReplicasAndAFreshRunDirectoryOver) {
   EXPECT_EQ(run.output, "rank=1,step=2,fault=kill;rank=0,step=3,fault=hang 4\n");
 }
 
-TEST(ProgramRun, TakesFaultsOfItsOwnEnvironmentAway) {
+TEST(ProgramRun, RemovesFaultsOfItsOwnEnvironment) {
   ::setenv("HOLDFAST_FAULTS", "rank=0,step=0,fault=kill", 1);
   const RunResult run = run_program(shell("echo \"faults: $HOLDFAST_FAULTS\""), {});
   ::unsetenv("HOLDFAST_FAULTS");
@@ -88,7 +90,7 @@ TEST(ProgramRun, TakesFaultsOfItsOwnEnvironmentAway) {
   EXPECT_EQ(run.output, "faults: \n");
 }
 
-TEST(ProgramRun, KillsAllOfAProgramThatIsNotOverInTime) {
+TEST(ProgramRun, KillsAllProcessesOfAProgramAtTheTimeLimit) {
   const TemporaryFolder folder;
 
   const RunResult run = run_program(shell("sleep 1000 & echo $! > {run_dir}/pid; wait"),
@@ -99,7 +101,7 @@ TEST(ProgramRun, KillsAllOfAProgramThatIsNotOverInTime) {
   EXPECT_LT(run.wall_time, seconds(100));
 }
 
-TEST(ProgramRun, FindsAndKillsProcessesThatAreLeftBehind) {
+TEST(ProgramRun, FindsAndKillsProcessesThatLiveOn) {
   const RunResult run =
       run_program(shell("sleep 1000 >/dev/null 2>&1 & exit 0"), {.leave_time = std::chrono::milliseconds(100)});
 
@@ -118,7 +120,7 @@ TEST(ProgramRun, StartsAProgramAgainWhoseWatchdogWasKilled) {
   EXPECT_EQ(once.exit_code, 128 + SIGKILL);
 }
 
-TEST(ProgramRun, LeavesNothingOfATemporaryRunDirectoryAndAllOfAnother) {
+TEST(ProgramRun, DeletesATemporaryRunDirectoryAndKeepsANamedOne) {
   const TemporaryFolder folder;
 
   const RunResult temporary = run_program(shell("echo {run_dir}"), {});
@@ -130,7 +132,7 @@ TEST(ProgramRun, LeavesNothingOfATemporaryRunDirectoryAndAllOfAnother) {
   EXPECT_TRUE(std::filesystem::exists(folder / "kept/trace"));
 }
 
-TEST(ProgramRun, RefusesWhatItCannotRun) {
+TEST(ProgramRun, RefusesAProgramThatItCannotRun) {
   const TemporaryFolder folder;
   const auto code_of = [](const Program& program, const RunOptions& options) {
     try {

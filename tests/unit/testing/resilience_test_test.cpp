@@ -1,3 +1,5 @@
+// The judgement of runs under faults, and runs of small shell programs that pretend to train.
+
 #include "holdfast/testing/resilience_test.h"
 
 #include <gmock/gmock.h>
@@ -29,21 +31,21 @@ TEST(Judge, SeesTheSameWeightsAtTheSameStep) {
   EXPECT_EQ(verdict_on({}, {.exit_code = 0, .replicas = 2}), Verdict::other_digest);
 }
 
-TEST(Judge, LetsARunStopForAFullDiskAndNotForADeath) {
+TEST(Judge, AllowsAStopAfterAFullDiskButNotAfterADeath) {
   const RunResult run = ended(1, "the savepoint cannot be written");
 
   EXPECT_EQ(verdict_on({"rank=0,step=12,fault=full-disk,phase=writing"}, run), Verdict::documented_stop);
   EXPECT_EQ(verdict_on({"rank=0,step=12,fault=kill"}, run), Verdict::ended);
 }
 
-TEST(Judge, TakesNoEndForDocumentedThatSaysNothingOrHasAnotherExitCode) {
+TEST(Judge, RefusesAStopWithoutASentenceOrWithAnotherExitCode) {
   const std::vector<std::string> faults = {"rank=0,step=12,fault=io-error,phase=writing"};
 
   EXPECT_EQ(verdict_on(faults, ended(1, "")), Verdict::ended);
   EXPECT_EQ(verdict_on(faults, ended(139, "Segmentation fault")), Verdict::ended);
 }
 
-TEST(Judge, LetsARunStopWhenOneStepFailsThreeTimes) {
+TEST(Judge, AllowsAStopWhenOneStepFailsThreeTimes) {
   const std::string death = "rank=1,step=10,fault=kill,phase=";
 
   EXPECT_EQ(verdict_on({death + "data", death + "forward", death + "reduce"}, ended(70, "step 10 failed three times")),
@@ -51,12 +53,12 @@ TEST(Judge, LetsARunStopWhenOneStepFailsThreeTimes) {
   EXPECT_EQ(verdict_on({death + "data", death + "forward"}, ended(70, "step 10 failed")), Verdict::ended);
 }
 
-TEST(Judge, KnowsWhichWrongNumbersNobodyCanSee) {
+TEST(Judge, KnowsWhichWrongNumbersCannotBeSeen) {
   EXPECT_EQ(verdict_on({"rank=1,step=10,fault=flip,target=gradient"}, finished("bb")), Verdict::documented_limit);
   EXPECT_EQ(verdict_on({"rank=1,step=10,fault=flip,target=weight"}, finished("bb")), Verdict::other_digest);
 }
 
-// With a flipped weight of rank 1 in step 10 of generation 2, which has so many replicas, and with those deaths.
+// A run with a flipped weight of rank 1, in step 10 of generation 2 with this many replicas, and with these deaths.
 Verdict verdict_on_a_flip(int replicas, const std::vector<LostReplica>& lost) {
   RunResult run = finished("bb");
   run.corruptions = {{.generation = 2, .rank = 1, .step = 10, .replicas = replicas}};
@@ -64,7 +66,7 @@ Verdict verdict_on_a_flip(int replicas, const std::vector<LostReplica>& lost) {
   return verdict_on({"rank=1,step=10,fault=flip,target=weight"}, run);
 }
 
-TEST(Judge, KnowsThatNobodyElseHasTheStateOfTheLastOneLeft) {
+TEST(Judge, KnowsThatTheLastReplicasStateCannotBeCompared) {
   const LostReplica beside{.generation = 2, .rank = 0, .step = 10};
   const LostReplica before{.generation = 1, .rank = 0, .step = 10};
   const LostReplica later{.generation = 2, .rank = 0, .step = 15};
@@ -81,7 +83,7 @@ TEST(Judge, KnowsThatNobodyElseHasTheStateOfTheLastOneLeft) {
   EXPECT_EQ(verdict_on_a_flip(0, {beside}), Verdict::other_digest) << "the journal does not say";
 }
 
-TEST(Judge, TakesNoRunForASurvivorThatHangsOrLeavesProcesses) {
+TEST(Judge, DoesNotTakeAHangOrLeftoverProcessesForSurvival) {
   RunResult hanging = finished("aa");
   hanging.is_out_of_time = true;
   RunResult leaving = finished("aa");
@@ -93,19 +95,19 @@ TEST(Judge, TakesNoRunForASurvivorThatHangsOrLeavesProcesses) {
   EXPECT_FALSE(has_survived(Verdict::processes_left));
 }
 
-TEST(ResilienceTest, SaysWhyNothingCanBeComparedWhenTheUndisturbedRunFails) {
+TEST(ResilienceTest, SaysWhyTheUndisturbedRunFailed) {
   ResilienceTest test({.command = {"/bin/sh", "-c", "echo no data {run_dir}; exit 3"}});
 
   try {
     test.undisturbed();
-    FAIL() << "the run failed, and nobody said so";
+    FAIL() << "the run failed, and no error was thrown";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::failed_replica);
     EXPECT_NE(std::string(error.what()).find("exit code 3: no data"), std::string::npos) << error.what();
   }
 }
 
-// A shell that leaves a finished training's journal, and this line in it.
+// A shell that writes the journal of a finished training, with this line in it.
 std::string refusal_of_undisturbed(const std::string& line) {
   const std::string fit = R"({"event":"fit_finished","details":{"step":27,"weights_digest":"aa"}})";
   ResilienceTest test({.command = {"/bin/sh", "-c",
@@ -120,15 +122,15 @@ std::string refusal_of_undisturbed(const std::string& line) {
   return {};
 }
 
-TEST(ResilienceTest, ComparesNothingWithARunThatFailedByItself) {
+TEST(ResilienceTest, RefusesAnUndisturbedRunThatLostAReplica) {
   EXPECT_THAT(
       refusal_of_undisturbed(R"({"event":"exited","restart":{"generation":1,"rank":1,"step":9,"cause":"signal 11"}})"),
-      HasSubstr("it lost rank 1 at step 9 (signal 11). Let"));
+      HasSubstr("it lost rank 1 at step 9 (signal 11). Repair this"));
   EXPECT_THAT(refusal_of_undisturbed(R"({"event":"rolled_back"})"), HasSubstr("it went back to an earlier state"));
   EXPECT_EQ(refusal_of_undisturbed(R"({"event":"resumed"})"), "");
 }
 
-TEST(ResilienceTest, RefusesFaultsThatMakeNoSenseBeforeItRunsAnything) {
+TEST(ResilienceTest, RefusesUnreadableFaultsBeforeItRunsAnything) {
   ResilienceTest test({.command = {"/nowhere", "{run_dir}"}});
 
   try {

@@ -5,7 +5,7 @@
 namespace holdfast::resilience {
 namespace {
 
-// A shell that stands for a watchdog: it starts a child three times, each when the one before has died.
+// A shell plays the watchdog: it starts three children, each after the one before has died.
 TEST(Soak, KillsChildrenOfTheWatchdogUntilTheRunIsOver) {
   const std::string line =
       "mkdir -p {run_dir}; echo '{\"event\":\"watchdog_started\",\"replicas\":1,\"pid\":'$$'}' > "
@@ -23,7 +23,7 @@ TEST(Soak, KillsChildrenOfTheWatchdogUntilTheRunIsOver) {
   EXPECT_GE(result.most.descriptors, 3);
 }
 
-TEST(Soak, KillsNobodyWhereThereIsNoWatchdog) {
+TEST(Soak, KillsNoProcessWithoutAWatchdog) {
   const SoakResult result = soak({.command = {"/bin/sh", "-c", "sleep 0.2; exit 4 # {run_dir}"}},
                                  {.every = std::chrono::milliseconds(20), .time_limit = std::chrono::seconds(100)});
 

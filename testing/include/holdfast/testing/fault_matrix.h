@@ -1,6 +1,7 @@
 #pragma once
 
-// Every fault in every phase: the cases of a thorough test, as a table that a program's test goes through.
+// The cases of a thorough test: every kind of fault in every phase of training, and pairs of faults. A test of a
+// program goes through them with ResilienceTest::run().
 
 #include <cstdint>
 #include <vector>
@@ -12,31 +13,33 @@ namespace holdfast::resilience {
 
 enum class MatrixRank { first, last };
 
+// Which cases to make. The steps must be ones that the program reaches.
 struct FaultMatrix {
   std::vector<recovery::FaultKind> kinds{};    // empty: all
   std::vector<recovery::FaultPhase> phases{};  // empty: all
   std::vector<MatrixRank> ranks{MatrixRank::first, MatrixRank::last};
   std::vector<int> replicas{2, 4};
-  // Where training gets to for certain: a step, counted from 0; and numbers of updates at which a savepoint is written,
-  // with older ones to prune, and a memory snapshot is made.
+  // A step that training reaches, counted from 0. A number of updates after which a savepoint is written, with older
+  // ones to prune. A number of updates after which a memory snapshot is made.
   std::int64_t step = 10;
   std::int64_t savepoint_step = 12;
   std::int64_t snapshot_step = 10;
 };
 
-// Those that make sense, of nan and flip one for each target, by replicas, phase, kind and rank; names such as
-// "kill-forward-last-2". What strikes during a recovery comes with the death that begins one: of another rank, or of
-// all where a state is to be loaded. Pure. Throws Error{invalid_argument} where a number is out of range.
+// All cases that make sense, ordered by replicas, phase, kind and rank, with names such as "kill-forward-last-2". `nan`
+// and `flip` have a case for each target. A fault that strikes during a recovery comes with the death that begins the
+// recovery: of another rank, or of all ranks when a state is to be loaded. A pure function. Throws
+// Error{invalid_argument} when a number is out of range.
 std::vector<Case> fault_matrix(const FaultMatrix& matrix);
 
-// A death at `matrix.step`, and a second fault while the run recovers from it: of every kind, by the rank that takes
-// the dead one's place or by one that survived, at the same step or on the way into the next generation and through its
-// first step. Names such as "kill-last-then-stop-reduce-other-2"; "at-once" where both strike at the same step, and
-// "start" where the new process meets the second before it is ready. Phases that are no such moment are left out.
-// Otherwise as fault_matrix().
+// Cases with a death at `matrix.step`, and a second fault of every kind while the run recovers from it. The second
+// fault strikes the rank that replaces the dead one, or a survivor. It strikes in the same step, on the way into the
+// next generation, or in its first step. Names are such as "kill-last-then-stop-reduce-other-2". "at-once" means the
+// same step; "start" means that the new process meets the fault before it is ready. Otherwise like fault_matrix().
 std::vector<Case> fault_pairs(const FaultMatrix& matrix);
 
-// `count` of them, the same for a seed; all when there are no more. They keep their order.
+// Draws `count` of the cases, or returns all if there are not more. Equal seeds give equal cases, which keep their
+// order.
 std::vector<Case> sample_of(std::vector<Case> cases, std::size_t count, std::uint64_t seed);
 
 }  // namespace holdfast::resilience

@@ -1,8 +1,11 @@
 #pragma once
 
-// One run of a program that calls holdfast::supervise(), or of `holdfast run`, under faults: started in a session of
-// its own with a fresh run directory, given the faults through HOLDFAST_FAULTS, bounded in time, and looked at
-// afterwards. What a run leaves in its run directory is all that is known of it.
+// Runs a training program once, under faults, and returns what is known about the run afterwards. For tests of programs
+// that call holdfast::supervise(), or that run under `holdfast run`.
+//
+// The program gets a session of its own, a fresh run directory, and its faults through HOLDFAST_FAULTS. It is bounded
+// in time, and no process of it stays. Everything in the result comes from the program's end, its output, and its run
+// directory; the program itself is not changed.
 
 #include <chrono>
 #include <cstdint>
@@ -12,23 +15,28 @@
 
 namespace holdfast::resilience {
 
+// A training program and how to start it:
+//
+//   Program program{.command = {"./train", "--run-dir", "{run_dir}", "--replicas", "{replicas}"}, .replicas = 4};
 struct Program {
-  // The program, looked up in PATH, and its arguments. In each, {run_dir} stands for the run directory and {replicas}
-  // for `replicas`.
+  // The program, which is looked up in PATH, and its arguments. In each of them, {run_dir} is replaced by the run
+  // directory, and {replicas} by `replicas`. One argument must contain {run_dir}.
   std::vector<std::string> command{};
   int replicas = 2;
 };
 
 struct RunOptions {
-  std::vector<std::string> faults{};  // specifications, see holdfast/recovery/fault_plan.h
-  // For all starts together; then every process of the program is killed.
+  // Specifications of faults, such as "rank=1,step=120,fault=kill"; see holdfast/recovery/fault_plan.h.
+  std::vector<std::string> faults{};
+  // For all starts of the program together. Afterwards every process of it is killed.
   std::chrono::milliseconds time_limit = std::chrono::minutes(2);
-  // What the program's processes have to leave in once it has ended.
+  // How long the program's other processes may live on after the program has ended.
   std::chrono::milliseconds leave_time = std::chrono::seconds(5);
-  // Empty: a temporary one, deleted afterwards. Otherwise it must not exist, and stays.
+  // Empty: a temporary folder, which is deleted afterwards. Otherwise a folder that does not exist yet. It is kept.
   std::string run_directory{};
 };
 
+// The end of a fit(): two runs with equal values have the same weights, bit by bit.
 struct FinishedFit {
   std::int64_t step = 0;
   std::string weights_digest{};
@@ -36,7 +44,7 @@ struct FinishedFit {
   friend bool operator==(const FinishedFit&, const FinishedFit&) = default;
 };
 
-// A replica that was lost, as the journal tells.
+// A replica that failed, from the journal.
 struct LostReplica {
   int generation = 0;
   int rank = 0;
@@ -44,35 +52,48 @@ struct LostReplica {
   std::string cause{};
 };
 
-// A fault that changed numbers of a replica, as the journal tells.
+// A fault that changed numbers of a replica (`nan` or `flip`), from the journal.
 struct InjectedCorruption {
   int generation = 0;
   int rank = 0;
   std::int64_t step = 0;
-  int replicas = 0;  // that the generation began with; 0: the journal does not say
+  int replicas = 0;  // in this generation when it opened; 0: the journal does not say
 };
 
+// What is known about a run after its end. Steps are counted from 0.
 struct RunResult {
-  int exit_code = -1;  // 128 + its number where a signal ended the program
-  int starts = 1;      // a program whose watchdog was killed is started again
+  // 128 + the signal's number when a signal ended the program.
+  int exit_code = -1;
+  // A program whose watchdog was killed by a fault is started again, so there may be several starts.
+  int starts = 1;
   bool is_out_of_time = false;
-  std::string sentence{};  // why it ended: the journal's last word, or else the last line of the output
-  std::string output{};    // its end: at most 64 KiB
-  int replicas = 0;        // that the watchdog began with; 0: it did not begin
+  // Why the run ended: the last sentence of the journal, or else the last line of the output.
+  std::string sentence{};
+  // Standard output and standard error together, at most their last 64 KiB.
+  std::string output{};
+  int replicas = 0;  // with which the watchdog began; 0: it did not begin
+  // Empty: no fit() finished.
   std::optional<FinishedFit> last_fit{};
-  std::vector<std::int64_t> savepoint_steps{};  // at which one became durable, as the journal tells; rising
+  // The steps at which savepoints of the run became durable, in rising order, from the journal.
+  std::vector<std::int64_t> savepoint_steps{};
   std::vector<LostReplica> lost{};
   std::vector<InjectedCorruption> corruptions{};
+  // How often the run went back to an earlier state, because of wrong numbers.
   int roll_backs = 0;
-  int faults_struck = 0;              // of those that were given
-  std::vector<int> struck{};          // which of them, counted from 0; rising
-  std::vector<int> processes_left{};  // alive leave_time after its end; they were killed
+  int faults_struck = 0;
+  // Indices into RunOptions::faults of those that struck, in rising order.
+  std::vector<int> struck{};
+  // Processes that were still alive leave_time after the program's end. They have been killed.
+  std::vector<int> processes_left{};
   std::chrono::milliseconds wall_time{};
 };
 
-// Blocks until the program is over and no process of it is left. Call it from a thread that lives as long: the program
-// is killed when that thread ends. Throws Error{invalid_argument} when no argument names {run_dir}, Error naming the
-// program when it cannot be started, Error{deadline_exceeded} when its processes cannot be killed.
+// Blocks until the program has ended and no process of it is left, which takes at most the time limit and the time that
+// killing takes. The calling thread must stay alive during the call: the program is killed when that thread ends.
+//
+// Throws Error{invalid_argument} when no argument contains {run_dir}, when the run directory exists, or when a fault
+// cannot be read; Error naming the program when it cannot be started; Error{deadline_exceeded} when its processes
+// cannot be killed.
 RunResult run_program(const Program& program, const RunOptions& options);
 
 }  // namespace holdfast::resilience

@@ -1,7 +1,9 @@
 #pragma once
 
-// Whether a program survives: it is run once undisturbed and then under faults, and must end with the same weights, bit
-// by bit, in time, and leave no process behind.
+// Tests whether a training program survives faults. The program runs once undisturbed, and then under faults. A run
+// under faults must end in time, with the same weights, bit by bit, and without processes that live on.
+//
+// expect_survives.h is the short form for GoogleTest; this header needs no test framework.
 
 #include <chrono>
 #include <optional>
@@ -13,52 +15,68 @@
 
 namespace holdfast::resilience {
 
+// The judgement of a run under faults. docs/faults.md says which faults may end a run or change its weights.
 enum class Verdict {
-  same_digest,       // it finished at the same step with the same weights
-  documented_stop,   // it ended with exit code 1 or 70 and a sentence, as docs/faults.md says of these faults
-  documented_limit,  // it finished with other weights, which docs/faults.md says that these faults may cause
-  other_digest,      // it finished with other weights or at another step
-  ended,             // it did not finish, though these faults let it go on
+  // It finished at the same step with the same weights.
+  same_digest,
+  // It ended with exit code 1 or 70 and a sentence, as documented for these faults.
+  documented_stop,
+  // It finished with other weights, as documented for these faults.
+  documented_limit,
+  // It finished with other weights, or at another step.
+  other_digest,
+  // It did not finish, although it should go on under these faults.
+  ended,
+  // It was killed at the time limit.
   out_of_time,
-  processes_left,  // it ended, and some of its processes did not
+  // It ended, but some of its processes lived on.
+  processes_left,
 };
 
-// In plain words: "same digest".
+// In plain words, such as "same digest".
 std::string_view to_string(Verdict verdict);
-// The first three.
+// True for the first three verdicts.
 bool has_survived(Verdict verdict);
 
+// One run under faults. The name appears in reports, and as the name of a kept run directory.
 struct Case {
   std::string name{};
   std::vector<std::string> faults{};
-  int replicas = 0;  // in place of {replicas}; 0: as many as the program of the test says
+  int replicas = 0;  // replaces {replicas}; 0: the number of the program
 };
 
 struct CaseResult {
   Case test{};
   RunResult run{};
   Verdict verdict = Verdict::ended;
-  std::string sentence{};  // what was seen, with the numbers
+  std::string sentence{};  // what was seen, with numbers
 };
 
-// What a run under `faults` has to be called, next to one that nobody disturbed. Pure.
+// Judges `run`, a run of `test`, by comparing it with the undisturbed run. A pure function.
 CaseResult judge(const Case& test, const RunResult& undisturbed, const RunResult& run);
 
 struct ResilienceOptions {
-  std::chrono::milliseconds time_limit = std::chrono::minutes(2);  // of each run
-  // Where the run directories of the cases stay, as FOLDER/NAME; empty: they are deleted.
+  // For each run.
+  std::chrono::milliseconds time_limit = std::chrono::minutes(2);
+  // The folder in which the run directory of each case is kept, as FOLDER/NAME. Empty: none is kept.
   std::string keep_in{};
 };
 
+// One program and its undisturbed run. Use it from one thread, which must live as long as its runs (program_run.h).
+//
+//   ResilienceTest test({.command = {"./train", "--run-dir", "{run_dir}"}});
+//   for (const Case& one : fault_matrix({})) report(test.run(one));
 class ResilienceTest {
  public:
   explicit ResilienceTest(Program program, ResilienceOptions options = {});
 
-  // Made at the first call. Throws Error{failed_replica} with the program's last words when it does not finish by
-  // itself, or with what failed in it when it lost a replica or went back to an earlier state: nothing could be
-  // compared then.
+  // Runs the program without faults at the first call, and blocks until that run is over. Later calls return the same
+  // result. Throws Error{failed_replica}, with the program's last sentence, when it does not finish in time; also when
+  // it lost a replica or went back to an earlier state, since nothing could be compared with it then.
   const RunResult& undisturbed();
-  // Any number of replicas must give the same bits, so that one undisturbed run serves all cases.
+
+  // Runs one case and judges it; blocks like run_program(). The number of replicas never changes the weights, so one
+  // undisturbed run serves all cases. Throws what undisturbed() and run_program() throw.
   CaseResult run(const Case& test);
 
  private:

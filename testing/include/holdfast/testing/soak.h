@@ -1,6 +1,7 @@
 #pragma once
 
-// One long run in which a replica is killed again and again, and whether the watchdog grows by it.
+// A soak test: one long run in which a process is killed again and again. It shows whether training goes on, and
+// whether the watchdog grows with each recovery. `holdfast chaos` uses it; resilience_test.h is for short tests.
 
 #include <chrono>
 #include <cstdint>
@@ -13,30 +14,41 @@
 namespace holdfast::resilience {
 
 struct SoakOptions {
+  // The time between two kills.
   std::chrono::milliseconds every = std::chrono::seconds(5);
-  std::uint64_t seed = 0;  // of who is killed
+  // Decides which process is killed each time.
+  std::uint64_t seed = 0;
+  // For the whole run. Afterwards every process of the program is killed.
   std::chrono::milliseconds time_limit = std::chrono::hours(24);
-  std::string run_directory{};  // as RunOptions has it
+  // As RunOptions::run_directory.
+  std::string run_directory{};
 };
 
-// What the watchdog holds.
+// The resources that the watchdog process holds at one moment.
 struct WatchdogSize {
   std::int64_t resident_kilobytes = 0;
+  // Open files.
   int descriptors = 0;
   int threads = 0;
-  int zombies = 0;  // children that nobody has reaped
+  // Children that ended and were not reaped.
+  int zombies = 0;
 };
 
+// The watchdog must not grow: compare `first` with `last`.
 struct SoakResult {
   RunResult run{};
   int kills = 0;
-  WatchdogSize first{};  // before the first kill
-  WatchdogSize last{};   // before the last one
-  WatchdogSize most{};   // each the most that was seen
+  // Before the first kill.
+  WatchdogSize first{};
+  // Before the last kill.
+  WatchdogSize last{};
+  // The highest value of each number. They may come from different moments.
+  WatchdogSize most{};
 };
 
-// Sends SIGKILL to one of the watchdog's children each `every`, drawn from the seed among those that live, from when
-// there are any. Blocks, and throws, as run_program() does.
+// Runs the program, and sends SIGKILL to one of the watchdog's children after each period `every`. The child is drawn
+// with the seed from those that are alive. Nothing is killed while no child is alive. Blocks until the run is over, and
+// throws what run_program() throws.
 SoakResult soak(const Program& program, const SoakOptions& options);
 
 }  // namespace holdfast::resilience

@@ -17,7 +17,7 @@ State state_of(int members) {
   state.phase = RunPhase::running;
   state.generation = 4;
   for (int id = 0; id < members; ++id) {
-    state.members.push_back({.id = id, .place = id, .stage = Stage::training, .rank = id});
+    state.members.push_back({.id = id, .device_slot = id, .stage = Stage::training, .rank = id});
   }
   return state;
 }
@@ -140,9 +140,9 @@ TEST(RunStatus, ShowsHowManyShardsAProcessReports) {
 
 TEST(RunStatus, ShowsDeviceSlotsThatAreLeftOutOrTried) {
   State state = state_of(2);
-  state.places.resize(3);
-  state.places[1] = {.times_left_out = 2, .rest_ends = kFirstLook + 1s, .why = "it is worn", .first_on_trial = 1};
-  state.places[2] = {.times_left_out = 1, .rest_ends = kFirstLook + 90s, .why = "no memory", .first_on_trial = 2};
+  state.device_slots.resize(3);
+  state.device_slots[1] = {.times_left_out = 2, .rest_ends = kFirstLook + 1s, .why = "it is worn", .first_on_trial = 1};
+  state.device_slots[2] = {.times_left_out = 1, .rest_ends = kFirstLook + 90s, .why = "no memory", .first_on_trial = 2};
 
   const nlohmann::json rests = RunStatus().describe(state, {}, {}, kFirstLook + 30s).at("rests");
 

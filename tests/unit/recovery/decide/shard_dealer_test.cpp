@@ -1,3 +1,5 @@
+// When another assignment of shards is worth its pause: a straggler, enough gain, and enough time since the last one.
+
 #include "decide/shard_dealer.h"
 
 #include <gmock/gmock.h>
@@ -23,15 +25,15 @@ const Moment kFirstDeal{};
 std::optional<ShardDealer::Deal> better_deal(const ShardDealer& dealer, const std::vector<Rank>& ranks,
                                              std::int64_t step = 1000, Moment now = kFirstDeal + 1h) {
   std::vector<Load> loads;
-  std::vector<Stragglers::Standing> standings;
+  std::vector<Stragglers::Speed> speeds;
   for (const Rank& rank : ranks) {
     loads.push_back({.member = static_cast<int>(loads.size()), .shards = rank.shards, .at_once = rank.at_once});
-    standings.push_back({.member = loads.back().member,
-                         .time_per_round = rank.round,
-                         .is_straggler = rank.is_straggler,
-                         .is_settled = rank.is_settled});
+    speeds.push_back({.member = loads.back().member,
+                      .time_per_round = rank.round,
+                      .is_straggler = rank.is_straggler,
+                      .is_settled = rank.is_settled});
   }
-  return dealer.better_deal(loads, standings, step, now);
+  return dealer.better_deal(loads, speeds, step, now);
 }
 
 const std::vector<Rank> kOneIsSlow{{.round = 10ms}, {.round = 20ms, .is_straggler = true}};
@@ -43,14 +45,14 @@ TEST(ShardDealer, GivesTheSlowRankFewerShardsAndSaysWhy) {
   EXPECT_THAT(deal->shards, ElementsAre(4, 2));
   EXPECT_THAT(deal->round_times, ElementsAre(10ms, 20ms));
   EXPECT_THAT(deal->why,
-              HasSubstr("with 4, 2 shards instead of 3, 3 the slowest replica computes 40 ms instead of 60 ms"));
+              HasSubstr("with 4, 2 shards instead of 3, 3, the slowest replica computes for 40 ms instead of 60 ms"));
 }
 
-TEST(ShardDealer, LeavesThemWhereNobodyIsAStraggler) {
+TEST(ShardDealer, KeepsTheAssignmentWithoutAStraggler) {
   EXPECT_FALSE(better_deal(ShardDealer({}), {{.round = 10ms}, {.round = 14ms}}).has_value());
 }
 
-TEST(ShardDealer, LeavesThemWhereTheGainIsSmall) {
+TEST(ShardDealer, KeepsTheAssignmentWhenTheGainIsSmall) {
   const std::vector<Rank> ranks{{.shards = 1, .round = 10ms}, {.shards = 1, .round = 100ms, .is_straggler = true}};
   EXPECT_FALSE(better_deal(ShardDealer({}), ranks).has_value());
 
@@ -58,27 +60,27 @@ TEST(ShardDealer, LeavesThemWhereTheGainIsSmall) {
   EXPECT_FALSE(better_deal(ShardDealer({}), dealt).has_value());
 }
 
-TEST(ShardDealer, LeavesThemWhereFewerShardsTakeAsManyRounds) {
+TEST(ShardDealer, KeepsTheAssignmentWhenFewerShardsTakeAsManyRounds) {
   const std::vector<Rank> ranks{{.at_once = 3}, {.round = 20ms, .is_straggler = true, .at_once = 3}};
 
   EXPECT_FALSE(better_deal(ShardDealer({}), ranks).has_value());
 }
 
-TEST(ShardDealer, WaitsUntilAllWereWatchedForLongEnough) {
+TEST(ShardDealer, WaitsUntilEveryWindowIsFull) {
   std::vector<Rank> ranks = kOneIsSlow;
   ranks[0].is_settled = false;
 
   EXPECT_FALSE(better_deal(ShardDealer({}), ranks).has_value());
 }
 
-TEST(ShardDealer, DealsEvenlyAgainOnceTheSlowRankIsQuick) {
+TEST(ShardDealer, AssignsEvenlyAgainOnceTheSlowRankIsQuick) {
   const auto deal = better_deal(ShardDealer({}), {{.shards = 4}, {.shards = 2}});
 
   ASSERT_TRUE(deal.has_value());
   EXPECT_THAT(deal->shards, ElementsAre(3, 3));
 }
 
-TEST(ShardDealer, RestsAfterADeal) {
+TEST(ShardDealer, WaitsAfterAnAssignment) {
   ShardDealer dealer({.steps_between = 64, .time_between = 60s});
   dealer.dealt(100, kFirstDeal);
 

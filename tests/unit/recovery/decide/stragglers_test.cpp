@@ -1,3 +1,5 @@
+// Stragglers among members whose times the test gives, and assignments of shards compared with all possible ones.
+
 #include "decide/stragglers.h"
 
 #include <gmock/gmock.h>
@@ -16,7 +18,7 @@ using testing::ElementsAre;
 
 constexpr std::size_t kWindow = 32;
 
-// Ends steps of all members together; the one that is done first waits for the others.
+// Ends steps of all members together. A member that is done early waits for the others.
 class StragglersTest : public testing::Test {
  protected:
   struct Member {
@@ -46,40 +48,40 @@ class StragglersTest : public testing::Test {
     }
   }
 
-  Stragglers::Standing standing(std::size_t member) const { return stragglers_.standings().at(member); }
+  Stragglers::Speed speed(std::size_t member) const { return stragglers_.speeds().at(member); }
 
   Stragglers stragglers_{{.window = kWindow}};
   std::vector<Load> loads_;
   std::int64_t step_ = 0;
 };
 
-TEST_F(StragglersTest, FindTheSlowOneWithItsFactorAndItsFirstSlowStep) {
+TEST_F(StragglersTest, HaveAFactorAndAFirstSlowStep) {
   ASSERT_FALSE(train(100, {{10ms}, {10ms}, {10ms}}));
 
   EXPECT_TRUE(train(kWindow, {{10ms}, {20ms}, {10ms}}));
 
-  EXPECT_TRUE(standing(1).is_straggler);
-  EXPECT_DOUBLE_EQ(standing(1).score, 2);
-  EXPECT_EQ(standing(1).since_step, 101);
-  EXPECT_FALSE(standing(0).is_straggler);
-  EXPECT_FALSE(standing(2).is_straggler);
+  EXPECT_TRUE(speed(1).is_straggler);
+  EXPECT_DOUBLE_EQ(speed(1).score, 2);
+  EXPECT_EQ(speed(1).since_step, 101);
+  EXPECT_FALSE(speed(0).is_straggler);
+  EXPECT_FALSE(speed(2).is_straggler);
 }
 
 TEST_F(StragglersTest, SayHowLongAMemberComputesAndWaits) {
   train(kWindow, {{10ms}, {20ms}});
 
-  EXPECT_EQ(standing(0).time_per_round, 10ms);
-  EXPECT_DOUBLE_EQ(standing(0).waiting_share, 0.5);
-  EXPECT_EQ(standing(1).time_per_round, 20ms);
-  EXPECT_DOUBLE_EQ(standing(1).waiting_share, 0);
+  EXPECT_EQ(speed(0).time_per_round, 10ms);
+  EXPECT_DOUBLE_EQ(speed(0).waiting_share, 0.5);
+  EXPECT_EQ(speed(1).time_per_round, 20ms);
+  EXPECT_DOUBLE_EQ(speed(1).waiting_share, 0);
 }
 
-TEST_F(StragglersTest, AreNotDecidedOnBeforeTheWindowIsFull) {
+TEST_F(StragglersTest, AreNotFoundBeforeTheWindowIsFull) {
   EXPECT_FALSE(train(kWindow, {{10ms}, {20ms}}));
   EXPECT_TRUE(train(1, {{10ms}, {20ms}}));
 }
 
-TEST_F(StragglersTest, AreNoneWhereTimesDifferByChance) {
+TEST_F(StragglersTest, AreNotFoundWhenTimesDifferByChance) {
   std::mt19937_64 random(11);
   std::lognormal_distribution<double> draw(16, 0.4);
   const auto any = [&] { return Member{std::chrono::nanoseconds(static_cast<std::int64_t>(draw(random)))}; };
@@ -87,40 +89,40 @@ TEST_F(StragglersTest, AreNoneWhereTimesDifferByChance) {
   for (int step = 0; step < 20'000; ++step) ASSERT_FALSE(train(1, {any(), any(), any(), any()})) << step;
 }
 
-TEST_F(StragglersTest, AreNotMadeByAHiccup) {
+TEST_F(StragglersTest, AreNotFoundAfterOneSlowStep) {
   train(kWindow, {{10ms}, {10ms}});
 
   EXPECT_FALSE(train(kWindow / 2 - 1, {{10ms}, {1s}}));
   EXPECT_FALSE(train(kWindow, {{10ms}, {10ms}}));
 }
 
-TEST_F(StragglersTest, StayWhatTheyAreBetweenTheTwoThresholds) {
+TEST_F(StragglersTest, KeepTheirStateBetweenTheTwoThresholds) {
   ASSERT_FALSE(train(100, {{10ms}, {13ms}}));
   ASSERT_TRUE(train(100, {{10ms}, {16ms}}));
 
   EXPECT_FALSE(train(100, {{10ms}, {13ms}}));
-  EXPECT_TRUE(standing(1).is_straggler);
+  EXPECT_TRUE(speed(1).is_straggler);
 
   EXPECT_TRUE(train(100, {{10ms}, {11ms}}));
-  EXPECT_FALSE(standing(1).is_straggler);
-  EXPECT_EQ(standing(1).since_step, -1);
+  EXPECT_FALSE(speed(1).is_straggler);
+  EXPECT_EQ(speed(1).since_step, -1);
 }
 
 TEST_F(StragglersTest, StayStragglersWhenTheyGetFewerShards) {
   ASSERT_TRUE(train(100, {{10ms, 3}, {20ms, 3}}));
 
   EXPECT_FALSE(train(100, {{10ms, 4}, {20ms, 2}}));
-  EXPECT_TRUE(standing(1).is_straggler);
-  EXPECT_DOUBLE_EQ(standing(1).score, 2);
+  EXPECT_TRUE(speed(1).is_straggler);
+  EXPECT_DOUBLE_EQ(speed(1).score, 2);
 }
 
-TEST_F(StragglersTest, AreMeasuredInRoundsOfShardsThatAreComputedAtOnce) {
+TEST_F(StragglersTest, AreMeasuredInRoundsOfShards) {
   loads_ = {{.member = 0, .at_once = 1}, {.member = 1, .at_once = 4}};
 
   train(100, {{10ms, 2}, {5ms, 4}});
 
-  EXPECT_EQ(standing(0).time_per_round, 10ms);
-  EXPECT_EQ(standing(1).time_per_round, 20ms);
+  EXPECT_EQ(speed(0).time_per_round, 10ms);
+  EXPECT_EQ(speed(1).time_per_round, 20ms);
 }
 
 TEST_F(StragglersTest, WaitUntilEachMemberHasEndedAStep) {
@@ -130,17 +132,17 @@ TEST_F(StragglersTest, WaitUntilEachMemberHasEndedAStep) {
 
   stragglers_.look(loads_, 2);
 
-  EXPECT_EQ(standing(0).time_per_round, 0ns);
-  EXPECT_DOUBLE_EQ(standing(0).score, 1);
+  EXPECT_EQ(speed(0).time_per_round, 0ns);
+  EXPECT_DOUBLE_EQ(speed(0).score, 1);
 }
 
-TEST_F(StragglersTest, TakeNoSampleFromCountsThatBeganAfresh) {
+TEST_F(StragglersTest, TakeNoSampleFromCountsThatStartAgain) {
   train(kWindow, {{10ms}, {10ms}});
   loads_[1] = {.member = 1};
 
   train(2, {{10ms}, {10ms}});
 
-  EXPECT_EQ(standing(1).time_per_round, 10ms);
+  EXPECT_EQ(speed(1).time_per_round, 10ms);
 }
 
 TEST_F(StragglersTest, AreForgottenWhenTheyAreGone) {
@@ -149,10 +151,10 @@ TEST_F(StragglersTest, AreForgottenWhenTheyAreGone) {
 
   EXPECT_TRUE(stragglers_.look(loads_, 101));
 
-  EXPECT_EQ(stragglers_.standings().size(), 1U);
+  EXPECT_EQ(stragglers_.speeds().size(), 1U);
 }
 
-TEST_F(StragglersTest, AreNotFoundAmongOne) {
+TEST_F(StragglersTest, AreNotFoundInARunOfOne) {
   EXPECT_FALSE(train(100, {{1s}}));
 }
 
@@ -165,7 +167,7 @@ std::chrono::nanoseconds end_of(const std::vector<int>& counts, const std::vecto
   return end;
 }
 
-// By trying all deals of at least one shard each.
+// The earliest end of all assignments with at least one shard for each rank.
 std::chrono::nanoseconds earliest_end(int shards, const std::vector<Pace>& paces, std::vector<int> counts = {}) {
   if (counts.size() + 1 == paces.size()) {
     counts.push_back(shards);
@@ -181,7 +183,7 @@ std::chrono::nanoseconds earliest_end(int shards, const std::vector<Pace>& paces
   return earliest;
 }
 
-TEST(BalancedShards, GiveOneThatIsHalfAsFastHalfAsMany) {
+TEST(BalancedShards, GiveHalfAsManyToARankThatIsHalfAsFast) {
   EXPECT_THAT(balanced_shards(6, std::vector<Pace>{{10ms}, {20ms}}), ElementsAre(4, 2));
   EXPECT_THAT(balanced_shards(6, std::vector<Pace>{{20ms}, {10ms}}), ElementsAre(2, 4));
 }
@@ -191,7 +193,7 @@ TEST(BalancedShards, AreEvenAmongEquals) {
   EXPECT_THAT(balanced_shards(8, std::vector<Pace>(8, {10ms})), Each(1));
 }
 
-TEST(BalancedShards, LeaveTheSlowestOne) {
+TEST(BalancedShards, GiveTheSlowestRankAtLeastOne) {
   EXPECT_THAT(balanced_shards(4, std::vector<Pace>{{1ms}, {1h}}), ElementsAre(3, 1));
 }
 
@@ -199,7 +201,7 @@ TEST(BalancedShards, FillRounds) {
   EXPECT_THAT(balanced_shards(6, std::vector<Pace>{{10ms, 1}, {20ms, 4}}), ElementsAre(2, 4));
 }
 
-TEST(BalancedShards, EndAsEarlyAsAnyDealDoes) {
+TEST(BalancedShards, EndAsEarlyAsAnyAssignmentDoes) {
   std::mt19937_64 random(3);
   const auto draw = [&random](int low, int high) { return std::uniform_int_distribution(low, high)(random); };
   for (int trial = 0; trial < 2000; ++trial) {

@@ -1,6 +1,6 @@
-// The supervisor in many whole runs that go wrong in every way at every moment; support/simulated_world.h says how.
-// HOLDFAST_SIMULATION_SEEDS is the number of runs, from HOLDFAST_SIMULATION_FIRST_SEED (0) on; HOLDFAST_SIMULATION_SEED
-// is the only one, told in full.
+// The supervisor in many whole runs, in which everything goes wrong at random moments (support/simulated_world.h).
+// HOLDFAST_SIMULATION_SEEDS is the number of runs. The first seed is HOLDFAST_SIMULATION_FIRST_SEED, or 0. With
+// HOLDFAST_SIMULATION_SEED, only this run is made, and it is printed in full.
 
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ std::uint64_t number_from_environment(const char* name, std::uint64_t otherwise)
   return text == nullptr ? otherwise : std::stoull(text);
 }
 
-// The same run once more, with its story.
+// Repeats the run, and prints what happens.
 std::string story_of(std::uint64_t seed, std::size_t most_lines) {
   std::vector<std::string> log;
   static_cast<void>(simulate(seed, &log));
@@ -61,7 +61,7 @@ TEST(SupervisorSimulation, KeepsItsPromisesWhateverHappens) {
     decisions += static_cast<std::uint64_t>(run.decisions);
   }
 
-  // Runs in which nothing goes wrong would prove nothing.
+  // The test is worth nothing if nothing goes wrong, so each kind of trouble must occur.
   EXPECT_GT(endings[Ending::finished], seeds / 2);
   EXPECT_GT(with_survivors, seeds / 4);
   EXPECT_GT(with_steps_computed_again, seeds / 100);
@@ -92,7 +92,7 @@ TEST(SupervisorSimulation, GivesTheSameRunForTheSameSeed) {
   EXPECT_EQ(story_of(7, 1000), story_of(7, 1000));
 }
 
-TEST(SupervisorSimulation, TellsTheRunThatIsAskedFor) {
+TEST(SupervisorSimulation, PrintsTheRequestedRun) {
   const char* text = std::getenv("HOLDFAST_SIMULATION_SEED");
   if (text == nullptr) return;
   const std::uint64_t seed = std::stoull(text);

@@ -1,4 +1,5 @@
-// Runs tests/scenarios/*.scenario against the supervisor; support/scenario.h says what a scenario is.
+// Plays tests/scenarios/*.scenario to the supervisor (support/scenario.h), and checks that each of its sentences
+// appears in some scenario.
 
 #include "decide/supervisor.h"
 
@@ -8,6 +9,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -61,43 +63,43 @@ TEST_P(SupervisorScenario, GoesAsWritten) {
 INSTANTIATE_TEST_SUITE_P(Files, SupervisorScenario, testing::ValuesIn(scenario_files()),
                          [](const auto& file) { return file.param.stem().string(); });
 
-// Of place 1, as the journal has it.
-std::string left_out(int member, PlaceChange change) {
-  change.place = 1;
+// Changes of device slot 1, as the journal has them.
+std::string left_out(int member, DeviceSlotChange change) {
+  change.device_slot = 1;
   change.member = member;
   return to_json(change).dump();
 }
 std::string tried(int member) {
-  return to_json({.kind = PlaceChange::Kind::tried, .place = 1, .member = member}).dump();
+  return to_json({.kind = DeviceSlotChange::Kind::tried, .device_slot = 1, .member = member}).dump();
 }
 std::string used_again(int member) {
-  return to_json({.kind = PlaceChange::Kind::used_again, .place = 1, .member = member}).dump();
+  return to_json({.kind = DeviceSlotChange::Kind::used_again, .device_slot = 1, .member = member}).dump();
 }
 
-std::vector<std::string> place_changes_of(const std::string& scenario) {
+std::vector<std::string> slot_changes_of(const std::string& scenario) {
   std::vector<std::string> changes;
   for (const ToldStep& step : tell(read_scenario(HOLDFAST_SOURCE_DIR "/tests/scenarios/" + scenario))) {
-    for (const PlaceChange& change : step.place_changes) changes.push_back(to_json(change).dump());
+    for (const DeviceSlotChange& change : step.device_slot_changes) changes.push_back(to_json(change).dump());
   }
   return changes;
 }
 
-TEST(Supervisor, TellsWhatBecomesOfAPlaceWhoseTrialsFail) {
+TEST(Supervisor, RecordsEachFailedTrialOfADeviceSlot) {
   EXPECT_THAT(
-      place_changes_of("place_fails_its_trial.scenario"),
+      slot_changes_of("place_fails_its_trial.scenario"),
       ElementsAre(left_out(1, {.failures = 1, .times_left_out = 1, .rest = 60s}), tried(2),
                   left_out(2, {.is_of_a_trial = true, .failures = 2, .times_left_out = 2, .rest = 120s}), tried(3),
                   left_out(3, {.is_of_a_trial = true, .failures = 3, .times_left_out = 3, .rest = 200s}), tried(4),
                   left_out(4, {.is_of_a_trial = true, .failures = 4, .times_left_out = 4, .rest = 200s})));
 }
 
-TEST(Supervisor, TellsWhoHasShownThatAPlaceIsWell) {
-  EXPECT_THAT(place_changes_of("place_back_after_its_rest.scenario"),
+TEST(Supervisor, RecordsWhichMemberHasShownThatADeviceSlotIsWell) {
+  EXPECT_THAT(slot_changes_of("place_back_after_its_rest.scenario"),
               ElementsAre(left_out(1, {.failures = 1, .times_left_out = 1, .rest = 60s}), tried(2), used_again(2),
                           left_out(2, {.failures = 1, .times_left_out = 2, .rest = 120s})));
 }
 
-// All that the supervisor says in all scenarios.
+// Every reason and action of every scenario.
 std::string everything_said() {
   std::string text;
   for (const auto& file : scenario_files()) {
@@ -109,7 +111,7 @@ std::string everything_said() {
   return text;
 }
 
-// The texts of its decisions, as they stand in the source: each is a branch of its own.
+// The texts in the sources of the supervisor, without placeholders. Each is a branch of its own.
 std::set<std::string> sentences_in_the_source() {
   std::ostringstream text;
   for (const char* part : {"supervisor", "run_events", "member_events", "failures", "generations"}) {
@@ -119,17 +121,21 @@ std::set<std::string> sentences_in_the_source() {
   }
   const std::string decisions = text.str();
   const std::regex literal("\"([^\"\\\\\\n]*)\"");
+  const std::regex filled_in("\\{[^}]*\\}");
   std::set<std::string> sentences;
   for (std::sregex_iterator match(decisions.begin(), decisions.end(), literal), end; match != end; ++match) {
     const bool is_include = match->prefix().str().ends_with("#include ");
-    if (!is_include) sentences.insert((*match)[1]);
+    if (is_include) continue;
+    const std::string sentence = (*match)[1];
+    std::copy(std::sregex_token_iterator(sentence.begin(), sentence.end(), filled_in, -1), std::sregex_token_iterator(),
+              std::inserter(sentences, sentences.end()));
   }
   return sentences;
 }
 
-TEST(Supervisor, SaysEachOfItsSentencesInAScenario) {
+TEST(Supervisor, SaysEachOfItsSentencesInSomeScenario) {
   const std::string said = everything_said();
-  const std::set<std::string> not_in_scenarios{"gave up: no replica is left"};  // has a test of its own below
+  const std::set<std::string> not_in_scenarios{"gave up: no replica is left"};  // tested below
 
   std::vector<std::string> missing;
   for (const std::string& sentence : sentences_in_the_source()) {
@@ -143,7 +149,7 @@ TEST(Supervisor, HasAtLeastSixtyScenarios) {
   EXPECT_GE(scenario_files().size(), 60U);
 }
 
-TEST(Supervisor, StartsAtTheGenerationThatItIsGiven) {
+TEST(Supervisor, StartsAtTheGivenGeneration) {
   State state = initial_state({.replicas = 1}, 7);
   state = decide(state, {.kind = EventKind::start}, Moment{}).state;
 
@@ -153,7 +159,7 @@ TEST(Supervisor, StartsAtTheGenerationThatItIsGiven) {
   EXPECT_EQ(describe(decision.actions[0], Moment{}), "open_generation 7 with 0");
 }
 
-TEST(Supervisor, LeavesTheStateThatItWasGivenAsItWas) {
+TEST(Supervisor, DoesNotChangeTheGivenState) {
   const State state = initial_state({.replicas = 2}, 0);
 
   static_cast<void>(decide(state, {.kind = EventKind::start}, Moment{}));
@@ -162,7 +168,7 @@ TEST(Supervisor, LeavesTheStateThatItWasGivenAsItWas) {
   EXPECT_THAT(state.members, IsEmpty());
 }
 
-TEST(Supervisor, RecordsWhenAFailureWasDetectedAndNotWhenItsProcessWasGone) {
+TEST(Supervisor, RecordsWhenAFailureWasDetectedAndNotWhenTheProcessWasGone) {
   const Moment detected = Moment{} + std::chrono::seconds(5);
   State state = initial_state({.replicas = 1}, 0);
   state = decide(state, {.kind = EventKind::start}, Moment{}).state;
@@ -192,8 +198,8 @@ TEST(Supervisor, RecordsWhichGenerationEndedAndInWhichStep) {
   EXPECT_EQ(record->step, 812);
 }
 
-// No sequence of events is known that leads there; should there be one, the run ends instead of waiting for nobody.
-TEST(Supervisor, EndsARunThatNobodyIsLeftFor) {
+// No known sequence of events leads to this state. If one does, the run must end instead of waiting without end.
+TEST(Supervisor, EndsARunWithoutReplicas) {
   State state = initial_state({.replicas = 1}, 0);
   state.phase = RunPhase::gathering;
   state.members.push_back({.id = 0, .stage = Stage::leaving});

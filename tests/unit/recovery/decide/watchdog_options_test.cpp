@@ -1,3 +1,5 @@
+// Which options the watchdog refuses before any process starts, and that the sentence names the option and its range.
+
 #include "decide/watchdog_options.h"
 
 #include <gmock/gmock.h>
@@ -22,11 +24,11 @@ std::string options_complaint(const WatchdogOptions& options) {
   return complaint_about([&] { check_options(options); });
 }
 
-TEST(WatchdogOptions, AreTakenWhereTheyMakeSense) {
+TEST(WatchdogOptions, AreAcceptedWhenTheyMakeSense) {
   EXPECT_NO_THROW(check_options(some_options()));
 }
 
-TEST(WatchdogOptions, NameTheDurationThatIsNone) {
+TEST(WatchdogOptions, NameTheDurationThatIsNotPositive) {
   WatchdogOptions start = some_options();
   start.recovery.start_timeout = std::chrono::milliseconds(-1000);
   WatchdogOptions hang = some_options();
@@ -34,13 +36,13 @@ TEST(WatchdogOptions, NameTheDurationThatIsNone) {
   WatchdogOptions callback = some_options();
   callback.recovery.callback_timeout = std::chrono::milliseconds(-1);
 
-  EXPECT_THAT(options_complaint(start), HasSubstr("start_timeout is -1000 ms; it has to be longer than 0"));
+  EXPECT_THAT(options_complaint(start), HasSubstr("start_timeout is -1000 ms; it must be longer than 0"));
   EXPECT_THAT(options_complaint(hang), HasSubstr("hang_after is 0 ms"));
-  EXPECT_THAT(options_complaint(callback), HasSubstr("callback_timeout is -1 ms; it has to be longer than 0"));
+  EXPECT_THAT(options_complaint(callback), HasSubstr("callback_timeout is -1 ms; it must be longer than 0"));
 }
 
-// Later sums with the clock's time would not fit into 64 bits.
-TEST(WatchdogOptions, TakeNoDurationOfMoreThanTenYears) {
+// Sums with the clock's time would not fit into 64 bits.
+TEST(WatchdogOptions, RefuseADurationOfMoreThanTenYears) {
   WatchdogOptions options = some_options();
   options.recovery.hang_after = std::chrono::milliseconds::max();
   EXPECT_THAT(options_complaint(options), HasSubstr("hang_after is 9223372036854775807 ms"));
@@ -55,12 +57,12 @@ TEST(WatchdogOptions, NameTheCountThatIsOutOfRangeAndTheRange) {
   WatchdogOptions restarts = some_options();
   restarts.recovery.max_restarts = -1;
 
-  EXPECT_THAT(options_complaint(spares), HasSubstr("spares is 1000, allowed are 0 to 64"));
-  EXPECT_THAT(options_complaint(restarts), HasSubstr("max_restarts is -1, allowed are 0 to 2147483647"));
+  EXPECT_THAT(options_complaint(spares), HasSubstr("spares is 1000; it must be from 0 to 64"));
+  EXPECT_THAT(options_complaint(restarts), HasSubstr("max_restarts is -1; it must be from 0 to 2147483647"));
 }
 
-// Twenty starts failed one after the other, over more than a minute.
-TEST(WatchdogOptions, AskForFilesThatMayBeOpen) {
+// Without this check, twenty starts failed in a row, which took more than a minute.
+TEST(WatchdogOptions, NeedEnoughOpenFiles) {
   rlimit old_limit{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &old_limit), 0);
   const rlimit limit{.rlim_cur = 30, .rlim_max = old_limit.rlim_max};
@@ -73,25 +75,25 @@ TEST(WatchdogOptions, AskForFilesThatMayBeOpen) {
   }
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &old_limit), 0);
 
-  EXPECT_THAT(complaint, HasSubstr("it may have 30 files open, and needs 36"));
+  EXPECT_THAT(complaint, HasSubstr("it may open 30 files, but needs 36"));
   EXPECT_THAT(complaint, HasSubstr("ulimit -n"));
 }
 
-TEST(WatchdogOptions, SayHowManyReplicasThereMayBe) {
+TEST(WatchdogOptions, NameTheLimitOfReplicas) {
   WatchdogOptions options = some_options();
   options.max_replicas = 3;
   options.replicas = 4;
 
-  EXPECT_THAT(options_complaint(options), HasSubstr("replicas is 4, allowed are 1 to 3"));
+  EXPECT_THAT(options_complaint(options), HasSubstr("replicas is 4; it must be from 1 to 3"));
 }
 
-TEST(WatchdogOptions, HaveAPlaceForEachDevice) {
+TEST(WatchdogOptions, HaveASlotForEachDevice) {
   WatchdogOptions options = some_options();
-  EXPECT_EQ(policy_of(options).places, 2);
+  EXPECT_EQ(policy_of(options).device_slots, 2);
 
   options.devices = {"cpu:0", "cpu:1", "cpu:2"};
 
-  EXPECT_EQ(policy_of(options).places, 3);
+  EXPECT_EQ(policy_of(options).device_slots, 3);
 }
 
 }  // namespace

@@ -1,3 +1,6 @@
+// cpu_demand() of real child processes. Suites whose names end in DeathTest run first, while this process has no other
+// threads: the thread sanitizer lets a child of a process with several threads start no threads.
+
 #include "detect/cpu_time.h"
 
 #include <gtest/gtest.h>
@@ -19,10 +22,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Tests of suites whose name ends in DeathTest come first, while this process has no thread but its own: the thread
-// sanitizer lets a child of a process with more of them start none.
-
-// A child process that is killed with its owner.
+// A child process that is killed when its owner is destroyed.
 class BusyChild {
  public:
   explicit BusyChild(const std::function<void()>& act) : pid_(::fork()) {
@@ -80,7 +80,7 @@ TEST(CpuDemandDeathTest, StandsStillWhileAProcessIsStopped) {
   ASSERT_EQ(::waitpid(stopped.pid(), &status, WUNTRACED), stopped.pid());
   ASSERT_TRUE(WIFSTOPPED(status));
 
-  // The other thread runs on. It may be reported as stopped before it has left its processor.
+  // The other thread runs on. A thread may be reported as stopped before it has left its processor.
   EXPECT_TRUE(comes_true([&] {
     const std::chrono::nanoseconds before = cpu_demand(stopped.pid());
     const std::chrono::nanoseconds others_before = cpu_demand(running.pid());
@@ -89,16 +89,16 @@ TEST(CpuDemandDeathTest, StandsStillWhileAProcessIsStopped) {
   }));
 }
 
-TEST(CpuDemandDeathTest, CountsTheTimeInWhichOthersHadTheProcessor) {
+TEST(CpuDemandDeathTest, CountsTimeInWhichOthersHadTheProcessor) {
   const BusyChild one(run_on_the_first_allowed_processor);
   const BusyChild other(run_on_the_first_allowed_processor);
 
   EXPECT_TRUE(comes_true([&] { return cpu_demand(one.pid()) > time_running(one.pid()) + 50ms; }));
 }
 
-// NCCL's threads spin while they wait for a device, even for one that hangs. Between two ticks of the scheduler the two
-// times that are subtracted differ by some milliseconds. Hangs are judged by half of what the thread ran.
-TEST(CpuDemandDeathTest, LeavesThreadsOfNcclOut) {
+// NCCL's threads spin while they wait for a device, even for one that hangs. Between two ticks of the scheduler, the
+// two times that are subtracted differ by some milliseconds. The tolerance is half of what the thread ran.
+TEST(CpuDemandDeathTest, LeavesOutThreadsOfNccl) {
   const BusyChild child([] {
     std::thread progress([] {
       ::prctl(PR_SET_NAME, "NCCL Progress 0");
@@ -115,7 +115,7 @@ TEST(CpuDemandDeathTest, LeavesThreadsOfNcclOut) {
   EXPECT_LT(cpu_demand(child.pid()) - before, 100ms);
 }
 
-TEST(CpuDemandDeathTest, CountsOtherThreadsThanThoseOfNccl) {
+TEST(CpuDemandDeathTest, CountsThreadsThatAreNotNccls) {
   const BusyChild child([] {
     std::thread worker(run_for_ever);
     worker.join();

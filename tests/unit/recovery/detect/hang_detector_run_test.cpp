@@ -1,4 +1,4 @@
-// Whole runs in virtual time: what the detector says of healthy replicas, and of one that hangs.
+// Whole runs in virtual time: the detector must stay silent about healthy replicas, and name one that hangs.
 
 #include <gtest/gtest.h>
 
@@ -22,22 +22,22 @@ constexpr Nanoseconds kReduce = 2ms;
 constexpr Nanoseconds kUpdate = 1ms;
 constexpr Nanoseconds kTick = 100ms;
 
-// How replicas and the machine behave.
+// The behaviour of replicas and machine.
 struct World {
-  std::function<Nanoseconds(Random&)> work;  // of one member in one step
-  // How much of its working time a member runs, or would if it had a processor.
+  std::function<Nanoseconds(Random&)> work;  // the time of one member for one step
+  // The part of its working time in which a member runs, or would run with a free processor.
   double demand = 0;
-  // Added to the time between two looks.
+  // The delay of a look.
   std::function<Nanoseconds(Random&)> lateness = [](Random&) { return Nanoseconds::zero(); };
-  // From time to time the whole machine stands still, and the watchdog with it.
+  // Sometimes the whole machine stands still, and the watchdog with it.
   Nanoseconds freeze{};
-  // From time to time others take most of the processors: everything takes so many times as long.
+  // Sometimes other programs take most of the processors, and everything takes this many times as long.
   int crowd = 1;
 };
 
 enum class HangKind { asleep, stopped, in_a_collective };
 
-// Members step together: each works, then waits for the slowest, reduces and updates.
+// Members make steps together: each works, waits for the slowest, reduces and updates.
 class WatchedRun {
  public:
   WatchedRun(const World& world, std::uint64_t seed) : world_(world), random_(seed) {}
@@ -57,7 +57,7 @@ class WatchedRun {
     return std::nullopt;
   }
 
-  // In the middle of its work, or in the collective behind it. Returns what was noticed within a minute.
+  // Lets a member hang during its work, or in the collective that follows. Returns what is noticed within a minute.
   std::optional<Hang> hang(int member, HangKind kind) {
     draw_step();
     hung_ = member;
@@ -78,7 +78,7 @@ class WatchedRun {
 
  private:
   void draw_step() {
-    // Spells of 500 steps each, one in five of them crowded; a freeze in one of 200 steps.
+    // One in five periods of 500 steps is crowded, and the machine freezes in one of 200 steps.
     is_crowded_ = world_.crowd > 1 && (step_ / 500) % 5 == 4;
     const bool freezes = world_.freeze > 0ns && random_() % 200 == 0;
     for (Nanoseconds& work : work_) work = world_.work(random_) * (is_crowded_ ? world_.crowd : 1);
@@ -139,7 +139,7 @@ class WatchedRun {
                           .cpu_demand = [this](int member) { return demand_of(member); }}};
   Nanoseconds now_{};
   Nanoseconds next_look_{};
-  Nanoseconds start_{};  // of the step
+  Nanoseconds start_{};  // when the step began
   std::int64_t step_ = 0;
   bool is_crowded_ = false;
   std::array<Nanoseconds, kMembers> work_{};
@@ -158,7 +158,7 @@ std::function<Nanoseconds(Random&)> lognormal(Nanoseconds median, double sigma) 
   };
 }
 
-// Heavy-tailed: without a mean of its squares. `longest` is what no step exceeds.
+// A heavy-tailed time, whose squares have no mean. No step takes longer than `longest`.
 std::function<Nanoseconds(Random&)> pareto(Nanoseconds shortest, double alpha, Nanoseconds longest) {
   return [=](Random& random) {
     const double uniform = std::uniform_real_distribution(1e-12, 1.0)(random);
@@ -167,7 +167,7 @@ std::function<Nanoseconds(Random&)> pareto(Nanoseconds shortest, double alpha, N
   };
 }
 
-// In three of ten looks, by an exponential time.
+// Three of ten looks are late, by an exponentially distributed time.
 std::function<Nanoseconds(Random&)> often_late(Nanoseconds mean) {
   return [=](Random& random) {
     if (random() % 10 >= 3) return Nanoseconds::zero();
@@ -178,7 +178,7 @@ std::function<Nanoseconds(Random&)> often_late(Nanoseconds mean) {
 
 class HealthyRun : public testing::TestWithParam<World> {};
 
-TEST_P(HealthyRun, OfAHundredThousandStepsRaisesNoAlarm) {
+TEST_P(HealthyRun, RaisesNoAlarmInAHundredThousandSteps) {
   WatchedRun run(GetParam(), 5);
 
   const std::optional<Hang> hang = run.train(100'000);
@@ -190,23 +190,23 @@ TEST_P(HealthyRun, OfAHundredThousandStepsRaisesNoAlarm) {
 INSTANTIATE_TEST_SUITE_P(
     HangDetector, HealthyRun,
     testing::Values(
-        // Sleeps as it works, as one that waits for a device or for its data does.
+        // A member that sleeps while it works: it waits for a device or for data.
         World{.work = lognormal(10ms, 0.3)}, World{.work = lognormal(150ms, 0.4)}, World{.work = lognormal(500ms, 0.3)},
         World{.work = pareto(5ms, 3, 700ms)},
-        // Heavy tails of one that computes.
+        // A member that computes, with heavy tails.
         World{.work = pareto(20ms, 1.5, 25s), .demand = 1},
-        // Sixteen busy threads take most of two processors from time to time: steps take nine times as long, the
-        // replica is ready to run all the while, and every third look is late by half a second and more.
+        // Sixteen busy threads sometimes take most of two processors. Steps take nine times as long, the replica is
+        // ready to run all the time, and every third look is late by half a second or more.
         World{.work = lognormal(100ms, 0.4), .demand = 1, .lateness = often_late(500ms), .crowd = 9},
-        // The same where the kernel does not tell who was ready to run.
+        // The same on a kernel that does not count the time that threads are ready to run.
         World{.work = lognormal(50ms, 0.3), .demand = 0.11, .lateness = often_late(500ms), .crowd = 9},
-        // Late looks alone, and a machine that stands still for three seconds, or sleeps for an hour.
+        // Only late looks, and a machine that stands still for three seconds or sleeps for an hour.
         World{.work = lognormal(50ms, 0.4), .lateness = often_late(5s)},
         World{.work = lognormal(50ms, 0.4), .freeze = 3s}, World{.work = lognormal(50ms, 0.4), .freeze = 1h}));
 
 class HangingRun : public testing::TestWithParam<HangKind> {};
 
-TEST_P(HangingRun, IsNoticedWithinASecondAndThreeTimesTheStepTimeAndTheGuiltyOneNamed) {
+TEST_P(HangingRun, IsNoticedWithinASecondAndThreeStepTimesAndNamed) {
   Random random(17);
   for (std::uint64_t trial = 0; trial < 300; ++trial) {
     const auto median = Nanoseconds(1ms) * (1 + static_cast<int>(random() % 500));

@@ -1,3 +1,6 @@
+// The hang detector's limits, one by one, with pulses and a clock that the test moves. hang_detector_run_test.cpp has
+// whole runs.
+
 #include "detect/hang_detector.h"
 
 #include <gmock/gmock.h>
@@ -13,7 +16,7 @@ namespace {
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 
-// Looks every 100 ms, as the watchdog does. Members sleep unless they are said to run.
+// Looks every 100 ms, like the watchdog. Members sleep unless a test lets them run.
 class HangDetectorTest : public testing::Test {
  protected:
   explicit HangDetectorTest(const HangLimits& limits = {})
@@ -47,7 +50,7 @@ class HangDetectorTest : public testing::Test {
   }
 
   std::set<int> stopped_;
-  std::map<int, int> running_;  // per cent of the time
+  std::map<int, int> running_;  // percent of the time, by member
   std::map<int, std::chrono::nanoseconds> demand_;
   std::map<int, std::string> in_background_;
   HangDetector detector_;
@@ -90,7 +93,7 @@ TEST_F(HangDetectorTest, NamesTheReplicaThatMakesNoProgress) {
   ASSERT_TRUE(hang.has_value());
   EXPECT_EQ(hang->member, 1);
   EXPECT_EQ(hang->what,
-            "no progress for 1.4 s in phase computing at step 12; if it may take longer, set a longer hang_after");
+            "no progress for 1.4 s in phase computing at step 12; if this may take longer, set a longer hang_after");
 }
 
 TEST_F(HangDetectorTest, GrantsThreeTimesTheStepTimeAndAMargin) {
@@ -135,13 +138,13 @@ TEST_F(HangDetectorTest, GrantsWhatThePhaseNeeds) {
   }
 }
 
-TEST_F(HangDetectorTest, StartsAfreshWithEveryProgress) {
+TEST_F(HangDetectorTest, StartsAgainWithEveryProgress) {
   for (std::uint64_t progress = 1; progress < 10; ++progress) {
     EXPECT_FALSE(look_for(29s, {{.progress = progress, .phase = Phase::saving}}).has_value());
   }
 }
 
-TEST_F(HangDetectorTest, ForgetsWhoIsNotAmongThePulses) {
+TEST_F(HangDetectorTest, ForgetsMembersThatAreNotAmongThePulses) {
   look_for(29s, {at(Phase::saving, 0), at(Phase::saving, 1)});
   look_for(100ms, {at(Phase::saving, 1)});
 
@@ -150,7 +153,7 @@ TEST_F(HangDetectorTest, ForgetsWhoIsNotAmongThePulses) {
   EXPECT_FALSE(hang.has_value());
 }
 
-TEST_F(HangDetectorTest, TakesAStoppedReplicaForGuiltyEvenWhenItWaitsForPeers) {
+TEST_F(HangDetectorTest, NamesAStoppedReplicaEvenWhenItWaitsForPeers) {
   train(20);
   stopped_ = {1};
 
@@ -187,7 +190,7 @@ TEST_F(HangDetectorTest, GrantsMoreTimeToAReplicaThatRuns) {
   const std::optional<Hang> hang = look_for(100ms, {at(Phase::computing)});
 
   ASSERT_TRUE(hang.has_value());
-  EXPECT_THAT(hang->what, HasSubstr("runs all the while"));
+  EXPECT_THAT(hang->what, HasSubstr("was running all the time"));
 }
 
 TEST_F(HangDetectorTest, GrantsARunningReplicaTenTimesTheLimitOfItsPhase) {
@@ -197,7 +200,7 @@ TEST_F(HangDetectorTest, GrantsARunningReplicaTenTimesTheLimitOfItsPhase) {
   EXPECT_TRUE(look_for(100ms, {at(Phase::evaluating)}).has_value());
 }
 
-TEST_F(HangDetectorTest, GrantsNothingToAReplicaThatRunsNowAndThen) {
+TEST_F(HangDetectorTest, DoesNotGrantMoreTimeToAReplicaThatRunsNowAndThen) {
   train(20);
   running_ = {{0, 40}};
 
@@ -226,7 +229,7 @@ TEST_F(HangDetectorTest, AsksNothingAboutReplicasThatMakeProgress) {
   EXPECT_EQ(questions, 0);
 }
 
-TEST_F(HangDetectorTest, NamesTheReplicaThatIsBehindInACollective) {
+TEST_F(HangDetectorTest, NamesTheReplicaThatHasComeLeastFarInACollective) {
   train(20);
   std::vector<Pulse> pulses{at(Phase::waiting_for_peers, 0), at(Phase::waiting_for_peers, 1),
                             at(Phase::waiting_for_peers, 2)};
@@ -242,7 +245,7 @@ TEST_F(HangDetectorTest, NamesTheReplicaThatIsBehindInACollective) {
   EXPECT_THAT(hang->what, HasSubstr("all replicas wait for each other"));
 }
 
-TEST_F(HangDetectorTest, DoesNotBlameTheOneThatIsAboutToSeeThatItsPeersHaveCome) {
+TEST_F(HangDetectorTest, DoesNotNameAReplicaWhosePeersArrivedAMomentAgo) {
   train(20);
   std::vector<Pulse> pulses{at(Phase::saving, 0), at(Phase::waiting_for_peers, 1)};
   pulses[1].arrivals = 1;
@@ -255,7 +258,7 @@ TEST_F(HangDetectorTest, DoesNotBlameTheOneThatIsAboutToSeeThatItsPeersHaveCome)
   EXPECT_FALSE(look_after(100ms, pulses).has_value());
 }
 
-TEST_F(HangDetectorTest, NamesAnyWhenAllWaitForAMinuteAndNoneIsBehind) {
+TEST_F(HangDetectorTest, NamesAnyReplicaWhenAllWaitEquallyFarForAMinute) {
   train(20);
   const std::vector<Pulse> pulses{at(Phase::waiting_for_peers, 0), at(Phase::waiting_for_peers, 1)};
 
@@ -263,7 +266,7 @@ TEST_F(HangDetectorTest, NamesAnyWhenAllWaitForAMinuteAndNoneIsBehind) {
   EXPECT_TRUE(look_for(100ms, pulses).has_value());
 }
 
-TEST_F(HangDetectorTest, LetsPeersWaitForOneThatMakesProgress) {
+TEST_F(HangDetectorTest, LetsPeersWaitForAReplicaThatMakesProgress) {
   for (std::uint64_t progress = 1; progress < 10; ++progress) {
     const std::vector<Pulse> pulses{{.member = 0, .phase = Phase::waiting_for_peers},
                                     {.member = 1, .progress = progress, .phase = Phase::saving}};
@@ -271,7 +274,7 @@ TEST_F(HangDetectorTest, LetsPeersWaitForOneThatMakesProgress) {
   }
 }
 
-TEST_F(HangDetectorTest, NamesTheOneThatHasHungLongest) {
+TEST_F(HangDetectorTest, NamesTheReplicaThatHasHungLongest) {
   look_for(10s, {{.member = 0, .progress = 1, .phase = Phase::saving}, {.member = 1, .phase = Phase::saving}});
 
   const std::optional<Hang> hang =
@@ -306,7 +309,7 @@ TEST_F(HangDetectorTest, TrustsItsLimitsAgainSomeTimeAfterALateLook) {
   EXPECT_TRUE(look_for(1400ms, {pulse}).has_value());
 }
 
-// A process that trains on does not show that its writer of savepoints goes on.
+// The progress of training does not show that the savepoint writer makes progress.
 TEST_F(HangDetectorTest, NamesTheReplicaWhoseSavepointHangsWhileItTrains) {
   in_background_[1] = "fsync of the folder run";
   std::optional<Hang> hang;
@@ -320,14 +323,14 @@ TEST_F(HangDetectorTest, NamesTheReplicaWhoseSavepointHangsWhileItTrains) {
   }
 
   ASSERT_TRUE(hang.has_value());
-  EXPECT_EQ(looks, 301);  // the first look saw it begin
+  EXPECT_EQ(looks, 301);  // the stall begins at the first look
   EXPECT_EQ(hang->member, 1);
   EXPECT_EQ(hang->what,
-            "no progress for 30.0 s in the background, where it is at fsync of the folder run, while it trains at step "
-            "850; if it may take longer, set a longer hang_after");
+            "no progress for 30.0 s in the background, during fsync of the folder run, while it trains at step "
+            "850; if this may take longer, set a longer hang_after");
 }
 
-TEST_F(HangDetectorTest, GrantsWhatIsInTheBackgroundTheTimeOfItsBytesOnASlowStorage) {
+TEST_F(HangDetectorTest, GrantsBackgroundWorkTheTimeOfItsBytesOnASlowDisk) {
   in_background_[0] = "fsync of run/savepoint";
   const Pulse pulse{
       .member = 0, .phase = Phase::waiting_for_peers, .background = {.number = 1, .bytes = std::uint64_t{400} << 20}};
@@ -340,7 +343,7 @@ TEST_F(HangDetectorTest, GrantsWhatIsInTheBackgroundTheTimeOfItsBytesOnASlowStor
   EXPECT_THAT(hang->what, HasSubstr("fsync of run/savepoint (419430400 bytes)"));
 }
 
-TEST_F(HangDetectorTest, StartsAfreshWithEveryStepInTheBackground) {
+TEST_F(HangDetectorTest, StartsAgainWithEachPieceOfBackgroundWork) {
   for (std::uint64_t number = 1; number < 10; ++number) {
     const Pulse pulse{.progress = number, .phase = Phase::callbacks, .background = {.number = number}};
     EXPECT_FALSE(look_for(29s, {pulse}).has_value());
@@ -348,7 +351,7 @@ TEST_F(HangDetectorTest, StartsAfreshWithEveryStepInTheBackground) {
   EXPECT_FALSE(look_for(100s, {{.progress = 10, .phase = Phase::callbacks}}).has_value());
 }
 
-TEST_F(CallbackTimeoutTest, HoldsForCallbacksThoughAllElseIsToBeQuick) {
+TEST_F(CallbackTimeoutTest, HoldsForCallbacksThoughOtherLimitsAreShort) {
   EXPECT_FALSE(look_for(299'900ms, {at(Phase::callbacks)}).has_value());
   const std::optional<Hang> hang = look_for(100ms, {at(Phase::callbacks)});
 
@@ -357,7 +360,7 @@ TEST_F(CallbackTimeoutTest, HoldsForCallbacksThoughAllElseIsToBeQuick) {
   EXPECT_TRUE(look_for(2s, {at(Phase::reading_data, 1)}).has_value());
 }
 
-TEST_F(CallbackTimeoutTest, HoldsForCodeOfTheApplicationInTheBackground) {
+TEST_F(CallbackTimeoutTest, HoldsForCallbacksInTheBackground) {
   in_background_[0] = "what is to happen once run/savepoint is durable";
   std::optional<Hang> hang;
   int looks = 0;
@@ -367,19 +370,19 @@ TEST_F(CallbackTimeoutTest, HoldsForCodeOfTheApplicationInTheBackground) {
   }
 
   ASSERT_TRUE(hang.has_value());
-  EXPECT_EQ(looks, 3001);  // the first look saw it begin
+  EXPECT_EQ(looks, 3001);  // the stall begins at the first look
   EXPECT_THAT(hang->what, HasSubstr("set a longer callback_timeout"));
 }
 
-// Otherwise a loop in a callback would block all replicas for more than an hour and a half.
-TEST_F(HangDetectorTest, GrantsACallbackThatRunsNoMoreThanOneThatSleeps) {
+// An endless loop in a callback would otherwise block all replicas for more than an hour and a half.
+TEST_F(HangDetectorTest, GrantsARunningCallbackNoMoreThanASleepingOne) {
   running_ = {{0, 100}};
 
   EXPECT_FALSE(look_for(599'900ms, {at(Phase::callbacks)}).has_value());
   EXPECT_TRUE(look_for(100ms, {at(Phase::callbacks)}).has_value());
 }
 
-// The victims' own deadline is the last resort.
+// The deadline of the waiting replicas is the last resort.
 TEST(HangLimits, LetPeersWaitLongerThanAnyCallbackMayTake) {
   EXPECT_EQ(HangLimits{}.longest(), 10min);
   EXPECT_EQ((HangLimits{.starting = 3s, .hang_after = 2s}.longest()), 3s);
@@ -387,7 +390,7 @@ TEST(HangLimits, LetPeersWaitLongerThanAnyCallbackMayTake) {
   EXPECT_EQ((HangLimits{.hang_after = 1h, .callback_timeout = 5min}.longest()), 1h);
 }
 
-TEST_F(NamesOfTheCommandLineTest, StandInTheSentences) {
+TEST_F(NamesOfTheCommandLineTest, AppearInTheSentences) {
   const auto advice_in = [&](Phase phase) {
     const std::optional<Hang> hang =
         look_for(11min, {{.progress = static_cast<std::uint64_t>(phase) + 1, .phase = phase}});
@@ -399,8 +402,8 @@ TEST_F(NamesOfTheCommandLineTest, StandInTheSentences) {
   EXPECT_EQ(advice_in(Phase::saving), "--hang-after");
 }
 
-// What a user gave for a long callback made no difference: it could shorten limits alone.
-TEST_F(PatientHangDetectorTest, GrantsEveryPhaseButTheStartWhatTheUserDoes) {
+// A long `hang_after` used to make no difference, since it could only shorten limits.
+TEST_F(PatientHangDetectorTest, GrantsEveryPhaseExceptTheStartTheUsersLimit) {
   train(20);
 
   for (const Phase phase :
@@ -422,14 +425,14 @@ TEST_F(PatientHangDetectorTest, GrantsAStoppedReplicaNoMore) {
   EXPECT_TRUE(look_for(200ms, {at(Phase::callbacks)}).has_value());
 }
 
-TEST_F(CappedHangDetectorTest, GrantsNoPhaseButTheStartMoreThanTheUserDoes) {
+TEST_F(CappedHangDetectorTest, GrantsOnlyTheStartMoreThanTheUsersLimit) {
   EXPECT_FALSE(look_for(9900ms, {at(Phase::computing)}).has_value());
   EXPECT_TRUE(look_for(100ms, {at(Phase::computing)}).has_value());
   EXPECT_FALSE(look_for(119s, {{.progress = 1, .phase = Phase::starting}}).has_value());
 }
 
-// What a library takes to let go of a device is none of the user's steps.
-TEST_F(CappedHangDetectorTest, GrantsRegroupingNoLess) {
+// The time that a library needs to release a device is not a matter of the user's steps.
+TEST_F(CappedHangDetectorTest, GrantsRegroupingNoLessThanItsOwnLimit) {
   train(20);
   running_ = {{0, 100}};
 
@@ -437,7 +440,7 @@ TEST_F(CappedHangDetectorTest, GrantsRegroupingNoLess) {
   EXPECT_TRUE(look_for(100ms, {at(Phase::regrouping)}).has_value());
 }
 
-TEST_F(CappedHangDetectorTest, GrantsARunningReplicaWhatTheUserDoes) {
+TEST_F(CappedHangDetectorTest, GrantsARunningReplicaTheUsersLimit) {
   train(20);
   running_ = {{0, 100}};
 
@@ -452,12 +455,12 @@ TEST_F(CappedHangDetectorTest, LetsAllWaitForEachOtherTwiceAsLong) {
   EXPECT_TRUE(look_for(100ms, pulses).has_value());
 }
 
-TEST_F(HangDetectorTest, HasNothingToSayOfNoReplicas) {
+TEST_F(HangDetectorTest, ReturnsNothingWithoutReplicas) {
   EXPECT_FALSE(look_for(100s, {}).has_value());
 }
 
-// Whoever is left computes the others' shards, too.
-TEST_F(HangDetectorTest, GivesAStepAsMuchMoreTimeAsItHasMoreRounds) {
+// Survivors compute the shards of lost replicas, too.
+TEST_F(HangDetectorTest, GrantsAStepMoreTimeForMoreRounds) {
   train(20);
   const Pulse pulse{.member = 0, .progress = 20, .phase = Phase::computing, .step = 20, .steps = 20, .step_time = 4s};
   Pulse of_four = pulse;
@@ -467,8 +470,8 @@ TEST_F(HangDetectorTest, GivesAStepAsMuchMoreTimeAsItHasMoreRounds) {
   EXPECT_TRUE(look_for(1s, {of_four}).has_value());
 }
 
-// The survivor waits for the newcomer in NCCL, which tells nobody so.
-TEST_F(HangDetectorTest, NamesTheNewcomerAndNotWhoConnectsWithIt) {
+// The survivor waits for the newcomer inside NCCL, where its wait cannot be seen.
+TEST_F(HangDetectorTest, NamesTheNewcomerAndNotTheSurvivorThatConnectsWithIt) {
   train(20);
   const std::vector<Pulse> pulses{at(Phase::regrouping, 0),
                                   {.member = 1, .phase = Phase::starting, .is_joining = true}};

@@ -1,3 +1,5 @@
+// The life page through two mappings, and the deaths of real processes that hold it.
+
 #include "detect/life_page.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +29,7 @@ TEST(LifePage, StartsBeforeItsFirstStep) {
   EXPECT_EQ(page.progress.load(), 0U);
 }
 
-TEST(LifePage, TellsProgressThroughAnotherMapping) {
+TEST(LifePage, ShowsProgressThroughAnotherMapping) {
   SharedMemory watchdogs = SharedMemory::create("life", LifePage::kBytes);
   const LifePage& seen = LifePage::make(watchdogs);
   SharedMemory workers = SharedMemory::map_writable(FileDescriptor(::dup(watchdogs.descriptor())), LifePage::kBytes);
@@ -41,7 +43,7 @@ TEST(LifePage, TellsProgressThroughAnotherMapping) {
   EXPECT_EQ(seen.progress.load(), 2U);
 }
 
-TEST(LifePage, TellsWhatIsInTheBackground) {
+TEST(LifePage, ShowsBackgroundWork) {
   SharedMemory memory = SharedMemory::create("life", LifePage::kBytes);
   LifePage& page = LifePage::make(memory);
   EXPECT_EQ(page.in_background().number, 0U);
@@ -62,7 +64,7 @@ TEST(LifePage, CountsStepsThatEndOutOfAPhaseOfAStep) {
   SharedMemory memory = SharedMemory::create("life", LifePage::kBytes);
   LifePage& page = LifePage::make(memory);
 
-  page.enter(Phase::computing, 1200);  // of a resumed run: no step ended
+  page.enter(Phase::computing, 1200);  // a resumed run begins here, so no step ended
   EXPECT_EQ(page.steps.load(), 0U);
   page.enter(Phase::waiting_for_peers, 1200);
   page.enter(Phase::updating, 1200);
@@ -133,7 +135,7 @@ TEST(DeathWatch, NoticesTheDeathOfAProcess) {
   ::close(ready[1]);
 }
 
-// Holds the page from a thread of this process until told to let go.
+// Holds the page in a thread of this process until let_go() is called.
 class PageHolder {
  public:
   explicit PageHolder(LifePage& page)
@@ -156,7 +158,7 @@ class PageHolder {
   std::thread thread_;
 };
 
-TEST(DeathWatch, TakesAnOrderlyLeaveForNoDeath) {
+TEST(DeathWatch, DoesNotTakeAnOrderlyLeaveForADeath) {
   SharedMemory memory = SharedMemory::create("life", LifePage::kBytes);
   LifePage& page = LifePage::make(memory);
   PageHolder holder(page);

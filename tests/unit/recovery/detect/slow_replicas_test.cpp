@@ -1,3 +1,5 @@
+// What happens to slow replicas with each option: journal lines, events, and assignments of shards.
+
 #include "detect/slow_replicas.h"
 
 #include <gmock/gmock.h>
@@ -18,7 +20,7 @@ using testing::IsEmpty;
 
 constexpr int kStragglersWindow = 32;
 
-// Two members of a generation in virtual time: member 0 takes 10 ms a shard, member 1 as long as a test says.
+// Two members of a generation in virtual time. Member 0 takes 10 ms a shard; the test sets the time of member 1.
 class SlowReplicasTest : public testing::Test {
  protected:
   SlowReplicas watch(WhenSlow when_slow) {
@@ -34,7 +36,7 @@ class SlowReplicasTest : public testing::Test {
     shards_ = shards.empty() ? std::vector<int>{3, 3} : shards;
   }
 
-  // What follows from as many steps.
+  // The events that follow from this many steps.
   std::vector<Event> train(SlowReplicas& replicas, int steps, std::chrono::milliseconds of_the_second) {
     std::vector<Event> events;
     for (int i = 0; i < steps; ++i) {
@@ -50,7 +52,7 @@ class SlowReplicasTest : public testing::Test {
     return events;
   }
 
-  // The only one that follows from as many.
+  // The only event that follows from this many steps.
   Event only_event(SlowReplicas& replicas, int steps, std::chrono::milliseconds of_the_second) {
     const std::vector<Event> events = train(replicas, steps, of_the_second);
     EXPECT_EQ(events.size(), 1U);
@@ -75,7 +77,7 @@ class SlowReplicasTest : public testing::Test {
   Moment now_{};
 };
 
-TEST_F(SlowReplicasTest, AreOnlyWrittenDownWhereThatIsAskedFor) {
+TEST_F(SlowReplicasTest, AreOnlyReportedWhenTheOptionSaysSo) {
   SlowReplicas replicas = watch(WhenSlow::report);
 
   EXPECT_THAT(train(replicas, 200, 20ms), IsEmpty());
@@ -88,7 +90,7 @@ TEST_F(SlowReplicasTest, AreOnlyWrittenDownWhereThatIsAskedFor) {
   EXPECT_EQ(lines[1].at("milliseconds_per_round"), 20);
 }
 
-TEST_F(SlowReplicasTest, AreDealtFewerShardsOnceAGeneration) {
+TEST_F(SlowReplicasTest, GetFewerShardsOnceAGeneration) {
   SlowReplicas replicas = watch(WhenSlow::deal);
 
   const Event event = only_event(replicas, 200, 20ms);
@@ -98,7 +100,7 @@ TEST_F(SlowReplicasTest, AreDealtFewerShardsOnceAGeneration) {
   EXPECT_THAT(event.shards, ElementsAre(4, 2));
 }
 
-TEST_F(SlowReplicasTest, StandInTheJournalWithTheirDealAndWhatItWasMadeFrom) {
+TEST_F(SlowReplicasTest, AreInTheJournalWithTheirAssignmentAndItsTimes) {
   SlowReplicas replicas = watch(WhenSlow::deal);
   train(replicas, 2 * kStragglersWindow, 20ms);
 
@@ -114,7 +116,7 @@ TEST_F(SlowReplicasTest, StandInTheJournalWithTheirDealAndWhatItWasMadeFrom) {
   EXPECT_EQ(lines[1].at("is_even"), true);
 }
 
-TEST_F(SlowReplicasTest, AreDealtAsManyAgainWhenTheyAreQuick) {
+TEST_F(SlowReplicasTest, GetAsManyShardsAgainWhenTheyAreQuick) {
   SlowReplicas replicas = watch(WhenSlow::deal);
   train(replicas, 2 * kStragglersWindow, 20ms);
   open(replicas, 1, {4, 2});
@@ -125,7 +127,7 @@ TEST_F(SlowReplicasTest, AreDealtAsManyAgainWhenTheyAreQuick) {
   EXPECT_THAT(event.shards, ElementsAre(3, 3));
 }
 
-TEST_F(SlowReplicasTest, AreToldOfWhenTheyBecomeSlowAndWhenASpareIsReady) {
+TEST_F(SlowReplicasTest, CauseEventsWhenTheyBecomeSlowAndWhenASpareIsReady) {
   SlowReplicas replicas = watch(WhenSlow::replace);
 
   const Event event = only_event(replicas, 200, 20ms);
@@ -138,7 +140,7 @@ TEST_F(SlowReplicasTest, AreToldOfWhenTheyBecomeSlowAndWhenASpareIsReady) {
   EXPECT_THAT(replicas.on_spare_ready(), IsEmpty());
 }
 
-TEST_F(SlowReplicasTest, DropWhatWasSaidOfAnEarlierGeneration) {
+TEST_F(SlowReplicasTest, DropReportsAboutAnEarlierGeneration) {
   SlowReplicas replicas = watch(WhenSlow::deal);
   replicas.work_reported(7, 0, {.shards = 3, .at_once = 2});
   ASSERT_TRUE(replicas.work_of(7).has_value());
@@ -149,7 +151,7 @@ TEST_F(SlowReplicasTest, DropWhatWasSaidOfAnEarlierGeneration) {
   EXPECT_FALSE(replicas.work_of(7).has_value());
 }
 
-TEST_F(SlowReplicasTest, RefuseWorkThatCannotBe) {
+TEST_F(SlowReplicasTest, RefuseImpossibleWork) {
   SlowReplicas replicas = watch(WhenSlow::deal);
 
   EXPECT_THROW(replicas.work_reported(7, 0, {.shards = 0, .at_once = 1}), Error);

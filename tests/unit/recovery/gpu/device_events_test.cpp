@@ -25,7 +25,7 @@ class DeviceEventsTest : public testing::Test {
     // A replica on each of the first two slots, a spare on the second, and a replica that is killed.
     for (const auto& [id, place, stage] : {std::tuple(0, 0, Stage::training), std::tuple(1, 1, Stage::training),
                                            std::tuple(2, 1, Stage::ready), std::tuple(3, 1, Stage::failed)}) {
-      state_.members.push_back({.id = id, .place = place, .stage = stage});
+      state_.members.push_back({.id = id, .device_slot = place, .stage = stage});
     }
     state_.next_member = 4;
   }
@@ -37,7 +37,7 @@ class DeviceEventsTest : public testing::Test {
       EXPECT_NE(follows.what, "");
       const bool is_of_a_place = follows.kind == EventKind::place_lost;
       said.push_back(std::string(to_string(follows.kind)) + " " +
-                     std::to_string(is_of_a_place ? follows.place : follows.member));
+                     std::to_string(is_of_a_place ? follows.device_slot : follows.member));
     }
     return said;
   }
@@ -54,7 +54,7 @@ class DeviceEventsTest : public testing::Test {
 
   const TemporaryFolder folder_;
   Journal journal_{folder_ / "journal.jsonl"};
-  State state_ = initial_state({.replicas = 2, .places = 3}, 0);
+  State state_ = initial_state({.replicas = 2, .device_slots = 3}, 0);
   Moment now_{};
   DeviceEvents events_{{"cuda:0", "cuda:4", "cpu:0"}, journal_};
 };
@@ -93,14 +93,14 @@ TEST_F(DeviceEventsTest, ConcernsAllSlotsOfADevice) {
   const std::vector<Event> follow = events.take({.kind = GpuEvent::Kind::lost, .cuda_number = 0}, state_, now_);
 
   ASSERT_THAT(follow, SizeIs(5));
-  EXPECT_EQ(follow[0].place, 0);
-  EXPECT_EQ(follow[1].place, 1);
+  EXPECT_EQ(follow[0].device_slot, 0);
+  EXPECT_EQ(follow[1].device_slot, 1);
   EXPECT_EQ(follow[4].member, 2);
 }
 
 TEST_F(DeviceEventsTest, SparesProcessesStartedSinceAnErrorThatIsReportedAgain) {
   take_xid(4, 48);
-  state_.members.push_back({.id = 4, .place = 1, .stage = Stage::starting});
+  state_.members.push_back({.id = 4, .device_slot = 1, .stage = Stage::starting});
   state_.next_member = 5;
   now_ += 4s;
 
@@ -112,7 +112,7 @@ TEST_F(DeviceEventsTest, SparesProcessesStartedSinceAnErrorThatIsReportedAgain) 
 
 TEST_F(DeviceEventsTest, ReplacesAllReplicasOnADeviceThatNeedsAReset) {
   take_xid(4, 48);
-  state_.members.push_back({.id = 4, .place = 1, .stage = Stage::starting});
+  state_.members.push_back({.id = 4, .device_slot = 1, .stage = Stage::starting});
   state_.next_member = 5;
 
   EXPECT_THAT(take_xid(4, 95), ElementsAre("place_lost 1", "device_failed 1", "device_failed 2", "device_failed 4"));

@@ -1,3 +1,6 @@
+// The lines that a user reads about failures. Each test plays events to the real supervisor and compares the exact
+// lines, since they must read well and must not repeat a cause.
+
 #include "journal/incident_story.h"
 
 #include <gmock/gmock.h>
@@ -20,7 +23,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-// A run as the supervisor decides it, and what the user is told.
+// A run that the real supervisor decides about, and the lines that the user reads.
 class Told {
  public:
   explicit Told(const SupervisorPolicy& policy, bool tells_steps = true)
@@ -35,7 +38,7 @@ class Told {
     }
   }
 
-  // `at`: since the beginning.
+  // `at` is the time since the beginning of the run.
   void happens(Moment::duration at, Event event) {
     const Moment now = Moment{} + at;
     if (event.generation < 0) event.generation = state_.generation;
@@ -52,14 +55,14 @@ class Told {
     }
   }
   void looked_at(Moment::duration at) { add(story_.look(Moment{} + at)); }
-  // The rank that a process which starts later is started for.
+  // The rank for which a later process is started.
   void intend(int member, int rank) {
     intended_.resize(std::max<std::size_t>(intended_.size(), member + 1), -1);
     intended_[member] = rank;
   }
 
   std::vector<std::string> lines;
-  std::string sentence;  // the run's last
+  std::string sentence;  // the last one of the run
 
  private:
   void add(const std::vector<IncidentStory::Line>& added) {
@@ -92,7 +95,7 @@ Event progressed(std::int64_t step) {
 
 }  // namespace
 
-TEST(IncidentStory, SaysNothingOfARunWithoutIncidents) {
+TEST(IncidentStory, SaysNothingAboutARunWithoutIncidents) {
   Told told({.replicas = 2});
 
   told.all_get_ready();
@@ -106,7 +109,7 @@ TEST(IncidentStory, SaysNothingOfARunWithoutIncidents) {
   EXPECT_EQ(told.sentence, "finished");
 }
 
-// The log had 10 to 17 lines, in words that only the watchdog uses.
+// A death used to make 10 to 17 lines of the log, in words that only the watchdog uses.
 TEST(IncidentStory, TellsTheDeathOfAReplicaInOneLine) {
   Told told({.replicas = 3});
   told.all_get_ready();
@@ -139,7 +142,7 @@ TEST(IncidentStory, WaitsForTheKernelToSayHowAReplicaEnded) {
                           "other replica at step 41 after 0.1 s; a new process joins when it is ready"));
 }
 
-TEST(IncidentStory, TellsThoseThatDieAtOnceInOneLine) {
+TEST(IncidentStory, TellsDeathsAtTheSameTimeInOneLine) {
   Told told({.replicas = 2});
   told.all_get_ready();
 
@@ -156,7 +159,7 @@ TEST(IncidentStory, TellsThoseThatDieAtOnceInOneLine) {
                           "on with 2 replicas at step 41 after 2.0 s"));
 }
 
-TEST(IncidentStory, SaysThatTrainingWaitsWhereThatTakesLong) {
+TEST(IncidentStory, SaysThatTrainingWaitsWhenThatTakesLong) {
   Told told({.replicas = 1});
   told.all_get_ready();
 
@@ -174,7 +177,7 @@ TEST(IncidentStory, SaysThatTrainingWaitsWhereThatTakesLong) {
                           "info training went on with 1 replica at step 41 after 21.0 s"));
 }
 
-TEST(IncidentStory, TellsOfAHangAndOfAProcessThatNobodyWaitsFor) {
+TEST(IncidentStory, TellsAHangAndTheLossOfANewcomer) {
   Told told({.replicas = 2});
   told.all_get_ready();
   told.happens(9s, {.kind = EventKind::hang_detected, .member = 1, .what = "no progress for 9.0 s", .step = 7});
@@ -190,7 +193,7 @@ TEST(IncidentStory, TellsOfAHangAndOfAProcessThatNobodyWaitsFor) {
                           "warning a process that was to become replica 1 exited with code 3; the others go on"));
 }
 
-// The cause stood there three times, and the user's words came last.
+// The cause used to appear three times, and the user's words came last.
 TEST(IncidentStory, TellsAnExceptionThatEndsARunInTheLastSentenceAlone) {
   Told told({.replicas = 2});
   for (const int first : {0, 2, 4}) {
@@ -209,7 +212,7 @@ TEST(IncidentStory, TellsAnExceptionThatEndsARunInTheLastSentenceAlone) {
   EXPECT_EQ(told.sentence, "training ended: no cat (thrown by the training function in both replicas, three times)");
 }
 
-TEST(IncidentStory, SaysThatOneStepFailedAgainAndAgain) {
+TEST(IncidentStory, SaysThatOneStepFailedRepeatedly) {
   Told told({.replicas = 1});
   told.all_get_ready();
   told.happens(2s, threw(0, 812));
@@ -259,7 +262,7 @@ TEST(IncidentStory, TellsAnotherFailureBeforeTheOneThatEndsTheRun) {
   EXPECT_EQ(told.sentence, "training ended: cannot open \"x\" (in replica 0)");
 }
 
-TEST(IncidentStory, LeavesTheSentenceOfAStopAsItIs) {
+TEST(IncidentStory, KeepsTheSentenceOfAStop) {
   Told told({.replicas = 1});
   told.all_get_ready();
 
@@ -270,7 +273,7 @@ TEST(IncidentStory, LeavesTheSentenceOfAStopAsItIs) {
   EXPECT_EQ(told.sentence, "stopped as asked; start the same command again to go on");
 }
 
-TEST(IncidentStory, TellsAPlainProgramsFailureWhenAllAreThereAgain) {
+TEST(IncidentStory, TellsAPlainProgramsFailureOnceAllRunAgain) {
   Told told({.replicas = 1, .keep_survivors = false, .all_start_together = true}, false);
   told.all_get_ready();
 
@@ -281,8 +284,8 @@ TEST(IncidentStory, TellsAPlainProgramsFailureWhenAllAreThereAgain) {
                                       "s"));
 }
 
-// In all scenarios of the supervisor, no line has a word that only the watchdog uses.
-TEST(IncidentStory, SpeaksTheUsersWords) {
+// No line of any scenario has a word that only the watchdog uses.
+TEST(IncidentStory, UsesOnlyWordsThatUsersKnow) {
   std::size_t lines = 0;
   for (const auto& file : std::filesystem::directory_iterator(HOLDFAST_SOURCE_DIR "/tests/scenarios")) {
     if (file.path().extension() != ".scenario") continue;

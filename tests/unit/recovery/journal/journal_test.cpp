@@ -1,3 +1,6 @@
+// The journal on disks that fill, after torn lines, and with content that Holdfast did not write. It must lose as
+// little as possible and never end a run.
+
 #include "journal/journal.h"
 
 #include <gmock/gmock.h>
@@ -44,16 +47,16 @@ TEST_F(JournalTest, WritesOneObjectALineWithItsTime) {
   EXPECT_GE(nlohmann::json::parse(lines[1]).at("time").get<double>(), before);
 }
 
-TEST_F(JournalTest, TellsTheTimeToTheMicrosecond) {
+TEST_F(JournalTest, WritesTheTimeToTheMicrosecond) {
   const auto before = std::chrono::system_clock::now().time_since_epoch();
   Journal(path_).append({{"event", "died"}});
 
   const double time = nlohmann::json::parse(lines_of(path_).at(0)).at("time").get<double>();
-  // Cut to whole microseconds, and to what a double holds of them.
+  // The time is cut to whole microseconds, and a double rounds it.
   EXPECT_GT(time, std::chrono::duration<double>(before).count() - 2e-6);
 }
 
-TEST_F(JournalTest, GivesBackTheRestartsOfEarlierWatchdogs) {
+TEST_F(JournalTest, ReadsTheRestartsOfEarlierWatchdogs) {
   Journal(path_).append_restart(
       {.generation = 3, .rank = 1, .cause = "exited with code 3", .detected_unix_seconds = 1700000000.25, .step = 42});
   Journal(path_).append({{"event", "start"}, {"generation", 4}});
@@ -80,7 +83,7 @@ TEST_F(JournalTest, HasNoPastWithoutAFile) {
   EXPECT_EQ(past.last_generation, -1);
 }
 
-TEST_F(JournalTest, SkipsATornLastLineAndStartsAFreshOneAfterIt) {
+TEST_F(JournalTest, SkipsATornLastLineAndStartsANewLineAfterIt) {
   std::ofstream(path_) << R"({"event":"start","generation":1})"
                        << "\n"
                        << R"({"event":"restart","generation":9,"res)";
@@ -93,7 +96,7 @@ TEST_F(JournalTest, SkipsATornLastLineAndStartsAFreshOneAfterIt) {
   EXPECT_EQ(past.last_generation, 2);
 }
 
-TEST_F(JournalTest, SkipsLinesThatAreNoneOfItsOwn) {
+TEST_F(JournalTest, SkipsLinesThatHoldfastDidNotWrite) {
   std::ofstream(path_) << "[1, 2]\n\nnull\n"
                        << R"({"generation":"two"})"
                        << "\n"
@@ -109,14 +112,14 @@ TEST_F(JournalTest, SkipsLinesThatAreNoneOfItsOwn) {
   EXPECT_EQ(past.last_generation, 5);
 }
 
-TEST_F(JournalTest, TakesNoReportForARestart) {
+TEST_F(JournalTest, DoesNotTakeAReportForARestart) {
   Journal(path_).append({{"event", "restart"}, {"generation", 0}, {"details", {{"restart", 1}}}});
 
   EXPECT_EQ(read_past(path_).restarts.all, 0);
   EXPECT_TRUE(read_restarts(path_).empty());
 }
 
-TEST_F(JournalTest, TakesTextThatIsNotUtf8) {
+TEST_F(JournalTest, AcceptsTextThatIsNotUtf8) {
   Journal(path_).append({{"what", "\xff"}});
 
   EXPECT_EQ(lines_of(path_).size(), 1U);
@@ -131,7 +134,7 @@ TEST_F(JournalTest, NamesThePathThatItCannotOpen) {
   }
 }
 
-// A file that cannot get larger than `bytes`, as on a disk that is full then.
+// A limit of `bytes` for files, which acts like a full disk.
 class FullAt {
  public:
   explicit FullAt(rlim_t bytes) {
@@ -151,7 +154,7 @@ class FullAt {
   void (*const old_handler_)(int) = ::signal(SIGXFSZ, SIG_IGN);
 };
 
-TEST_F(JournalTest, OutlivesAFullDisk) {
+TEST_F(JournalTest, SurvivesAFullDisk) {
   Journal journal(path_);
   journal.append({{"event", "died"}});
   const FullAt full(std::filesystem::file_size(path_));
@@ -159,8 +162,8 @@ TEST_F(JournalTest, OutlivesAFullDisk) {
   EXPECT_NO_THROW(journal.append({{"event", "died"}}));
 }
 
-// The next line was appended to the torn one, so that its event could not be read.
-TEST_F(JournalTest, LosesOnlyTheLineThatWasCutShort) {
+// The next line used to be appended to the torn one, so its event could not be read.
+TEST_F(JournalTest, LosesOnlyTheTornLine) {
   Journal journal(path_);
   journal.append_restart({.generation = 0});
   {
@@ -179,7 +182,7 @@ TEST_F(JournalTest, LosesOnlyTheLineThatWasCutShort) {
   EXPECT_EQ(lines_of(path_).size(), 4U);
 }
 
-TEST_F(JournalTest, BelievesNoGenerationThatNobodyReaches) {
+TEST_F(JournalTest, SkipsAnImpossibleGeneration) {
   std::ofstream(path_) << R"({"event":"start","generation":5})"
                        << "\n"
                        << R"({"event":"start","generation":2147483647})"
@@ -194,7 +197,7 @@ TEST_F(JournalTest, BelievesNoGenerationThatNobodyReaches) {
   EXPECT_EQ(read_past(path_).last_generation, 5);
 }
 
-TEST_F(JournalTest, FollowsNoLink) {
+TEST_F(JournalTest, RefusesASymbolicLink) {
   std::ofstream(directory_ / "victim") << "content\n";
   std::filesystem::create_symlink("victim", path_);
 
@@ -208,8 +211,8 @@ TEST_F(JournalTest, FollowsNoLink) {
   EXPECT_EQ(lines_of(directory_ / "victim"), std::vector<std::string>{"content"});
 }
 
-// The start of a run waited silently for a writer of the FIFO, or read zeros without end.
-TEST_F(JournalTest, ReadsOnlyFiles) {
+// The start of a run used to wait silently for a writer of the FIFO, or to read zeros without end.
+TEST_F(JournalTest, ReadsOnlyRegularFiles) {
   ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
   std::filesystem::create_symlink("/dev/full", directory_ / "zeros");
 

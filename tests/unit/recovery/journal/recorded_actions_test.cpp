@@ -1,3 +1,5 @@
+// Actions as JSON and back. Journals of old runs have actions as text, which must stay readable.
+
 #include "journal/recorded_actions.h"
 
 #include <gmock/gmock.h>
@@ -14,7 +16,7 @@ using nlohmann::json;
 using testing::ElementsAre;
 using testing::Pair;
 
-// The line of a decision, as far as it tells of actions: as it is written, and as earlier journals have it.
+// The actions of one decision in both forms: as they are written, and as text in journals of old runs.
 std::vector<json> lines_of(const std::vector<Action>& actions) {
   json line;
   json earlier;
@@ -25,8 +27,8 @@ std::vector<json> lines_of(const std::vector<Action>& actions) {
   return {line, earlier};
 }
 
-TEST(RecordedActions, AreThoseThatWereWrittenDown) {
-  for (const json& line : lines_of({{.kind = ActionKind::start_process, .member = 12, .place = 3},
+TEST(RecordedActions, AreReadBackAsWritten) {
+  for (const json& line : lines_of({{.kind = ActionKind::start_process, .member = 12, .device_slot = 3},
                                     {.kind = ActionKind::kill_process, .member = 4},
                                     {.kind = ActionKind::cancel_generation, .generation = 6},
                                     {.kind = ActionKind::ask_to_regroup},
@@ -46,7 +48,7 @@ TEST(RecordedActions, AreThoseThatWereWrittenDown) {
   }
 }
 
-TEST(RecordedActions, TellTheMembersOfAGenerationFromTheirShards) {
+TEST(RecordedActions, DistinguishMembersFromShards) {
   for (const json& line :
        lines_of({{.kind = ActionKind::open_generation, .generation = 2, .members = {0, 5, 3}, .shards = {4, 1, 1}}})) {
     const RecordedActions actions = recorded_actions(line);
@@ -56,7 +58,7 @@ TEST(RecordedActions, TellTheMembersOfAGenerationFromTheirShards) {
   }
 }
 
-TEST(RecordedActions, AreWrittenAsTheyAreDescribed) {
+TEST(RecordedActions, AreWrittenAsDocumented) {
   const json generation = to_json({.kind = ActionKind::open_generation, .generation = 2, .members = {0, 5}}, Moment{});
   const json timer = to_json({.kind = ActionKind::set_timer, .moment = Moment{std::chrono::seconds(2)}},
                              Moment{std::chrono::milliseconds(1500)});
@@ -65,20 +67,20 @@ TEST(RecordedActions, AreWrittenAsTheyAreDescribed) {
   EXPECT_EQ(timer, (json{{"action", "set_timer"}, {"seconds", 0.5}}));
 }
 
-TEST(RecordedActions, PassOverThoseOfALaterVersion) {
+TEST(RecordedActions, SkipActionsOfALaterVersion) {
   const RecordedActions actions = recorded_actions({{"actions", {{{"action", "wave"}, {"member", 3}}}}});
 
   EXPECT_TRUE(actions.killed.empty());
 }
 
-TEST(RecordedActions, AreNoneInALineWithout) {
+TEST(RecordedActions, AreEmptyForALineWithoutActions) {
   const RecordedActions actions = recorded_actions({{"event", "ready"}});
 
   EXPECT_TRUE(actions.started.empty());
   EXPECT_FALSE(actions.opened.has_value());
 }
 
-TEST(RecordedActions, RefuseWhatIsNeitherAnObjectNorText) {
+TEST(RecordedActions, RefuseAnActionThatIsNeitherAnObjectNorText) {
   EXPECT_THROW(recorded_actions({{"actions", {1}}}), json::exception);
   EXPECT_THROW(recorded_actions({{"actions", {{{"action", "kill_process"}}}}}), json::exception);
 }

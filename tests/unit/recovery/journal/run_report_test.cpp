@@ -1,3 +1,6 @@
+// The report of journals that the tests write line by line, as the watchdog does. Times are exact, so each duration of
+// a recovery can be compared.
+
 #include "holdfast/recovery/run_report.h"
 
 #include <gmock/gmock.h>
@@ -8,7 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "decide/place_changes.h"
+#include "decide/device_slot_changes.h"
 #include "decide/supervisor.h"
 #include "holdfast/base/error.h"
 #include "journal/recorded_actions.h"
@@ -21,7 +24,7 @@ using nlohmann::json;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// Writes a journal as the watchdog does, with a clock that the test moves.
+// Writes a journal like the watchdog, with a clock that the test moves.
 class RunReportTest : public testing::Test {
  protected:
   void line(json body) {
@@ -92,7 +95,7 @@ TEST_F(RunReportTest, TellsHowARunEnded) {
   EXPECT_TRUE(told.incidents.empty());
 }
 
-TEST_F(RunReportTest, LeavesTheEndOpenOfARunThatIsLiveOrWasKilled) {
+TEST_F(RunReportTest, LeavesTheEndOpenWhenARunIsLiveOrWasKilled) {
   start();
 
   EXPECT_FALSE(report().starts.at(0).ended.has_value());
@@ -115,7 +118,7 @@ TEST_F(RunReportTest, HasTheFramesOfACrashWithItsIncident) {
   EXPECT_EQ(told.skipped_lines, 1);
 }
 
-TEST_F(RunReportTest, FollowsADeathFromItsNoticeToTheWholeRun) {
+TEST_F(RunReportTest, FollowsADeathUntilAllReplicasAreBack) {
   begin_with_two();
   now_ = 20.002;
   of(1, "died", {{"step", 50}}, {kill(1), cancel(0)});
@@ -174,7 +177,7 @@ TEST_F(RunReportTest, CountsTheStepsThatAreComputedAgainWhenAllDie) {
   }
 }
 
-TEST_F(RunReportTest, CountsAllStepsWhereNothingWasSaved) {
+TEST_F(RunReportTest, CountsAllStepsWhenNothingWasSaved) {
   begin_with_two();
   for (const int member : {0, 1}) of(member, "died", {{"step", 57}}, {kill(member), cancel(0)});
   of(2, "ready", {}, {open(1, {2, 3})});
@@ -183,7 +186,7 @@ TEST_F(RunReportTest, CountsAllStepsWhereNothingWasSaved) {
   EXPECT_EQ(report().incidents.at(0).repeated, 57);
 }
 
-TEST_F(RunReportTest, SaysThatTheLossIsNotKnownWhereTheRunGotNoFurther) {
+TEST_F(RunReportTest, LeavesTheLossOpenUntilTheRunGoesOn) {
   begin_with_two();
   of(1, "died", {{"step", 57}}, {kill(1), cancel(0)});
 
@@ -204,7 +207,7 @@ TEST_F(RunReportTest, KeepsTheSentenceOfAHang) {
   EXPECT_EQ(incident.rank, 0);
 }
 
-TEST_F(RunReportTest, TellsOfAFailureThatEndsTheRun) {
+TEST_F(RunReportTest, NamesTheFailureThatEndsTheRun) {
   begin_with_two();
   of(1, "failure_reported", {{"what", "the option x differs"}, {"is_unrecoverable", true}}, {kill(1), kill(0)});
   of(1, "exited", {{"exit_code", 1}}, {{.kind = ActionKind::finish, .exit_code = 1, .text = "the option x differs"}});
@@ -217,7 +220,7 @@ TEST_F(RunReportTest, TellsOfAFailureThatEndsTheRun) {
   EXPECT_EQ(told.starts.at(0).exit_code, 1);
 }
 
-TEST_F(RunReportTest, TellsWhichFailureEndedARunThatNeverBeganToTrain) {
+TEST_F(RunReportTest, NamesTheFailureThatEndedARunBeforeItTrained) {
   start();
   const Action finish{.kind = ActionKind::finish, .exit_code = 70, .text = "gave up"};
   of(0, "failure_reported", {{"what", "no data"}}, {kill(0)});
@@ -227,12 +230,12 @@ TEST_F(RunReportTest, TellsWhichFailureEndedARunThatNeverBeganToTrain) {
   const RunReport told = report();
 
   ASSERT_EQ(told.incidents.size(), 2U);
-  EXPECT_EQ(told.incidents[0].replicas, 0) << "nobody was training";
+  EXPECT_EQ(told.incidents[0].replicas, 0) << "no replica was training";
   EXPECT_FALSE(told.incidents[0].ended_run);
   EXPECT_TRUE(told.incidents[1].ended_run);
 }
 
-TEST_F(RunReportTest, TakesNoFailureThatTheRunOutlivedForItsEnd) {
+TEST_F(RunReportTest, DoesNotTakeASurvivedFailureForTheEnd) {
   begin_with_two();
   of(2, "failure_reported", {{"what", "no room"}}, {kill(2)});
   progress(90);
@@ -245,7 +248,7 @@ TEST_F(RunReportTest, TakesNoFailureThatTheRunOutlivedForItsEnd) {
   EXPECT_FALSE(told.incidents[0].ended_run);
 }
 
-TEST_F(RunReportTest, TakesNoOrderlyExitForAnIncident) {
+TEST_F(RunReportTest, DoesNotTakeAnOrderlyExitForAnIncident) {
   begin_with_two();
   of(1, "exited", {{"exit_code", 0}});
   decide("stop_requested", {{"signal", 15}, {"reason", "SIGTERM came"}}, {kill(0)});
@@ -270,7 +273,7 @@ TEST_F(RunReportTest, GivesNoRankToASpareThatFails) {
   EXPECT_FALSE(incident.opened.has_value());
 }
 
-TEST_F(RunReportTest, TellsASecondFailureFromTheFirst) {
+TEST_F(RunReportTest, DistinguishesASecondFailureFromTheFirst) {
   begin_with_two();
   of(1, "died", {}, {kill(1), cancel(0)});
   of(1, "exited", {{"signal", 9}}, {record(1, "killed by signal 9 (SIGKILL)", now_, 50)});
@@ -306,7 +309,7 @@ TEST_F(RunReportTest, CountsSavepointsAndTheirProblems) {
   EXPECT_THAT(savepoints.problems, ElementsAre("run/d.h5: disk full"));
 }
 
-TEST_F(RunReportTest, TellsWhereALaterStartWentOn) {
+TEST_F(RunReportTest, SaysWhereALaterStartWentOn) {
   begin_with_two();
   start();
   of(0, "ready", {}, {open(5, {0, 1})});
@@ -320,7 +323,7 @@ TEST_F(RunReportTest, TellsWhereALaterStartWentOn) {
   EXPECT_EQ(told.starts[1].resumed->step, 3);
 }
 
-TEST_F(RunReportTest, TellsOfASlowReplicaThatWasReplaced) {
+TEST_F(RunReportTest, HasASlowReplicaThatWasReplaced) {
   begin_with_two();
   line({{"event", "straggler"},
         {"generation", 0},
@@ -344,10 +347,10 @@ TEST_F(RunReportTest, TellsOfASlowReplicaThatWasReplaced) {
   EXPECT_EQ(json::parse(to_json(told)).at("slow_replicas").at(0).at("ending"), "replaced");
 }
 
-TEST_F(RunReportTest, TellsWhichIncidentAPlaceWasLeftOutFor) {
+TEST_F(RunReportTest, NamesTheIncidentAfterWhichASlotWasLeftOut) {
   begin_with_two();
-  const PlaceChange left_out{
-      .place = 1, .member = 1, .failures = 3, .times_left_out = 1, .rest = std::chrono::minutes(10)};
+  const DeviceSlotChange left_out{
+      .device_slot = 1, .member = 1, .failures = 3, .times_left_out = 1, .rest = std::chrono::minutes(10)};
   of(0, "failure_reported", {{"what", "no memory"}}, {kill(0), cancel(0), record(0, "no memory", now_, 50)});
   of(1, "died", {{"step", 50}, {"places", json::array({to_json(left_out)})}}, {kill(1), cancel(0)});
 
@@ -375,7 +378,7 @@ TEST_F(RunReportTest, CountsLinesThatItCannotRead) {
   EXPECT_EQ(told.furthest_step, 6);
 }
 
-TEST_F(RunReportTest, TakesNothingThatAWorkerReportsForADecision) {
+TEST_F(RunReportTest, DoesNotTakeAReportOfAWorkerForADecision) {
   begin_with_two();
   note("died", {{"member", 1}});
   note("watchdog_started", "text");
@@ -399,7 +402,7 @@ TEST_F(RunReportTest, IsWrittenAsJsonWithNullsForWhatIsNotKnown) {
   EXPECT_TRUE(body.at("starts").at(0).at("ended").is_null());
 }
 
-TEST_F(RunReportTest, NamesTheJournalThatIsNotThere) {
+TEST_F(RunReportTest, NamesAMissingJournal) {
   try {
     report();
     FAIL() << "there was a report";
@@ -409,7 +412,7 @@ TEST_F(RunReportTest, NamesTheJournalThatIsNotThere) {
   }
 }
 
-TEST_F(RunReportTest, TellsWhatTheDriverSaidOfADevice) {
+TEST_F(RunReportTest, HasTheReportsOfTheDriver) {
   start();
   decide("ready", {}, {open(0, {0, 1})});
   line({{"event", "device_event"}, {"device", "cuda:1"}, {"what", "cuda:1: Xid 48"}, {"action", "replace"}});
@@ -424,11 +427,11 @@ TEST_F(RunReportTest, TellsWhatTheDriverSaidOfADevice) {
   EXPECT_EQ(report.remarks[1].sentence, "nothing is noticed");
   ASSERT_EQ(report.incidents.size(), 1U);
   EXPECT_EQ(report.incidents[0].cause, "cuda:1: Xid 48");
-  EXPECT_THAT(report.incidents[0].evidence, ElementsAre("its device: cuda:1: Xid 48"));
+  EXPECT_THAT(report.incidents[0].evidence, ElementsAre("its device failed: cuda:1: Xid 48"));
   EXPECT_EQ(report.skipped_lines, 0);
 }
 
-TEST(RunReportOf, ReadsOnlyFiles) {
+TEST(RunReportOf, ReadsOnlyRegularFiles) {
   const TemporaryFolder folder;
   ASSERT_EQ(::mkfifo((folder / "journal.jsonl").c_str(), 0600), 0);
 

@@ -1,3 +1,5 @@
+// The report's part about slow replicas, from lines of a journal.
+
 #include "journal/slow_story.h"
 
 #include <gmock/gmock.h>
@@ -14,7 +16,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using SlowEnding = RunReport::SlowReplica::Ending;
 
-// Processes 0 and 1 train on places 0 and 1; time is what a test says.
+// Processes 0 and 1 train on device slots 0 and 1, and the test sets the time.
 class SlowStoryTest : public testing::Test {
  protected:
   SlowStoryTest() {
@@ -22,16 +24,16 @@ class SlowStoryTest : public testing::Test {
     decide("ready", 2, {}, {.opened = 0, .members = {0, 1}});
   }
 
-  void standing(double time, int member, bool is_slow) {
-    story_.take_standing(time, {{"generation", 0},
-                                {"member", member},
-                                {"rank", member},
-                                {"step", 40},
-                                {"is_straggler", is_slow},
-                                {"score", 2.0},
-                                {"since_step", is_slow ? 8 : -1},
-                                {"milliseconds_per_round", 20.0},
-                                {"waiting_share", 0.25}});
+  void straggler(double time, int member, bool is_slow) {
+    story_.take_straggler(time, {{"generation", 0},
+                                 {"member", member},
+                                 {"rank", member},
+                                 {"step", 40},
+                                 {"is_straggler", is_slow},
+                                 {"score", 2.0},
+                                 {"since_step", is_slow ? 8 : -1},
+                                 {"milliseconds_per_round", 20.0},
+                                 {"waiting_share", 0.25}});
   }
   void deal(double time, int generation, const std::vector<int>& shards) {
     json line{{"generation", generation}, {"is_even", shards.empty()}};
@@ -50,11 +52,11 @@ class SlowStoryTest : public testing::Test {
   SlowStory story_;
 };
 
-TEST_F(SlowStoryTest, TellsWhoWasSlowAndSinceWhen) {
-  standing(10, 0, false);
-  standing(10, 1, true);
-  standing(11, 1, true);
-  standing(15, 1, false);
+TEST_F(SlowStoryTest, NamesTheSlowReplicaAndSinceWhen) {
+  straggler(10, 0, false);
+  straggler(10, 1, true);
+  straggler(11, 1, true);
+  straggler(15, 1, false);
 
   ASSERT_EQ(story_.replicas().size(), 1U);
   EXPECT_EQ(only().member, 1);
@@ -71,11 +73,11 @@ TEST_F(SlowStoryTest, TellsWhoWasSlowAndSinceWhen) {
   EXPECT_THAT(only().deals, IsEmpty());
 }
 
-TEST_F(SlowStoryTest, TellsOfTheDealsForItWithTheOneThatTookThemBack) {
-  standing(10, 1, true);
+TEST_F(SlowStoryTest, HasItsAssignmentsAndTheOneThatEndedThem) {
+  straggler(10, 1, true);
   deal(11, 1, {4, 2});
   deal(12, 2, {5, 1});
-  standing(20, 1, false);
+  straggler(20, 1, false);
   deal(21, 3, {3, 3});
   deal(22, 4, {});
 
@@ -89,8 +91,8 @@ TEST_F(SlowStoryTest, TellsOfTheDealsForItWithTheOneThatTookThemBack) {
   EXPECT_THAT(deals[2].shards, ElementsAre(3, 3));
 }
 
-TEST_F(SlowStoryTest, TellsOfTheEvenDealAfterItsDeath) {
-  standing(10, 1, true);
+TEST_F(SlowStoryTest, HasTheEvenAssignmentAfterItsDeath) {
+  straggler(10, 1, true);
   deal(11, 1, {4, 2});
   decide("died", 12, {{"member", 1}}, {.killed = {1}});
   deal(13, 2, {});
@@ -101,8 +103,8 @@ TEST_F(SlowStoryTest, TellsOfTheEvenDealAfterItsDeath) {
   EXPECT_THAT(only().deals[1].shards, IsEmpty());
 }
 
-TEST_F(SlowStoryTest, TellsWhoReplacedIt) {
-  standing(10, 1, true);
+TEST_F(SlowStoryTest, NamesItsSuccessor) {
+  straggler(10, 1, true);
   decide("slow", 11, {{"member", 1}}, {.killed = {1}, .failures = {{1, "was slow"}}});
   decide("checked_in", 12, {{"member", 0}}, {.opened = 1, .members = {0, 2}});
   decide("exited", 13, {{"member", 1}}, {});
@@ -113,9 +115,9 @@ TEST_F(SlowStoryTest, TellsWhoReplacedIt) {
   EXPECT_THAT(only().left_alone, IsEmpty());
 }
 
-TEST_F(SlowStoryTest, TakesNoSurvivorForItsSuccessor) {
+TEST_F(SlowStoryTest, DoesNotTakeASurvivorForItsSuccessor) {
   decide("ready", 3, {}, {.opened = 1, .members = {0, 1, 2}});
-  standing(10, 1, true);
+  straggler(10, 1, true);
   decide("slow", 11, {{"member", 1}}, {.killed = {1}, .failures = {{1, "was slow"}}});
   decide("checked_in", 12, {{"member", 0}}, {.opened = 2, .members = {0, 2}});
 
@@ -123,8 +125,8 @@ TEST_F(SlowStoryTest, TakesNoSurvivorForItsSuccessor) {
   EXPECT_EQ(only().replaced_by, -1);
 }
 
-TEST_F(SlowStoryTest, TellsWhyItWasLeftAlone) {
-  standing(10, 1, true);
+TEST_F(SlowStoryTest, SaysWhyItWasLeftAlone) {
+  straggler(10, 1, true);
   decide("slow", 11, {{"member", 1}}, {});
 
   ASSERT_EQ(only().left_alone.size(), 1U);
@@ -133,10 +135,10 @@ TEST_F(SlowStoryTest, TellsWhyItWasLeftAlone) {
   EXPECT_EQ(only().ending, SlowEnding::open);
 }
 
-TEST_F(SlowStoryTest, LeavesTheEndOpenWithTheEndOfAWatchdog) {
-  standing(10, 1, true);
+TEST_F(SlowStoryTest, LeavesTheEndOpenWhenTheWatchdogEnds) {
+  straggler(10, 1, true);
   story_.begin_start();
-  standing(20, 1, false);
+  straggler(20, 1, false);
   deal(21, 1, {});
 
   EXPECT_EQ(only().ending, SlowEnding::open);
@@ -144,7 +146,7 @@ TEST_F(SlowStoryTest, LeavesTheEndOpenWithTheEndOfAWatchdog) {
 }
 
 TEST_F(SlowStoryTest, IsWrittenAsJsonWithNullsForWhatIsNotKnown) {
-  standing(10, 1, true);
+  straggler(10, 1, true);
   deal(11, 1, {4, 2});
 
   const json body = to_json(only());
@@ -155,8 +157,8 @@ TEST_F(SlowStoryTest, IsWrittenAsJsonWithNullsForWhatIsNotKnown) {
   EXPECT_EQ(body.at("deals").at(0).at("shards"), (std::vector<int>{4, 2}));
 }
 
-TEST_F(SlowStoryTest, RefusesALineThatLacksWhoItIsAbout) {
-  EXPECT_THROW(story_.take_standing(1, {{"is_straggler", true}}), json::exception);
+TEST_F(SlowStoryTest, RefusesALineWithoutAMember) {
+  EXPECT_THROW(story_.take_straggler(1, {{"is_straggler", true}}), json::exception);
   EXPECT_THROW(story_.take_deal(1, {{"shards", {1, 2}}}), json::exception);
   EXPECT_THAT(story_.replicas(), IsEmpty());
 }

@@ -1,3 +1,5 @@
+// Snapshots in shared memory. A writer may die at any byte; the reader must find the last whole snapshot.
+
 #include "holdfast/recovery/memory_snapshot.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +18,7 @@ namespace {
 
 constexpr std::size_t kSnapshotBytes = 200'000;
 
-// The watchdog's memory, and a writer's view of it.
+// The watchdog's memory, and a writer's mapping of it.
 class MemorySnapshotsTest : public testing::Test {
  protected:
   MemorySnapshotsTest()
@@ -31,7 +33,7 @@ class MemorySnapshotsTest : public testing::Test {
     }));
   }
 
-  // "STEP: TEXT" of the newest whole one.
+  // "STEP: TEXT" of the newest whole snapshot.
   std::string newest() const {
     const auto whole = MemorySnapshots::newest(memory_);
     if (!whole) return "none";
@@ -51,7 +53,7 @@ TEST_F(MemorySnapshotsTest, HoldNothingAtFirst) {
   EXPECT_EQ(newest(), "none");
 }
 
-TEST_F(MemorySnapshotsTest, GiveTheNewestBack) {
+TEST_F(MemorySnapshotsTest, GiveBackTheNewest) {
   for (std::int64_t step = 1; step <= 5; ++step) {
     write(step, "state " + std::to_string(step));
     EXPECT_EQ(newest(), std::to_string(step) + ": state " + std::to_string(step));
@@ -59,7 +61,7 @@ TEST_F(MemorySnapshotsTest, GiveTheNewestBack) {
   EXPECT_EQ(MemorySnapshots::newest(memory_)->generation, 3);
 }
 
-TEST_F(MemorySnapshotsTest, HoldAsMuchAsWasAskedFor) {
+TEST_F(MemorySnapshotsTest, HoldAsMuchAsRequested) {
   ASSERT_GE(writer_.capacity_bytes(), kSnapshotBytes);
 
   write(1, long_text('a'));
@@ -68,7 +70,7 @@ TEST_F(MemorySnapshotsTest, HoldAsMuchAsWasAskedFor) {
   EXPECT_EQ(newest(), "2: " + long_text('b'));
 }
 
-TEST_F(MemorySnapshotsTest, StayWhereTheirMemoryIsLookedFor) {
+TEST_F(MemorySnapshotsTest, StayWhenTheirMemoryIsTouched) {
   write(1, long_text('a'));
   write(2, long_text('b'));
 
@@ -77,8 +79,8 @@ TEST_F(MemorySnapshotsTest, StayWhereTheirMemoryIsLookedFor) {
   EXPECT_EQ(newest(), "2: " + long_text('b'));
 }
 
-// Any byte of the newest one, as a writer that died in the middle leaves it.
-TEST_F(MemorySnapshotsTest, NeverGiveATornOneButTheOneBefore) {
+// Changes any byte of the newest snapshot, like a writer that dies in the middle.
+TEST_F(MemorySnapshotsTest, GiveBackTheOneBeforeATornOne) {
   write(1, long_text('a'));
   write(2, long_text('b'));
   const std::byte* begin = MemorySnapshots::newest(memory_)->bytes.data();
@@ -92,7 +94,7 @@ TEST_F(MemorySnapshotsTest, NeverGiveATornOneButTheOneBefore) {
   EXPECT_EQ(newest(), "2: " + long_text('b'));
 }
 
-// A run that went back computes the same states again, so that the newest one serves all the same.
+// A run that goes back computes the same states again, so the newest snapshot is still right.
 TEST_F(MemorySnapshotsTest, KeepTheNewestWhenTheRunGoesBack) {
   write(8, "later");
   write(9, "last");
@@ -102,7 +104,7 @@ TEST_F(MemorySnapshotsTest, KeepTheNewestWhenTheRunGoesBack) {
   EXPECT_EQ(newest(), "9: last");
 }
 
-TEST_F(MemorySnapshotsTest, LeaveOutWhatIsNotAccepted) {
+TEST_F(MemorySnapshotsTest, LeaveOutARefusedSnapshot) {
   write(1, "first");
   const std::string text = "changed meanwhile";
 
@@ -111,7 +113,7 @@ TEST_F(MemorySnapshotsTest, LeaveOutWhatIsNotAccepted) {
   EXPECT_EQ(newest(), "1: first");
 }
 
-TEST_F(MemorySnapshotsTest, MayBeFilledBySomebodyElse) {
+TEST_F(MemorySnapshotsTest, MayBeFilledByTheCaller) {
   write(1, "first");
   const std::string text = "second";
 
@@ -124,7 +126,7 @@ TEST_F(MemorySnapshotsTest, MayBeFilledBySomebodyElse) {
   EXPECT_EQ(MemorySnapshots::newest(memory_)->generation, 4);
 }
 
-TEST_F(MemorySnapshotsTest, AreNoneOfWhatWasGivenUp) {
+TEST_F(MemorySnapshotsTest, DoNotIncludeAnUnfinishedOne) {
   write(1, "first");
   write(2, "second");
 
@@ -135,7 +137,7 @@ TEST_F(MemorySnapshotsTest, AreNoneOfWhatWasGivenUp) {
   EXPECT_EQ(newest(), "3: third");
 }
 
-TEST_F(MemorySnapshotsTest, AreNoneInBytesOfAnybody) {
+TEST_F(MemorySnapshotsTest, AreNotFoundInArbitraryBytes) {
   for (std::byte& byte : memory_.writable()) byte = std::byte{0xFF};
   EXPECT_EQ(newest(), "none");
 

@@ -19,7 +19,7 @@ class SavepointRequestsTest : public testing::Test {
 
   const Moment start_{};
   SavepointRequests requests_;
-  std::vector<nlohmann::json> answers_;  // null: none yet
+  std::vector<nlohmann::json> answers_;  // null: not answered yet
 };
 
 TEST_F(SavepointRequestsTest, NumbersThemFromOne) {
@@ -45,7 +45,7 @@ TEST_F(SavepointRequestsTest, AnswersAllUpToANumberOnce) {
   EXPECT_EQ(requests_.newest(), 3);
 }
 
-TEST_F(SavepointRequestsTest, RefusesWhatTookTooLong) {
+TEST_F(SavepointRequestsTest, RefusesRequestsAfterTheirDeadline) {
   add(10s);
   add(20s);
 
@@ -64,7 +64,7 @@ TEST_F(SavepointRequestsTest, RefusesAllWithTheSentence) {
   EXPECT_EQ(requests_.newest(), 0);
 }
 
-TEST_F(SavepointRequestsTest, TakesNoMoreThanItsLimit) {
+TEST_F(SavepointRequestsTest, AcceptsNoMoreThanItsLimit) {
   for (std::size_t i = 0; i < SavepointRequests::kMost; ++i) EXPECT_NE(add(), 0);
 
   EXPECT_EQ(add(), 0);

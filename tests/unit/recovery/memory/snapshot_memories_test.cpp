@@ -1,3 +1,5 @@
+// The watchdog's memories of several writers, one after the other.
+
 #include "memory/snapshot_memories.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +17,7 @@ namespace {
 
 constexpr std::size_t kSmallSnapshotBytes = 100;
 
-// A process that was given memory, and writes snapshots there.
+// A process that received a memory, and writes snapshots there.
 MemorySnapshots new_writer(SnapshotMemories& memories) {
   const std::size_t bytes = MemorySnapshots::memory_bytes(kSmallSnapshotBytes);
   return MemorySnapshots(SharedMemory::map_writable(memories.add(bytes), bytes));
@@ -31,7 +33,7 @@ std::int64_t newest_step(const SnapshotMemories& memories) {
   return newest ? newest->step : -1;
 }
 
-// In the order in which a replica gets them; -1 without a whole one.
+// The steps in the memories, in the order in which a replica gets them; -1 if a memory has no whole snapshot.
 std::vector<std::int64_t> steps_shown(const SnapshotMemories& memories) {
   std::vector<std::int64_t> steps;
   for (FileDescriptor& descriptor : memories.read_only_descriptors()) {
@@ -43,14 +45,14 @@ std::vector<std::int64_t> steps_shown(const SnapshotMemories& memories) {
 
 }  // namespace
 
-TEST(SnapshotMemories, HaveNothingBeforeAWriterCame) {
+TEST(SnapshotMemories, AreEmptyBeforeTheFirstWriter) {
   const SnapshotMemories memories;
 
   EXPECT_EQ(newest_step(memories), -1);
   EXPECT_TRUE(memories.read_only_descriptors().empty());
 }
 
-TEST(SnapshotMemories, KeepWhatAWriterLeftUntilTheNextHasAWholeOne) {
+TEST(SnapshotMemories, KeepAMemoryUntilTheNextHoldsAWholeSnapshot) {
   SnapshotMemories memories;
   MemorySnapshots first = new_writer(memories);
   write(first, 5);
@@ -65,7 +67,7 @@ TEST(SnapshotMemories, KeepWhatAWriterLeftUntilTheNextHasAWholeOne) {
   EXPECT_EQ(steps_shown(memories), std::vector<std::int64_t>{8});
 }
 
-TEST(SnapshotMemories, GiveTheNewestByStepWhoeverWroteIt) {
+TEST(SnapshotMemories, GiveTheNewestByStepFromAnyWriter) {
   SnapshotMemories memories;
   MemorySnapshots first = new_writer(memories);
   MemorySnapshots second = new_writer(memories);
@@ -85,7 +87,7 @@ TEST(SnapshotMemories, KeepTheMemoryOfTheOnlyWriter) {
   EXPECT_EQ(newest_step(memories), 3);
 }
 
-TEST(SnapshotMemories, ShowThemselvesForReadingAlone) {
+TEST(SnapshotMemories, AreSharedReadOnly) {
   SnapshotMemories memories;
   new_writer(memories);
   std::vector<FileDescriptor> shown = memories.read_only_descriptors();

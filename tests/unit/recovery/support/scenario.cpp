@@ -77,8 +77,8 @@ void set_field(Event& event, const std::string& key, const std::string& value) {
     for (std::string count; std::getline(counts, count, ',');) event.shards.push_back(std::stoi(count));
   } else {
     static const std::map<std::string, int Event::*> numbers{
-        {"member", &Event::member}, {"generation", &Event::generation}, {"count", &Event::count},
-        {"place", &Event::place},   {"exit_code", &Event::exit_code},   {"signal", &Event::signal}};
+        {"member", &Event::member},     {"generation", &Event::generation}, {"count", &Event::count},
+        {"place", &Event::device_slot}, {"exit_code", &Event::exit_code},   {"signal", &Event::signal}};
     const auto number = numbers.find(key);
     if (number == numbers.end()) throw std::runtime_error("unknown field " + key);
     event.*number->second = std::stoi(value);
@@ -102,9 +102,9 @@ ScenarioStep parse_step(std::istringstream& words) {
 void set_policy(SupervisorPolicy& policy, const std::string& key, const std::string& value) {
   static const std::map<std::string, int SupervisorPolicy::*> numbers{
       {"replicas", &SupervisorPolicy::replicas},
-      {"places", &SupervisorPolicy::places},
+      {"places", &SupervisorPolicy::device_slots},
       {"failures_of_a_step", &SupervisorPolicy::failures_of_a_step},
-      {"failures_of_a_place", &SupervisorPolicy::failures_of_a_place}};
+      {"failures_of_a_place", &SupervisorPolicy::failures_of_a_slot}};
   static const std::map<std::string, int RecoveryOptions::*> counts{{"spares", &RecoveryOptions::spares},
                                                                     {"max_restarts", &RecoveryOptions::max_restarts}};
   static const std::map<std::string, std::chrono::milliseconds RecoveryOptions::*> durations{
@@ -120,7 +120,7 @@ void set_policy(SupervisorPolicy& policy, const std::string& key, const std::str
   } else if (key == "kill_timeout") {
     policy.restart.kill_timeout = seconds(value);
   } else if (key == "longest_place_rest") {
-    policy.longest_place_rest = seconds(value);
+    policy.longest_slot_rest = seconds(value);
   } else if (key == "start_delay") {
     policy.start_delay = seconds(value);
   } else if (key == "start_when_gone") {
@@ -182,7 +182,7 @@ std::vector<ToldStep> tell(const Scenario& scenario) {
     Decision decision = decide(state, event, step.moment);
     ToldStep& of_this = told.emplace_back();
     of_this.reason = decision.reason;
-    of_this.place_changes = decision.place_changes;
+    of_this.device_slot_changes = decision.device_slot_changes;
     for (const Action& action : decision.actions) of_this.actions.push_back(describe(action, step.moment));
     state = std::move(decision.state);
   }

@@ -36,7 +36,7 @@ struct Scenario {
 struct ToldStep {
   std::vector<std::string> actions;
   std::string reason;
-  std::vector<PlaceChange> place_changes;
+  std::vector<DeviceSlotChange> device_slot_changes;
 };
 
 // Throws std::runtime_error that names the line when the file is not a scenario.

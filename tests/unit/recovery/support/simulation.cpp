@@ -25,16 +25,16 @@ SupervisorPolicy drawn_policy(Draws& draws) {
   SupervisorPolicy policy{.recovery = {.stop_grace = std::chrono::seconds(8)}};
   policy.replicas = draws.between(1, 5);
   policy.recovery.spares = draws.chance(50) ? draws.between(1, 2) : 0;
-  policy.places = draws.between(1, 4);
+  policy.device_slots = draws.between(1, 4);
   policy.recovery.when_lost = draws.chance(50) ? WhenLost::wait : WhenLost::shrink;
   policy.keep_survivors = !draws.chance(15);
   policy.recovery.start_when_gone = draws.chance(30);
   policy.failures_of_a_step = draws.between(2, 4);
-  policy.failures_of_a_place = draws.between(1, 4);
+  policy.failures_of_a_slot = draws.between(1, 4);
   if (draws.chance(50)) policy.start_delay = std::chrono::milliseconds(500);
-  // From less than a process takes to start, to more than most runs take.
+  // From less than a process takes to start to more than most runs take.
   policy.recovery.place_rest = std::chrono::milliseconds(draws.between(50, 3000));
-  policy.longest_place_rest = 4 * policy.recovery.place_rest;
+  policy.longest_slot_rest = 4 * policy.recovery.place_rest;
   policy.recovery.max_restarts = draws.chance(75) ? 20 : draws.between(0, 4);
   return policy;
 }
@@ -84,12 +84,12 @@ class Simulation {
   void lose_device() {
     --device_losses_;
     ++run_.lost_devices;
-    const int place = draws_.below(state_.policy.places);
+    const int place = draws_.below(state_.policy.device_slots);
     const bool is_for_good = draws_.chance(70);
-    if (is_for_good) decide_on({.kind = EventKind::place_lost, .what = "it is gone", .place = place});
+    if (is_for_good) decide_on({.kind = EventKind::place_lost, .what = "it is gone", .device_slot = place});
     const State before = state_;
     for (const Member& member : before.members) {
-      if (member.place != place || !is_able(member) || state_.phase == RunPhase::over) continue;
+      if (member.device_slot != place || !is_able(member) || state_.phase == RunPhase::over) continue;
       decide_on(
           {.kind = EventKind::device_failed, .member = member.id, .what = "its device is gone", .step = member.step});
     }
@@ -100,8 +100,8 @@ class Simulation {
     kind_ = event.kind;
     note_before(event);
     const auto count_well = [](const State& state) {
-      return std::count_if(state.places.begin(), state.places.end(),
-                           [](const Place& place) { return !place.rest_ends; });
+      return std::count_if(state.device_slots.begin(), state.device_slots.end(),
+                           [](const DeviceSlot& place) { return !place.rest_ends; });
     };
     Decision decision = decide(state_, event, world_.now());
     const State before = std::exchange(state_, std::move(decision.state));
@@ -257,12 +257,14 @@ class Simulation {
     // Members that this decision dismisses come after it.
     const auto may_be_there = [&](const Member& member) {
       const Member* was = find_member(before, member.id);
-      return member.place == action.place && (member.stage == Stage::failed || (was != nullptr && was_killed(*was)));
+      return member.device_slot == action.device_slot &&
+             (member.stage == Stage::failed || (was != nullptr && was_killed(*was)));
     };
     demand(may_start_beside || !has_any(state_, may_be_there),
            "a start on a place whose killed process may still be there");
-    demand(action.place >= 0 && action.place < state_.policy.places, "a start on a place that is not there");
-    demand(!is_resting(state_.places.at(static_cast<std::size_t>(action.place)), world_.now()),
+    demand(action.device_slot >= 0 && action.device_slot < state_.policy.device_slots,
+           "a start on a place that is not there");
+    demand(!is_resting(state_.device_slots.at(static_cast<std::size_t>(action.device_slot)), world_.now()),
            "a start on a place that is left out");
     if (is_on_trial(state_, *find_member(state_, action.member))) run_.tried_a_place = true;
     demand(!stopped_at_, "a start although the run is to stop");
@@ -289,7 +291,7 @@ class Simulation {
     const bool has_spare = std::any_of(before.members.begin(), before.members.end(),
                                        [](const Member& member) { return member.stage == Stage::ready; });
     demand(has_spare, "a slow process is ended without a spare");
-    const auto [last, is_first] = slow_replaced_.try_emplace(slow.place, world_.now());
+    const auto [last, is_first] = slow_replaced_.try_emplace(slow.device_slot, world_.now());
     const bool is_late = world_.now() - last->second >= state_.policy.recovery.restart_window;
     demand(is_first || is_late, "slow processes of one place are replaced again and again");
     last->second = world_.now();

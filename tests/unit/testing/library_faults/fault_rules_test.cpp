@@ -1,3 +1,5 @@
+// Rules for calls of NCCL and CUDA that go wrong: which call is struck, in which process, and errors in rules.
+
 #include "fault_rules.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +22,7 @@ std::string refusal_of(const std::string& rules) {
   return "";
 }
 
-// Without either variable before and after.
+// Removes both variables before and after each test.
 class StartedRank : public testing::Test {
  protected:
   StartedRank() { unset(); }
@@ -32,7 +34,7 @@ class StartedRank : public testing::Test {
   }
 };
 
-TEST(LibraryFaults, AreDueInTheCallThatTheRuleNames) {
+TEST(LibraryFaults, StrikeTheCallThatTheRuleNames) {
   LibraryFaults faults("function=ncclAllGather,call=2,fault=hang");
 
   EXPECT_FALSE(faults.enter("ncclAllGather", 0));
@@ -50,7 +52,7 @@ TEST(LibraryFaults, CountTheCallsOfEachRank) {
   EXPECT_TRUE(faults.enter("ncclSend", 1));
 }
 
-TEST(LibraryFaults, AreDueFromACallOn) {
+TEST(LibraryFaults, StrikeFromACallOn) {
   LibraryFaults faults("function=*,from=2,fault=slow,milliseconds=7");
 
   EXPECT_FALSE(faults.enter("ncclSend", 0));
@@ -61,15 +63,15 @@ TEST(LibraryFaults, AreDueFromACallOn) {
   EXPECT_TRUE(faults.enter("ncclSend", 0));
 }
 
-TEST(LibraryFaults, FollowTheFirstRuleThatIsDue) {
+TEST(LibraryFaults, FollowTheFirstRuleThatMatches) {
   LibraryFaults faults("function=ncclSend,fault=fail,result=6;function=*,fault=report,result=1");
 
   EXPECT_EQ(faults.enter("ncclSend", 0)->result, 6);
   EXPECT_EQ(faults.enter("ncclRecv", 0)->kind, LibraryFault::Kind::report);
 }
 
-// The process that replaces one that had a fault begins to count anew, and must not have it, too.
-TEST(LibraryFaults, AreHadByOneProcessWhereTheRuleSaysSo) {
+// A process that replaces a struck one counts calls from 1 again, and must not be struck, too.
+TEST(LibraryFaults, StrikeOneProcessWhenTheRuleSaysOnce) {
   const TemporaryFolder folder;
   const std::string rules = "function=cudaMalloc,call=2,fault=fail,once=" + folder / "had";
   LibraryFaults first(rules);
@@ -81,7 +83,7 @@ TEST(LibraryFaults, AreHadByOneProcessWhereTheRuleSaysSo) {
   EXPECT_FALSE(second.enter("cudaMalloc", 0));
 }
 
-TEST(LibraryFaults, AreNoneWithoutRules) {
+TEST(LibraryFaults, DoNotStrikeWithoutRules) {
   EXPECT_FALSE(LibraryFaults("").enter("ncclSend", 0));
 }
 
@@ -93,20 +95,20 @@ TEST(LibraryFaults, NameThePartThatIsWrong) {
   EXPECT_NE(refusal_of("function=ncclSend").find("fault"), std::string::npos);
 }
 
-TEST_F(StartedRank, IsThatOfTheReplica) {
+TEST_F(StartedRank, IsTheRankOfTheReplica) {
   ::setenv("HOLDFAST_RANK", "1", 1);
-  ::setenv("RANK", "0", 1);  // of whoever started the watchdog
+  ::setenv("RANK", "0", 1);  // from the launcher of the watchdog
 
   EXPECT_EQ(started_rank(), 1);
 }
 
-TEST_F(StartedRank, IsThatOfALauncherWithoutReplicas) {
+TEST_F(StartedRank, IsTheRankOfALauncherWithoutReplicas) {
   ::setenv("RANK", "3", 1);
 
   EXPECT_EQ(started_rank(), 3);
 }
 
-TEST_F(StartedRank, IsNoneWhereNobodySaysSo) {
+TEST_F(StartedRank, IsMissingWithoutAVariable) {
   EXPECT_EQ(started_rank(), -1);
 }
 
@@ -116,13 +118,13 @@ TEST_F(StartedRank, IsNotGuessed) {
   EXPECT_THROW(started_rank(), std::invalid_argument);
 }
 
-TEST(PlainNames, AreThoseOfProgramsWithAnyDefaultStream) {
+TEST(PlainNames, AreTheSameForAnyDefaultStream) {
   EXPECT_EQ(plain_name("cudaMemcpyAsync"), "cudaMemcpyAsync");
   EXPECT_EQ(plain_name("cudaMemcpyAsync_ptsz"), "cudaMemcpyAsync");
   EXPECT_EQ(plain_name("cudaMemcpy_ptds"), "cudaMemcpy");
 }
 
-// Rules for cudaLaunchKernel struck nothing that nvcc of CUDA 13 had compiled.
+// Rules for cudaLaunchKernel used to strike nothing in programs that nvcc of CUDA 13 had compiled.
 TEST(PlainNames, OfLaunchesAreTheSameForEachCuda) {
   EXPECT_EQ(plain_name("__cudaLaunchKernel"), "cudaLaunchKernel");
   EXPECT_EQ(plain_name("__cudaLaunchKernel_ptsz"), "cudaLaunchKernel");

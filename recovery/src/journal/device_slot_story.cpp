@@ -1,21 +1,21 @@
-#include "journal/place_story.h"
+#include "journal/device_slot_story.h"
 
 #include <chrono>
 
 #include <nlohmann/json.hpp>
 
-#include "decide/place_changes.h"
+#include "decide/device_slot_changes.h"
 #include "journal/journal.h"
 
 namespace holdfast::recovery {
 namespace {
 
 using nlohmann::json;
-using Kind = PlaceChange::Kind;
+using Kind = DeviceSlotChange::Kind;
 using Rest = RunReport::Rest;
 
-Rest rest_of(double time, const PlaceChange& change, int incident) {
-  return {.place = change.place,
+Rest rest_of(double time, const DeviceSlotChange& change, int incident) {
+  return {.place = change.device_slot,
           .began = time,
           .seconds = std::chrono::duration<double>(change.rest).count(),
           .is_of_a_trial = change.is_of_a_trial,
@@ -31,17 +31,17 @@ json number_or_null(int number) {
 
 }  // namespace
 
-void PlaceStory::take_decision(double time, const json& line, int incident) {
+void DeviceSlotStory::take_decision(double time, const json& line, int incident) {
   const auto changes = line.find("places");
   if (changes == line.end()) return;
   for (const json& entry : *changes) {
-    const PlaceChange change = place_change_from_json(entry);
+    const DeviceSlotChange change = device_slot_change_from_json(entry);
     if (change.kind == Kind::left_out) {
-      open_[change.place] = rests_.size();
+      open_[change.device_slot] = rests_.size();
       rests_.push_back(rest_of(time, change, incident));
       continue;
     }
-    const auto open = open_.find(change.place);
+    const auto open = open_.find(change.device_slot);
     if (open == open_.end()) continue;
     Rest& rest = rests_[open->second];
     (change.kind == Kind::tried ? rest.tried : rest.used_again) = time;

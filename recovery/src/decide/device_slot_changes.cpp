@@ -1,10 +1,11 @@
-#include "decide/place_changes.h"
+#include "decide/device_slot_changes.h"
 
 #include <cmath>
 #include <cstdint>
 #include <map>
 #include <string>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "holdfast/base/error.h"
@@ -12,7 +13,7 @@
 namespace holdfast::recovery {
 namespace {
 
-using Kind = PlaceChange::Kind;
+using Kind = DeviceSlotChange::Kind;
 
 const std::map<std::string, Kind> kChangeKinds{
     {"left_out", Kind::left_out}, {"tried", Kind::tried}, {"used_again", Kind::used_again}};
@@ -26,8 +27,8 @@ std::string name_of(Kind kind) {
 
 }  // namespace
 
-nlohmann::json to_json(const PlaceChange& change) {
-  nlohmann::json json{{"change", name_of(change.kind)}, {"place", change.place}, {"member", change.member}};
+nlohmann::json to_json(const DeviceSlotChange& change) {
+  nlohmann::json json{{"change", name_of(change.kind)}, {"place", change.device_slot}, {"member", change.member}};
   if (change.kind != Kind::left_out) return json;
   json["is_of_a_trial"] = change.is_of_a_trial;
   json["failures"] = change.failures;
@@ -37,12 +38,12 @@ nlohmann::json to_json(const PlaceChange& change) {
   return json;
 }
 
-PlaceChange place_change_from_json(const nlohmann::json& json) {
+DeviceSlotChange device_slot_change_from_json(const nlohmann::json& json) {
   const auto name = json.at("change").get<std::string>();
   const auto kind = kChangeKinds.find(name);
-  PlaceChange change{.place = json.at("place").get<int>(), .member = json.at("member").get<int>()};
+  DeviceSlotChange change{.device_slot = json.at("place").get<int>(), .member = json.at("member").get<int>()};
   if (kind == kChangeKinds.end()) {
-    throw Error(ErrorCode::invalid_file, "\"" + name + "\" is nothing that becomes of a place");
+    throw Error(ErrorCode::invalid_file, fmt::format("\"{}\" is not a change of a device slot", name));
   }
   change.kind = kind->second;
   if (change.kind != Kind::left_out) return change;

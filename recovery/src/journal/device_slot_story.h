@@ -1,6 +1,6 @@
 #pragma once
 
-// The part of a run's report that tells of places that were left out for a rest.
+// The part of a run's report about device slots that were left out for a rest.
 
 #include <cstddef>
 #include <map>
@@ -12,19 +12,19 @@
 
 namespace holdfast::recovery {
 
-class PlaceStory {
+class DeviceSlotStory {
  public:
-  // Another watchdog, to which all places are well.
+  // Another watchdog begins, for which all device slots are well.
   void begin_start() { open_.clear(); }
-  // `line` tells of a decision; `incident` is that of the process which it is about, -1 without one. Throws
-  // nlohmann::json::exception or Error{invalid_file} for a line that is not as the watchdog writes it.
+  // `line` is a decision of the watchdog. `incident` is the index of the incident of its member, or -1. Throws
+  // nlohmann::json::exception or Error{invalid_file} when the watchdog did not write such a line.
   void take_decision(double time, const nlohmann::json& line, int incident);
 
   const std::vector<RunReport::Rest>& rests() const { return rests_; }
 
  private:
   std::vector<RunReport::Rest> rests_;
-  std::map<int, std::size_t> open_;  // the newest of each place, by place
+  std::map<int, std::size_t> open_;  // the newest rest of each device slot
 };
 
 nlohmann::json to_json(const RunReport::Rest& rest);

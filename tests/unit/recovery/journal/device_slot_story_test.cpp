@@ -1,11 +1,13 @@
-#include "journal/place_story.h"
+// The report's part about device slots, from lines of a journal.
+
+#include "journal/device_slot_story.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "decide/place_changes.h"
+#include "decide/device_slot_changes.h"
 #include "holdfast/base/error.h"
 
 namespace holdfast::recovery {
@@ -14,28 +16,28 @@ namespace {
 using namespace std::chrono_literals;
 using nlohmann::json;
 using testing::IsEmpty;
-using Kind = PlaceChange::Kind;
+using Kind = DeviceSlotChange::Kind;
 
-class PlaceStoryTest : public testing::Test {
+class DeviceSlotStoryTest : public testing::Test {
  protected:
-  void change(double time, const PlaceChange& change, int incident = -1) {
+  void change(double time, const DeviceSlotChange& change, int incident = -1) {
     json line;
     line["places"].push_back(to_json(change));
     story_.take_decision(time, line, incident);
   }
-  void leave_out(double time, int place, int times, int incident) {
-    change(time, {.place = place, .member = 9, .failures = 3, .times_left_out = times, .rest = 600s}, incident);
+  void leave_out(double time, int slot, int times, int incident) {
+    change(time, {.device_slot = slot, .member = 9, .failures = 3, .times_left_out = times, .rest = 600s}, incident);
   }
 
   const std::vector<RunReport::Rest>& rests() const { return story_.rests(); }
 
-  PlaceStory story_;
+  DeviceSlotStory story_;
 };
 
-TEST_F(PlaceStoryTest, FollowsAPlaceUntilItIsUsedAgain) {
+TEST_F(DeviceSlotStoryTest, FollowsASlotUntilItIsUsedAgain) {
   leave_out(10, 1, 1, 4);
-  change(610, {.kind = Kind::tried, .place = 1, .member = 5});
-  change(612, {.kind = Kind::used_again, .place = 1, .member = 5});
+  change(610, {.kind = Kind::tried, .device_slot = 1, .member = 5});
+  change(612, {.kind = Kind::used_again, .device_slot = 1, .member = 5});
 
   ASSERT_EQ(rests().size(), 1U);
   EXPECT_EQ(rests()[0].place, 1);
@@ -51,20 +53,20 @@ TEST_F(PlaceStoryTest, FollowsAPlaceUntilItIsUsedAgain) {
   EXPECT_EQ(rests()[0].shown_well_by, 5);
 }
 
-TEST_F(PlaceStoryTest, KnowsWhatHappenedToADevice) {
-  change(10, {.place = 1, .times_left_out = 1, .rest = 600s, .device = "cuda:1 is lost"});
+TEST_F(DeviceSlotStoryTest, HasTheReportOfTheDriver) {
+  change(10, {.device_slot = 1, .times_left_out = 1, .rest = 600s, .device = "cuda:1 is lost"});
 
   EXPECT_EQ(rests().at(0).device, "cuda:1 is lost");
   EXPECT_EQ(rests().at(0).incident, -1);
   EXPECT_EQ(to_json(rests().at(0)).at("device"), "cuda:1 is lost");
 }
 
-TEST_F(PlaceStoryTest, TellsOfEachRest) {
+TEST_F(DeviceSlotStoryTest, HasEachRest) {
   leave_out(10, 1, 1, 0);
   leave_out(11, 2, 1, 1);
-  change(610, {.kind = Kind::tried, .place = 1, .member = 5});
+  change(610, {.kind = Kind::tried, .device_slot = 1, .member = 5});
   leave_out(611, 1, 2, 2);
-  change(700, {.kind = Kind::tried, .place = 1, .member = 6});
+  change(700, {.kind = Kind::tried, .device_slot = 1, .member = 6});
 
   ASSERT_EQ(rests().size(), 3U);
   EXPECT_EQ(rests()[0].tried_by, 5);
@@ -74,26 +76,26 @@ TEST_F(PlaceStoryTest, TellsOfEachRest) {
   EXPECT_EQ(rests()[2].tried_by, 6);
 }
 
-TEST_F(PlaceStoryTest, TakesAllPlacesForWellUnderAnotherWatchdog) {
+TEST_F(DeviceSlotStoryTest, StartsAgainWithAnotherWatchdog) {
   leave_out(10, 1, 1, 0);
   story_.begin_start();
-  change(20, {.kind = Kind::tried, .place = 1, .member = 5});
+  change(20, {.kind = Kind::tried, .device_slot = 1, .member = 5});
 
   EXPECT_FALSE(rests().at(0).tried.has_value());
 }
 
-TEST_F(PlaceStoryTest, HasNothingToTellOfALineWithoutPlaces) {
+TEST_F(DeviceSlotStoryTest, IgnoresALineWithoutSlots) {
   story_.take_decision(1, {{"event", "ready"}}, -1);
 
   EXPECT_THAT(rests(), IsEmpty());
 }
 
-TEST_F(PlaceStoryTest, RefusesWhatBecomesOfNoPlace) {
+TEST_F(DeviceSlotStoryTest, RefusesAnUnknownChange) {
   EXPECT_THROW(story_.take_decision(1, {{"places", {{{"change", "painted"}, {"place", 1}, {"member", 2}}}}}, -1),
                Error);
 }
 
-TEST_F(PlaceStoryTest, IsWrittenAsJsonWithNullsForWhatIsNotKnown) {
+TEST_F(DeviceSlotStoryTest, IsWrittenAsJsonWithNullsForWhatIsNotKnown) {
   leave_out(10, 1, 1, -1);
 
   const json body = to_json(rests().at(0));

@@ -13,7 +13,7 @@ enum class TrainingPhase {
   computing,
   waiting_for_peers,
   updating,
-  saving,  // also while states are compared, which comes before a savepoint
+  saving,     // also while states are compared, which comes before a savepoint
   callbacks,  // in code of the application that training calls
   evaluating,
   finishing,

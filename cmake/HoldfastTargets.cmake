@@ -79,8 +79,8 @@ function(holdfast_test name folder)
   file(${glob} sources CONFIGURE_DEPENDS ${folder}/*_test.cpp ${folder}/support/*.cpp)
   add_executable(${name} ${sources})
   target_include_directories(${name} PRIVATE ${argument_INCLUDES} ${CMAKE_SOURCE_DIR}/tests)
-  target_link_libraries(${name} PRIVATE holdfast_options holdfast_test_support ${argument_LIBRARIES}
-                                        nlohmann_json::nlohmann_json GTest::gtest_main GTest::gmock)
+  target_link_libraries(${name} PRIVATE holdfast_options holdfast_test_main holdfast_test_support ${argument_LIBRARIES}
+                                        nlohmann_json::nlohmann_json GTest::gtest GTest::gmock)
   # Most of the time to compile a test goes into headers that all of them include.
   set_target_properties(${name} PROPERTIES UNITY_BUILD ON)
   # What is tested is optimised; optimising the tests too would double the time to build them.

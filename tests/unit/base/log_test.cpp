@@ -13,8 +13,14 @@
 namespace holdfast {
 namespace {
 
+// main() of the test programs holds log lines back; here they go to standard error.
+class Log : public testing::Test {
+ protected:
+  Log() { set_log_sink({}); }
+};
+
 // Without the date nobody knew which night a line was of.
-TEST(Log, SaysOnWhichDayAndInWhichZoneALineWasWritten) {
+TEST_F(Log, SaysOnWhichDayAndInWhichZoneALineWasWritten) {
   testing::internal::CaptureStderr();
 
   log(LogLevel::warning, "replica 1 is gone");
@@ -38,7 +44,7 @@ class ErrorsGoTo {
 };
 
 // Replicas draw the progress line while the watchdog logs: one line was appended to the other.
-TEST(Log, TakesThePlaceOfTheLineThatStandsOnATerminal) {
+TEST_F(Log, TakesThePlaceOfTheLineThatStandsOnATerminal) {
   PseudoTerminal terminal(80);
   const std::string progress = std::string(kClearLine) + std::string(70, 'x') + std::string(kLineStart);
   ASSERT_EQ(::write(terminal.program_end(), progress.data(), progress.size()), static_cast<ssize_t>(progress.size()));
@@ -55,7 +61,7 @@ TEST(Log, TakesThePlaceOfTheLineThatStandsOnATerminal) {
   EXPECT_EQ(rows[1], std::string(70, 'x'));
 }
 
-TEST(Log, WritesNoCommandsOfTerminalsElsewhere) {
+TEST_F(Log, WritesNoCommandsOfTerminalsElsewhere) {
   testing::internal::CaptureStderr();
 
   log(LogLevel::error, "replica 1 is gone");
@@ -73,7 +79,7 @@ class LogLevelForATest {
   LogLevel before_;
 };
 
-TEST(Log, WritesWhatIsAtLeastOfTheLevelThatWasSet) {
+TEST_F(Log, WritesWhatIsAtLeastOfTheLevelThatWasSet) {
   testing::internal::CaptureStderr();
   log(LogLevel::debug, "one");
   log(LogLevel::info, "two");
@@ -92,7 +98,7 @@ TEST(Log, WritesWhatIsAtLeastOfTheLevelThatWasSet) {
   EXPECT_TRUE(std::regex_match(lines, std::regex(".* info two\n.* debug three\n.* error five\n"))) << lines;
 }
 
-TEST(Log, HasANameForEachLevel) {
+TEST_F(Log, HasANameForEachLevel) {
   for (const LogLevel level : {LogLevel::debug, LogLevel::info, LogLevel::warning, LogLevel::error}) {
     EXPECT_EQ(log_level_from_name(name(level)), level);
   }

@@ -83,8 +83,8 @@ function(holdfast_test name folder)
                                         nlohmann_json::nlohmann_json GTest::gtest GTest::gmock)
   # Most of the time to compile a test goes into headers that all of them include.
   set_target_properties(${name} PROPERTIES UNITY_BUILD ON)
-  # What is tested is optimised; optimising the tests too would double the time to build them.
-  target_compile_options(${name} PRIVATE $<IF:$<CONFIG:Sanitize>,-O0,-O1>)
+  # The code under test is optimised. Optimising the tests too, even at -O1, takes a quarter longer to compile them.
+  target_compile_options(${name} PRIVATE -O0)
   target_compile_definitions(${name} PRIVATE HOLDFAST_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   if(argument_PROGRAMS)
     add_dependencies(${name} ${argument_PROGRAMS})

@@ -1,4 +1,4 @@
-"""Reads the XML files of GoogleTest, pytest and CTest, and prints which tests were skipped and why. The last line counts
+"""Reads the XML files of GoogleTest, pytest and CTest, and prints which tests were skipped, and why. The last line counts
 them.
 
 scripts/test ends with it: a test that could not run here must not look like one that passed.

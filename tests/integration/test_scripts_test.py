@@ -75,10 +75,12 @@ class Results(unittest.TestCase):
 STUB = """#!/usr/bin/env bash
 echo "$(basename "$0") $*" >> {calls}
 """
-# One test, which was skipped; fails where the file `fails` exists.
+# Runs one test, which is skipped. Fails where the file `fails` exists.
 CTEST_STUB = (
     STUB
-    + """cat > "$HOLDFAST_TEST_RESULTS/unit_a.xml" <<< '<testsuite><testcase name="A"><skipped message="no GPU"/></testcase></testsuite>'
+    + """cat > "$HOLDFAST_TEST_RESULTS/unit_a.xml" << END
+<testsuite><testcase name="A"><skipped message="no GPU"/></testcase></testsuite>
+END
 [ ! -e {fails} ]
 """
 )
@@ -140,7 +142,8 @@ class TheTestCommand(unittest.TestCase):
             ["build release", "build asan unit_tests", "build tsan threads_tests", "fuzz all 20000"],
         )
         ctests = [re.sub(r"--output-junit \S+ ", "", call) for call in calls if call.startswith("ctest")]
-        for ctest, (preset, label) in zip(ctests, (("release", None), ("asan", "unit"), ("tsan", "threads")), strict=True):
+        expected = (("release", None), ("asan", "unit"), ("tsan", "threads"))
+        for ctest, (preset, label) in zip(ctests, expected, strict=True):
             self.assertIn(f"--test-dir build/{preset} ", ctest)
             self.assertEqual("--label" in ctest, label is not None)
             self.assertTrue(label is None or ctest.endswith(f"--label-regex ^{label}$"), ctest)

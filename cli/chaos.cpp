@@ -1,5 +1,7 @@
 #include "chaos.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -44,7 +46,7 @@ std::string program_of(const ChaosOptions& options) {
 std::string replay_of(const Case& test, const ChaosOptions& options) {
   std::string text = "holdfast chaos";
   for (const std::string& fault : test.faults) text += " --fault " + quoted(fault);
-  if (test.replicas != 0) text += " --replicas " + std::to_string(test.replicas);
+  if (test.replicas != 0) text += fmt::format(" --replicas {}", test.replicas);
   return text + program_of(options);
 }
 
@@ -59,8 +61,9 @@ void require_one_source(const ChaosOptions& options) {
                       (options.kill_every_seconds ? 1 : 0);
   if (sources == 1) return;
   throw Error(ErrorCode::invalid_argument,
-              "faults come from one of --fault, --plan, --faults, --matrix, --pairs and --every; " +
-                  std::to_string(sources) + " of them are given");
+              fmt::format("faults come from one of --fault, --plan, --faults, --matrix, --pairs and --every; {} of "
+                          "them are given",
+                          sources));
 }
 
 std::vector<std::string> specifications(const std::vector<recovery::Fault>& faults) {
@@ -124,8 +127,7 @@ std::vector<Case> cases_of(const ChaosOptions& options, const std::vector<std::s
   if (!options.is_one_run_each) return {{.name = "all", .faults = faults, .replicas = replicas}};
   std::vector<Case> cases;
   for (const std::string& fault : faults) {
-    const std::string number = std::to_string(cases.size() + 1);
-    cases.push_back({.name = number + " " + fault, .faults = {fault}, .replicas = replicas});
+    cases.push_back({.name = fmt::format("{} {}", cases.size() + 1, fault), .faults = {fault}, .replicas = replicas});
   }
   return cases;
 }
@@ -152,8 +154,9 @@ int kill_again_and_again(FileSystem& files, const ChaosOptions& options, const r
       program,
       {.every = every, .seed = options.seed, .time_limit = time_limit(options), .run_directory = options.keep_in});
   ChaosReport report{.undisturbed = undisturbed, .allows_missed = options.allows_missed};
-  const std::string replay = "holdfast chaos --every " + describe_number(*options.kill_every_seconds) + " --seed " +
-                             std::to_string(options.seed) + program_of(options);
+  const std::string replay =
+      fmt::format("holdfast chaos --every {} --seed {}{}", describe_number(*options.kill_every_seconds), options.seed,
+                  program_of(options));
   report.cases.push_back({.result = resilience::judge({.name = "soak"}, undisturbed, soak.run),
                           .missed = soak.kills == 0 ? 1 : 0,
                           .replay = replay});

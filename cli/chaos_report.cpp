@@ -1,5 +1,7 @@
 #include "chaos_report.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -21,10 +23,7 @@ using resilience::WatchdogSize;
 constexpr std::size_t kMostOfASentence = 100;
 
 std::string seconds_of(const RunResult& run) {
-  std::ostringstream text;
-  text.precision(1);
-  text << std::fixed << static_cast<double>(run.wall_time.count()) / 1000;
-  return text.str();
+  return fmt::format("{:.1f}", static_cast<double>(run.wall_time.count()) / 1000);
 }
 
 bool has_failed(const ChaosCase& entry) {
@@ -58,7 +57,7 @@ std::string missed_faults(const ChaosCase& entry) {
 }
 
 std::string struck(const CaseResult& result) {
-  return std::to_string(result.run.faults_struck) + "/" + std::to_string(result.test.faults.size());
+  return fmt::format("{}/{}", result.run.faults_struck, result.test.faults.size());
 }
 
 json to_json(const std::optional<resilience::FinishedFit>& fit) {

@@ -1,5 +1,7 @@
 #include "convert.h"
 
+#include <fmt/format.h>
+
 #include "exit_code.h"
 #include "holdfast/base/error.h"
 #include "holdfast/format/exchange/convert_file.h"
@@ -19,9 +21,10 @@ void check_compression(const ConvertOptions& options, ConvertTarget target) {
     throw Error(ErrorCode::invalid_argument, "only --compression zstd has levels; leave out --level");
   }
   if ((options.compression || options.zstd_level) && target != ConvertTarget::holdfast) {
-    throw Error(ErrorCode::invalid_argument, "only Holdfast's files are compressed, and " + options.output +
-                                                 " is to be of kind " + std::string(name(target)) +
-                                                 "; leave out --compression and --level");
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("only Holdfast's files are compressed, and {} is to be of kind {}; leave out --compression "
+                            "and --level",
+                            options.output, name(target)));
   }
 }
 

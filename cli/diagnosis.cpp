@@ -1,7 +1,8 @@
 #include "diagnosis.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <cstdio>
 #include <utility>
 
 #include "text.h"
@@ -17,9 +18,7 @@ constexpr std::uint64_t kLeastSharedMemory = 512 * kMebibyte;
 constexpr double kMuchMemory = 0.1;  // of a device, in the hands of others
 
 std::string gibibytes(std::uint64_t bytes) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f GiB", static_cast<double>(bytes) / static_cast<double>(kGibibyte));
-  return text;
+  return fmt::format("{:.1f} GiB", static_cast<double>(bytes) / static_cast<double>(kGibibyte));
 }
 
 class Doctor {
@@ -31,7 +30,7 @@ class Doctor {
       examine_without_survey();
     } else if (facts_.gpus->devices.empty()) {
       why_cpus_ = "the NVIDIA driver has no device";
-      add(Severity::note, "the NVIDIA driver " + facts_.gpus->driver_version + " has no device",
+      add(Severity::note, fmt::format("the NVIDIA driver {} has no device", facts_.gpus->driver_version),
           "where one is expected: give the container its GPUs (--gpus all)");
     } else {
       examine_with_devices();
@@ -66,18 +65,20 @@ class Doctor {
     why_cpus_ = "no NVIDIA driver";
     if (facts_.nvidia_cards == 0) return;
     has_gpus_ = true;
-    refuse(describe_count(static_cast<std::uint64_t>(facts_.nvidia_cards), "NVIDIA card") +
-               " of this machine cannot be used: " + facts_.why_no_gpus,
-           "install the NVIDIA driver, or start the container with its GPUs (--gpus all); HOLDFAST_NVML names its "
-           "management library where that lies elsewhere");
+    refuse(
+        fmt::format("{} of this machine cannot be used: {}",
+                    describe_count(static_cast<std::uint64_t>(facts_.nvidia_cards), "NVIDIA card"), facts_.why_no_gpus),
+        "install the NVIDIA driver, or start the container with its GPUs (--gpus all); HOLDFAST_NVML names its "
+        "management library where that lies elsewhere");
     if (facts_.was_back_end_tried && !facts_.back_end_problem.empty()) refuse(facts_.back_end_problem, "");
   }
 
   void examine_what_cuda_shows() {
     has_gpus_ = true;
     add(Severity::warning,
-        "CUDA has devices whose health nobody watches, for the driver's management library (NVML) does not answer: " +
-            facts_.why_no_gpus,
+        fmt::format("CUDA has devices whose health nobody watches, for the driver's management library (NVML) does not "
+                    "answer: {}",
+                    facts_.why_no_gpus),
         "give the container the driver's utilities (NVIDIA_DRIVER_CAPABILITIES=compute,utility); HOLDFAST_NVML names "
         "the library where it lies elsewhere");
     examine_libraries();
@@ -106,13 +107,15 @@ class Doctor {
       if (n >= expected || is_fit(device_of(n))) fit_.push_back(n);
       if (n < expected) continue;
       add(Severity::warning,
-          "cuda:" + std::to_string(n) + " (" + facts_.back_end_devices[n] +
-              ") is none that the driver tells of by what CUDA_VISIBLE_DEVICES names; nobody watches its health",
+          fmt::format(
+              "cuda:{} ({}) is none that the driver tells of by what CUDA_VISIBLE_DEVICES names; nobody watches "
+              "its health",
+              n, facts_.back_end_devices[n]),
           "name devices there as nvidia-smi -L does: by number or UUID");
     }
     if (shown >= expected) return;
     add(Severity::warning,
-        "CUDA shows " + std::to_string(shown) + " of the " + describe_count(expected, "device") + " to be expected",
+        fmt::format("CUDA shows {} of the {} to be expected", shown, describe_count(expected, "device")),
         "a process is shown one instance of a device that is split (MIG), and nothing beside it; look at "
         "CUDA_VISIBLE_DEVICES");
   }
@@ -127,8 +130,8 @@ class Doctor {
 
   std::string name_of(const GpuFacts& device) const {
     const auto found = std::find(facts_.cuda_order.begin(), facts_.cuda_order.end(), device.index);
-    if (found == facts_.cuda_order.end()) return "GPU " + std::to_string(device.index);
-    return "cuda:" + std::to_string(found - facts_.cuda_order.begin());
+    if (found == facts_.cuda_order.end()) return fmt::format("GPU {}", device.index);
+    return fmt::format("cuda:{}", found - facts_.cuda_order.begin());
   }
 
   // --- software
@@ -136,8 +139,8 @@ class Doctor {
   void examine_software() {
     const std::optional<int> version = facts_.gpus->cuda_version;
     if (version && version_of_cuda(*version) < kOldestCuda) {
-      refuse("the NVIDIA driver " + facts_.gpus->driver_version + " supports CUDA " +
-                 to_string(version_of_cuda(*version)) + " at most, and this build needs " + to_string(kOldestCuda),
+      refuse(fmt::format("the NVIDIA driver {} supports CUDA {} at most, and this build needs {}",
+                         facts_.gpus->driver_version, to_string(version_of_cuda(*version)), to_string(kOldestCuda)),
              "install a newer driver, or build Holdfast with an older CUDA toolkit");
     }
     examine_libraries();
@@ -154,23 +157,26 @@ class Doctor {
   // The back end does not load without it.
   void tell_missing(const LibraryFacts& library) {
     if (!does_back_end_load()) {
-      return refuse(library.name + " was not found: " + library.problem, how_to_install(library.name));
+      return refuse(fmt::format("{} was not found: {}", library.name, library.problem), how_to_install(library.name));
     }
     add(Severity::note,
-        "the version of " + library.name + " is not known, though the CUDA back end has found it: " + library.problem,
+        fmt::format("the version of {} is not known, though the CUDA back end has found it: {}", library.name,
+                    library.problem),
         "");
   }
 
   static std::string how_to_install(const std::string& name) {
-    return "install " + name + ", or set HOLDFAST_LIBRARY_PATH to the site-packages folder of a Python environment " +
-           "that has it";
+    return fmt::format(
+        "install {}, or set HOLDFAST_LIBRARY_PATH to the site-packages folder of a Python environment "
+        "that has it",
+        name);
   }
 
   void examine_library(const LibraryFacts& library, const Version& oldest) {
     if (library.path.empty()) return tell_missing(library);
     if (!library.version || *library.version >= oldest) return;
-    const std::string what = library.name + " " + to_string(*library.version) + " (" + library.path + ") is too old; " +
-                             to_string(oldest) + " is needed";
+    const std::string what = fmt::format("{} {} ({}) is too old; {} is needed", library.name,
+                                         to_string(*library.version), library.path, to_string(oldest));
     if (!does_back_end_load()) return refuse(what, how_to_install(library.name));
     add(Severity::warning, what + ", and with this one nothing was tried", how_to_install(library.name));
   }
@@ -180,13 +186,13 @@ class Doctor {
   void examine_device(const GpuFacts& device) {
     const std::string name = name_of(device);
     if (!device.problem.empty()) {
-      return add(Severity::warning, name + " cannot be used: the driver says \"" + device.problem + "\"",
+      return add(Severity::warning, fmt::format("{} cannot be used: the driver says \"{}\"", name, device.problem),
                  "look for Xid in the kernel's log (dmesg); reset it (nvidia-smi --gpu-reset) or restart the machine");
     }
     if (device.major.value_or(kOldestArchitecture) < kOldestArchitecture) {
       add(Severity::warning,
-          name + " (" + device.name + ") is not used: its compute capability is " + std::to_string(*device.major) +
-              "." + std::to_string(device.minor.value_or(0)) + ", and 8.0 is the least",
+          fmt::format("{} ({}) is not used: its compute capability is {}.{}, and 8.0 is the least", name, device.name,
+                      *device.major, device.minor.value_or(0)),
           "use a GPU of the Ampere generation or later");
     }
     examine_link(device, name);
@@ -201,30 +207,29 @@ class Doctor {
                  "name an instance in CUDA_VISIBLE_DEVICES, or turn MIG off (nvidia-smi -mig 0)");
     }
     if (std::count(facts_.cuda_order.begin(), facts_.cuda_order.end(), device.index) == 0) return;
-    add(Severity::note, name + " is an instance (MIG), and has a part of GPU " + std::to_string(device.index) + " only",
-        "");
+    add(Severity::note, fmt::format("{} is an instance (MIG), and has a part of GPU {} only", name, device.index), "");
   }
 
   // A lower generation is how idle devices save power; fewer lanes are not.
   void examine_link(const GpuFacts& device, const std::string& name) {
     if (!device.link_width || !device.max_link_width || *device.link_width >= *device.max_link_width) return;
     add(Severity::warning,
-        name + " is connected by " + std::to_string(*device.link_width) + " of " +
-            std::to_string(*device.max_link_width) + " PCI Express lanes",
+        fmt::format("{} is connected by {} of {} PCI Express lanes", name, *device.link_width, *device.max_link_width),
         "seat the card and its riser anew, or look at how the slot shares its lanes");
   }
 
   void examine_speed(const GpuFacts& device, const std::string& name) {
     if (!device.slowdowns || device.slowdowns->empty()) return;
     std::string how;
-    if (device.temperature_celsius) how += std::to_string(*device.temperature_celsius) + " degrees Celsius";
+    if (device.temperature_celsius) how += fmt::format("{} degrees Celsius", *device.temperature_celsius);
     if (device.power_watts) {
-      how += (how.empty() ? "" : ", ") + std::to_string(static_cast<int>(*device.power_watts)) + " W";
-      if (device.power_limit_watts) how += " of " + std::to_string(static_cast<int>(*device.power_limit_watts)) + " W";
+      how += fmt::format("{}{} W", how.empty() ? "" : ", ", static_cast<int>(*device.power_watts));
+      if (device.power_limit_watts) how += fmt::format(" of {} W", static_cast<int>(*device.power_limit_watts));
     }
     const bool is_power_alone = *device.slowdowns == std::vector<std::string>{"power limit"};
     add(is_power_alone ? Severity::note : Severity::warning,
-        name + " is slowed down: " + joined(*device.slowdowns, ", ") + (how.empty() ? "" : " (" + how + ")"),
+        fmt::format("{} is slowed down: {}{}", name, joined(*device.slowdowns, ", "),
+                    how.empty() ? "" : fmt::format(" ({})", how)),
         is_power_alone ? "usual under full load; nvidia-smi -pl sets the limit"
                        : "look at its cooling and its power cables");
   }
@@ -232,8 +237,8 @@ class Doctor {
   void examine_memory(const GpuFacts& device, const std::string& name) {
     if (device.uncorrected_errors.value_or(0) > 0) {
       add(Severity::warning,
-          name + " had " + describe_count(*device.uncorrected_errors, "memory error") +
-              " that could not be corrected, since the driver was loaded",
+          fmt::format("{} had {} that could not be corrected, since the driver was loaded", name,
+                      describe_count(*device.uncorrected_errors, "memory error")),
           "reset it when nothing runs there (nvidia-smi --gpu-reset), and have it looked at if they come again");
     }
     if (device.has_retirement_failed.value_or(false)) {
@@ -252,8 +257,8 @@ class Doctor {
     if (static_cast<double>(*device.used_memory_bytes) < kMuchMemory * static_cast<double>(*device.memory_bytes))
       return;
     add(Severity::note,
-        gibibytes(*device.used_memory_bytes) + " of the " + gibibytes(*device.memory_bytes) + " of " + name +
-            " are in use",
+        fmt::format("{} of the {} of {} are in use", gibibytes(*device.used_memory_bytes),
+                    gibibytes(*device.memory_bytes), name),
         "nvidia-smi shows by whom");
   }
 
@@ -271,8 +276,8 @@ class Doctor {
     if (facts_.gpus) examine_peers();
     if (facts_.shared_memory_bytes.value_or(0) < kLeastSharedMemory) {
       add(Severity::warning,
-          "/dev/shm has " + std::to_string(facts_.shared_memory_bytes.value_or(0) / kMebibyte) +
-              " MiB, which NCCL needs between devices that cannot read each other's memory",
+          fmt::format("/dev/shm has {} MiB, which NCCL needs between devices that cannot read each other's memory",
+                      facts_.shared_memory_bytes.value_or(0) / kMebibyte),
           "start the container with --shm-size=1g, or mount a larger tmpfs there");
     }
   }
@@ -282,14 +287,14 @@ class Doctor {
     std::string why;
     for (const recovery::PeerAccess& peer : facts_.gpus->peers) {
       if (peer.is_possible.value_or(true)) continue;
-      apart.push_back(name_of(facts_.gpus->devices.at(static_cast<std::size_t>(peer.from))) + " and " +
-                      name_of(facts_.gpus->devices.at(static_cast<std::size_t>(peer.to))));
+      apart.push_back(fmt::format("{} and {}", name_of(facts_.gpus->devices.at(static_cast<std::size_t>(peer.from))),
+                                  name_of(facts_.gpus->devices.at(static_cast<std::size_t>(peer.to)))));
       why = peer.why_not;
     }
     if (!apart.empty()) {
       add(Severity::warning,
-          "no access to each other's memory: " + joined(apart, ", ") + (why.empty() ? "" : " (" + why + ")") +
-              "; what they exchange goes through the host's memory",
+          fmt::format("no access to each other's memory: {}{}; what they exchange goes through the host's memory",
+                      joined(apart, ", "), why.empty() ? "" : fmt::format(" ({})", why)),
           "look at nvidia-smi topo -p2p r, and turn the IOMMU and ACS off where the machine allows it");
     }
   }
@@ -300,8 +305,8 @@ class Doctor {
     if (nccl.path.empty()) {
       problem = "NCCL was not found: " + nccl.problem;
     } else if (nccl.version && *nccl.version < kOldestNccl) {
-      problem = "NCCL " + to_string(*nccl.version) + " (" + nccl.path + ") is too old; " + to_string(kOldestNccl) +
-                " is needed";
+      problem = fmt::format("NCCL {} ({}) is too old; {} is needed", to_string(*nccl.version), nccl.path,
+                            to_string(kOldestNccl));
     } else {
       return;
     }
@@ -320,7 +325,7 @@ class Doctor {
   void settle() {
     diagnosis_.can_train = !has_gpus_ || are_gpus_usable_;
     const std::string cpus =
-        "trains on " + describe_count(static_cast<std::uint64_t>(facts_.cores), "CPU device") + ": ";
+        fmt::format("trains on {}: ", describe_count(static_cast<std::uint64_t>(facts_.cores), "CPU device"));
     if (!has_gpus_) {
       diagnosis_.plan = cpus + why_cpus_;
     } else if (!are_gpus_usable_) {
@@ -332,10 +337,11 @@ class Doctor {
 
   std::string describe_devices() const {
     std::vector<std::string> names;
-    for (const std::size_t number : fit_) names.push_back("cuda:" + std::to_string(number));
+    for (const std::size_t number : fit_) names.push_back(fmt::format("cuda:{}", number));
     if (names.size() == 1) return names.front();
-    if (!has_nccl_) return names.front() + " alone: the others need NCCL";
-    return joined(names, ", ") + " with NCCL" + (facts_.nccl.version ? " " + to_string(*facts_.nccl.version) : "");
+    if (!has_nccl_) return fmt::format("{} alone: the others need NCCL", names.front());
+    return fmt::format("{} with NCCL{}", joined(names, ", "),
+                       facts_.nccl.version ? " " + to_string(*facts_.nccl.version) : "");
   }
 
   const MachineFacts& facts_;

@@ -1,5 +1,7 @@
 #include "diff.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <vector>
 
@@ -21,7 +23,7 @@ using format::ArrayDifference;
 using format::ArrayInfo;
 
 std::string describe(const ArrayInfo& array) {
-  return std::string(name(array.dtype)) + " " + describe_shape(array.shape);
+  return fmt::format("{} {}", name(array.dtype), describe_shape(array.shape));
 }
 
 class Comparison {
@@ -96,7 +98,7 @@ class Comparison {
   void compare(const ArrayInfo& a, const ArrayInfo& b) {
     ++common_;
     if (a.dtype != b.dtype || a.shape != b.shape) {
-      other_type_.push_back(a.name + "  " + describe(a) + " in A, " + describe(b) + " in B");
+      other_type_.push_back(fmt::format("{}  {} in A, {} in B", a.name, describe(a), describe(b)));
       return;
     }
     const ArrayDifference difference =

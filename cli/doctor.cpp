@@ -1,7 +1,8 @@
 #include "doctor.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <vector>
@@ -23,13 +24,7 @@ constexpr const char* kUnknown = "-";
 
 std::string describe_bytes(std::uint64_t bytes) {
   const double mebibytes = static_cast<double>(bytes) / (1024 * 1024);
-  char text[32];
-  if (mebibytes < 1024) {
-    std::snprintf(text, sizeof text, "%.0f MiB", mebibytes);
-  } else {
-    std::snprintf(text, sizeof text, "%.1f GiB", mebibytes / 1024);
-  }
-  return text;
+  return mebibytes < 1024 ? fmt::format("{:.0f} MiB", mebibytes) : fmt::format("{:.1f} GiB", mebibytes / 1024);
 }
 
 template <class Number>
@@ -38,7 +33,7 @@ std::string describe(const std::optional<Number>& number, const std::string& uni
 }
 
 std::string describe_of(const std::optional<int>& number, const std::optional<int>& most) {
-  return describe(number) + " of " + describe(most);
+  return fmt::format("{} of {}", describe(number), describe(most));
 }
 
 std::string found_or(const std::string& text, const std::string& otherwise) {
@@ -89,13 +84,13 @@ void tell_software(std::ostream& out, const MachineFacts& facts) {
 std::string cuda_name_of(const MachineFacts& facts, const GpuFacts& device) {
   const auto found = std::find(facts.cuda_order.begin(), facts.cuda_order.end(), device.index);
   if (found == facts.cuda_order.end()) return "";
-  return "cuda:" + std::to_string(found - facts.cuda_order.begin());
+  return fmt::format("cuda:{}", found - facts.cuda_order.begin());
 }
 
 std::string describe_ecc(const GpuFacts& device) {
   if (!device.has_ecc) return kUnknown;
   if (!*device.has_ecc) return "off";
-  std::string text = "on, " + describe(device.uncorrected_errors) + " errors";
+  std::string text = fmt::format("on, {} errors", describe(device.uncorrected_errors));
   if (device.is_retirement_pending.value_or(false)) text += ", retirement pending";
   return text;
 }
@@ -116,7 +111,7 @@ std::string describe_peers(const MachineFacts& facts, const GpuFacts& device) {
     const int index = peer.from == device.index ? peer.to : peer.from;
     const GpuFacts& other = facts.gpus->devices.at(static_cast<std::size_t>(index));
     if (!other.problem.empty() || peer.is_possible == false) continue;
-    const std::string name = found_or(cuda_name_of(facts, other), "GPU " + std::to_string(index));
+    const std::string name = found_or(cuda_name_of(facts, other), fmt::format("GPU {}", index));
     text += (text.empty() ? "" : ", ") + name + (peer.is_possible ? "" : "?");
   }
   return found_or(text, "none");
@@ -124,7 +119,8 @@ std::string describe_peers(const MachineFacts& facts, const GpuFacts& device) {
 
 std::string describe_memory(const GpuFacts& device) {
   if (!device.memory_bytes) return kUnknown;
-  return describe_bytes(device.used_memory_bytes.value_or(0)) + " of " + describe_bytes(*device.memory_bytes);
+  return fmt::format("{} of {}", describe_bytes(device.used_memory_bytes.value_or(0)),
+                     describe_bytes(*device.memory_bytes));
 }
 
 void tell_devices(std::ostream& out, const MachineFacts& facts) {

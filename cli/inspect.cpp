@@ -1,5 +1,6 @@
 #include "inspect.h"
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "exit_code.h"
@@ -64,13 +65,14 @@ void write_text(const AnyFile& file, const std::string& path, std::ostream& out)
   const std::uint64_t bytes = total_bytes(file);
   std::vector<std::pair<std::string, std::string>> lines = {{"file", path}, {"format", describe_kind(file.kind())}};
   if (file.array_file() != nullptr) {
-    lines.back().second += ", version " + std::to_string(format::kFormatVersion);
+    lines.back().second += fmt::format(", version {}", format::kFormatVersion);
     lines.emplace_back("digest", file.array_file()->file_digest().hex());
   }
   lines.emplace_back(
-      "size", describe_count(file.file_bytes(), "byte") + " for " + describe_count(file.arrays().size(), "array") +
-                  " with " + describe_count(total_elements(file), "element") + " in " + describe_count(bytes, "byte") +
-                  " (ratio " + describe_ratio(bytes, file.file_bytes()) + ")");
+      "size",
+      fmt::format("{} for {} with {} in {} (ratio {})", describe_count(file.file_bytes(), "byte"),
+                  describe_count(file.arrays().size(), "array"), describe_count(total_elements(file), "element"),
+                  describe_count(bytes, "byte"), describe_ratio(bytes, file.file_bytes())));
   for (auto& line : summarise_metadata(file)) lines.push_back(std::move(line));
   for (const auto& [name, text] : lines) {
     out << name << std::string(name.size() < 11 ? 11 - name.size() : 1, ' ') << printable(text) << "\n";

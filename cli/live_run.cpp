@@ -1,5 +1,6 @@
 #include "live_run.h"
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "exit_code.h"
@@ -20,11 +21,12 @@ json ask(const std::string& run, const json& request, std::chrono::seconds patie
       recovery::ask_run(run, request.dump(-1, ' ', false, json::error_handler_t::replace), Deadline::after(patience));
   json answer = json::parse(text, nullptr, false);
   if (!answer.is_object() || !answer.contains("ok")) {
-    throw Error(ErrorCode::input_output, "what listens in " + run + " gave an answer that is none: " +
-                                             shortened(text, 100) + "; is its Holdfast of another version?");
+    throw Error(ErrorCode::input_output,
+                fmt::format("what listens in {} gave an answer that is none: {}; is its Holdfast of another version?",
+                            run, shortened(text, 100)));
   }
   if (answer.at("ok") == true) return answer;
-  throw Error(ErrorCode::unavailable, run + ": " + answer.value("error", "refused without a reason"));
+  throw Error(ErrorCode::unavailable, fmt::format("{}: {}", run, answer.value("error", "refused without a reason")));
 }
 
 int scale(const ScaleOptions& options, Console& console) {

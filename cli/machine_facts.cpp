@@ -1,5 +1,6 @@
 #include "machine_facts.h"
 
+#include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -184,7 +185,7 @@ void look_at_back_end(MachineFacts& facts) {
 }  // namespace
 
 std::string to_string(const Version& version) {
-  return std::to_string(version.major) + "." + std::to_string(version.minor) + "." + std::to_string(version.patch);
+  return fmt::format("{}.{}.{}", version.major, version.minor, version.patch);
 }
 
 Version version_of_cuda(int number) {

@@ -1,5 +1,7 @@
 #include "prune.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <vector>
@@ -34,9 +36,10 @@ void require_metric(FileSystem& files, const std::string& folder, const std::vec
     return has_metric(files, folder + "/" + entry.name, metric);
   });
   if (is_there) return;
-  throw Error(ErrorCode::not_found, "no savepoint of " + folder + " says what its \"" + metric +
-                                        "\" is, so the best cannot be told; name another metric with --by "
-                                        "(\"holdfast inspect --json\" shows them under \"metrics\")");
+  throw Error(ErrorCode::not_found,
+              fmt::format("no savepoint of {} says what its \"{}\" is, so the best cannot be told; name another metric "
+                          "with --by (\"holdfast inspect --json\" shows them under \"metrics\")",
+                          folder, metric));
 }
 
 // Empty: the folder is of no run, as far as it can be seen.
@@ -55,9 +58,9 @@ FileDescriptor lock_run_of(FileSystem& files, const std::string& folder) {
   } catch (const Error& error) {
     if (error.code() != ErrorCode::already_running) throw;
     throw Error(error.code(),
-                "nothing was deleted from " + folder + ": a run is live in " + run +
-                    ", and what its savepoints are kept by is that run's choice; wait for its end, or let "
-                    "--dry-run say what would go");
+                fmt::format("nothing was deleted from {}: a run is live in {}, and what its savepoints are kept by is "
+                            "that run's choice; wait for its end, or let --dry-run say what would go",
+                            folder, run));
   }
 }
 
@@ -67,13 +70,15 @@ int prune(FileSystem& files, const PruneOptions& options, Console& console) {
   const std::string& folder = options.folder;
   if (!files.exists(folder)) throw Error(ErrorCode::not_found, "there is no folder " + folder);
   if (options.retention.keep_last == 0 && options.retention.max_bytes == 0) {
-    throw Error(ErrorCode::invalid_argument,
-                "nothing would be deleted from " + folder + "; say how many stay with --keep-last or --max-bytes");
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("nothing would be deleted from {}; say how many stay with --keep-last or --max-bytes", folder));
   }
   const FileDescriptor lock = options.is_trial ? FileDescriptor() : lock_run_of(files, folder);
   const std::vector<SavepointEntry> entries = format::list_savepoints(files, folder);
   if (entries.empty()) {
-    throw Error(ErrorCode::not_found, "folder " + folder + " has no savepoint-*.h5; give a folder of savepoints");
+    throw Error(ErrorCode::not_found,
+                fmt::format("folder {} has no savepoint-*.h5; give a folder of savepoints", folder));
   }
   if (options.retention.keep_best > 0) require_metric(files, folder, entries, options.best_by);
 

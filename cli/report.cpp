@@ -1,9 +1,10 @@
 #include "report.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <nlohmann/json.hpp>
@@ -33,24 +34,16 @@ std::string describe_time(double unix_seconds) {
   std::tm parts{};
   ::localtime_r(&seconds, &parts);
   const long minutes = std::labs(parts.tm_gmtoff) / 60;
-  char text[80];
-  std::snprintf(text, sizeof text, "%04d-%02d-%02d %02d:%02d:%02d.%03d %c%02ld:%02ld", parts.tm_year + 1900,
-                parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec,
-                static_cast<int>((unix_seconds - whole) * 1000), parts.tm_gmtoff < 0 ? '-' : '+', minutes / 60,
-                minutes % 60);
-  return text;
+  return fmt::format("{:04}-{:02}-{:02} {:02}:{:02}:{:02}.{:03} {}{:02}:{:02}", parts.tm_year + 1900, parts.tm_mon + 1,
+                     parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec,
+                     static_cast<int>((unix_seconds - whole) * 1000), parts.tm_gmtoff < 0 ? '-' : '+', minutes / 60,
+                     minutes % 60);
 }
 
 std::string describe_duration(double seconds) {
   // The journal has the time of day, so that a reader can compare it with other logs.
   if (seconds < 0) return "a time that is not known, since the clock was set back,";
-  char text[64];
-  if (seconds < 10) {
-    std::snprintf(text, sizeof text, "%.1f ms", seconds * 1000);
-  } else {
-    std::snprintf(text, sizeof text, "%.1f s", seconds);
-  }
-  return text;
+  return seconds < 10 ? fmt::format("{:.1f} ms", seconds * 1000) : fmt::format("{:.1f} s", seconds);
 }
 
 std::string describe_steps(std::int64_t steps) {
@@ -72,11 +65,10 @@ void tell_start(std::ostream& out, const RunReport::Start& start, bool is_last, 
 }
 
 std::string name_of(const RunReport::Incident& incident) {
-  std::string name = incident.rank < 0 ? "a process that was not training" : "replica " + std::to_string(incident.rank);
-  name += " (process " + std::to_string(incident.member) + ", pid " + std::to_string(incident.pid) + ")";
-  if (incident.rank >= 0) name += " of generation " + std::to_string(incident.generation);
-  if (incident.rank >= 0 && incident.step >= 0) name += " in step " + std::to_string(incident.step);
-  return name;
+  const std::string process = fmt::format(" (process {}, pid {})", incident.member, incident.pid);
+  if (incident.rank < 0) return "a process that was not training" + process;
+  const std::string name = fmt::format("replica {}{} of generation {}", incident.rank, process, incident.generation);
+  return incident.step < 0 ? name : fmt::format("{} in step {}", name, incident.step);
 }
 
 std::string describe_loss(const RunReport::Incident& incident) {
@@ -85,10 +77,11 @@ std::string describe_loss(const RunReport::Incident& incident) {
   if (!incident.repeated) return "not known: no progress was written down after it";
   std::string loss = *incident.repeated == 0 ? "no step" : describe_steps(*incident.repeated) + ", computed again";
   if (incident.resumed) {
-    loss += ", since nobody's state survived: it came from " + printable(incident.resumed->path) + " of step " +
-            std::to_string(incident.resumed->step);
+    loss += fmt::format(", since nobody's state survived: it came from {} of step {}",
+                        printable(incident.resumed->path), incident.resumed->step);
   } else if (incident.survivors > 0) {
-    loss += ": " + describe_count(static_cast<std::uint64_t>(incident.survivors), "survivor") + " kept the state";
+    loss +=
+        fmt::format(": {} kept the state", describe_count(static_cast<std::uint64_t>(incident.survivors), "survivor"));
   } else {
     loss += ", since nobody's state survived and nothing was saved";
   }
@@ -146,10 +139,9 @@ std::string describe_shards(const std::vector<int>& shards) {
 }
 
 std::string describe_deal(const RunReport::Deal& deal) {
-  std::string text =
-      "shards were dealt " + describe_shards(deal.shards) + " with generation " + std::to_string(deal.generation);
-  if (deal.why.empty()) return text;
-  return text + ": " + printable(deal.why);
+  const std::string text =
+      fmt::format("shards were dealt {} with generation {}", describe_shards(deal.shards), deal.generation);
+  return deal.why.empty() ? text : fmt::format("{}: {}", text, printable(deal.why));
 }
 
 std::string describe_end(const RunReport::SlowReplica& replica) {
@@ -158,7 +150,7 @@ std::string describe_end(const RunReport::SlowReplica& replica) {
       return "it was slow no longer";
     case RunReport::SlowReplica::Ending::replaced:
       if (replica.replaced_by < 0) return "it was ended, and nobody took its place at once";
-      return "it was ended, and process " + std::to_string(replica.replaced_by) + " took its place";
+      return fmt::format("it was ended, and process {} took its place", replica.replaced_by);
     default:
       return "its process ended";
   }
@@ -199,7 +191,7 @@ std::string describe_reason(const RunReport::Rest& rest) {
   if (!rest.device.empty()) return printable(rest.device);
   if (rest.is_of_a_trial) return "the process that tried it failed";
   if (rest.failures == 1) return "a process failed there";
-  return std::to_string(rest.failures) + " processes failed there one after the other";
+  return fmt::format("{} processes failed there one after the other", rest.failures);
 }
 
 void tell_rest(std::ostream& out, const RunReport::Rest& rest) {
@@ -244,7 +236,7 @@ bool is_live(const std::string& run) {
 void tell_story(std::ostream& out, const RunReport& report) {
   std::vector<RunReport::Remark> parts = report.remarks;
   for (RunReport::Remark& remark : parts) {
-    remark.sentence = describe_time(remark.time) + "  " + printable(remark.sentence) + "\n";
+    remark.sentence = fmt::format("{}  {}\n", describe_time(remark.time), printable(remark.sentence));
   }
   const auto add = [&parts](double time, const auto& tell) {
     std::ostringstream text;

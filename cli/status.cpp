@@ -1,7 +1,8 @@
 #include "status.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -25,9 +26,7 @@ constexpr std::chrono::seconds kPeriod(1);
 constexpr const char* kHome = "\x1b[H\x1b[J";
 
 std::string with_digits(double value, int digits) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.*f", digits, value);
-  return text;
+  return fmt::format("{:.{}f}", value, digits);
 }
 
 std::string describe_mebibytes(const json& bytes) {

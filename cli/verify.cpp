@@ -1,5 +1,7 @@
 #include "verify.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
@@ -47,7 +49,7 @@ std::vector<std::string> files_in(FileSystem& files, const std::string& folder) 
   }
   if (paths.empty()) {
     throw Error(ErrorCode::not_found,
-                "folder " + folder + " has no *.h5 file; give a folder of savepoints or one file");
+                fmt::format("folder {} has no *.h5 file; give a folder of savepoints or one file", folder));
   }
   return paths;
 }

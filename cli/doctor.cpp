@@ -1,3 +1,6 @@
+// Prints the facts of a machine and their diagnosis. The JSON form has every value of the tables, and null where a
+// value is not known: monitoring programs read it.
+
 #include "doctor.h"
 
 #include <fmt/format.h>
@@ -20,7 +23,7 @@ using recovery::GpuFacts;
 
 constexpr const char* kUnknown = "-";
 
-// --- as people read it
+// --- for people
 
 std::string describe_bytes(std::uint64_t bytes) {
   const double mebibytes = static_cast<double>(bytes) / (1024 * 1024);
@@ -80,7 +83,7 @@ void tell_software(std::ostream& out, const MachineFacts& facts) {
   table.write(out);
 }
 
-// Empty where CUDA does not show it.
+// Empty when CUDA does not show the device.
 std::string cuda_name_of(const MachineFacts& facts, const GpuFacts& device) {
   const auto found = std::find(facts.cuda_order.begin(), facts.cuda_order.end(), device.index);
   if (found == facts.cuda_order.end()) return "";
@@ -102,7 +105,7 @@ std::string describe_slowdowns(const GpuFacts& device) {
   return found_or(text, "no");
 }
 
-// Whose memory it can read; a '?' behind those of whom the driver does not say.
+// The devices whose memory it can read. A '?' follows a device of which the driver does not know this.
 std::string describe_peers(const MachineFacts& facts, const GpuFacts& device) {
   if (!device.problem.empty()) return kUnknown;
   std::string text;
@@ -270,10 +273,9 @@ int doctor(const DoctorOptions& options, Console& console) {
 void add_doctor(Subcommands& commands) {
   commands.add<DoctorOptions>(
       "doctor",
-      "Show what this machine can train on, what is wrong with it, and what to do about that. Exit code: 0 training "
-      "can "
-      "run on GPUs, or on CPUs where there are none; 1 there are GPUs that cannot be used; 2 wrong usage",
-      [](CLI::App& command, DoctorOptions& options) { command.add_flag("--json", options.as_json, "As JSON"); },
+      "Show what this machine can train on, what is wrong with it, and what to do about it. Exit code: 0 training can "
+      "run on the GPUs, or on the CPUs of a machine without a GPU; 1 the GPUs cannot be used; 2 wrong usage",
+      [](CLI::App& command, DoctorOptions& options) { command.add_flag("--json", options.as_json, "Print JSON"); },
       [&commands](const DoctorOptions& options) { return doctor(options, commands.console); });
 }
 

@@ -1,3 +1,6 @@
+// Shows the header of a file: kind, size, metadata and a table of arrays. It reads no element, so it takes no longer
+// for a large file. Values that a kind of file does not have, such as digests of foreign files, are left out.
+
 #include "inspect.h"
 
 #include <fmt/format.h>
@@ -103,7 +106,7 @@ void write_json(const AnyFile& file, const std::string& path, std::ostream& out)
   description["array_bytes"] = total_bytes(file);
   description["metadata"] = parse_metadata(file.metadata());
   description["arrays"] = std::move(arrays);
-  // A path is whatever bytes the system allows: those that are not UTF-8 are replaced rather than refused.
+  // A path may contain bytes that are not UTF-8; they are replaced rather than refused.
   out << description.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";
 }
 
@@ -121,10 +124,10 @@ int inspect(FileSystem& files, const InspectOptions& options, Console& console) 
 
 void add_inspect(Subcommands& commands) {
   commands.add<InspectOptions>(
-      "inspect", "Show what a file holds",
+      "inspect", "Show the arrays and the metadata of a file",
       [](CLI::App& command, InspectOptions& options) {
         command.add_option("FILE", options.path, kAnyFile)->required();
-        command.add_flag("--json", options.as_json, "As JSON, with all metadata");
+        command.add_flag("--json", options.as_json, "Print JSON, with all metadata");
         add_max_memory(command, options.max_memory_bytes);
       },
       [&commands](const InspectOptions& options) { return inspect(commands.files, options, commands.console); });

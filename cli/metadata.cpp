@@ -1,3 +1,6 @@
+// Reads and compares metadata, which may come from an unknown file: any type may stand under any key, and nesting may
+// be deep. So nothing here assumes a type, and values are shortened before they are printed.
+
 #include "metadata.h"
 
 #include <fmt/format.h>
@@ -75,7 +78,7 @@ std::string describe_keys(const std::string& text, const Json& metadata) {
   return keys;
 }
 
-// Objects with their keys in order: in which one they were written says nothing.
+// Objects with sorted keys, since the order in which keys were written does not matter.
 using SortedJson = nlohmann::json;
 
 class Differences {

@@ -13,7 +13,7 @@ CLI::Validator at_least(double lowest) {
       [lowest](std::string& text) -> std::string {
         double number = 0;
         if (CLI::detail::lexical_cast(text, number) && std::isfinite(number) && number >= lowest) return "";
-        return fmt::format("{} is not a number from {} on", text, describe_number(lowest));
+        return fmt::format("{} is not a number of at least {}", text, describe_number(lowest));
       },
       "");
 }
@@ -33,7 +33,7 @@ CLI::Validator whole_from(std::int64_t lowest) {
       [lowest](std::string& text) -> std::string {
         std::int64_t number = 0;
         if (CLI::detail::lexical_cast(text, number) && number >= lowest) return "";
-        return fmt::format("{} is not a whole number from {} on", text, lowest);
+        return fmt::format("{} is not a whole number of at least {}", text, lowest);
       },
       "");
 }

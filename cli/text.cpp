@@ -5,7 +5,7 @@
 namespace holdfast::cli {
 namespace {
 
-// U+0080 to U+009F, as UTF-8 has them.
+// The characters U+0080 to U+009F in UTF-8.
 bool is_c1_control(std::string_view text, std::size_t at) {
   return text[at] == '\xC2' && at + 1 < text.size() && static_cast<unsigned char>(text[at + 1]) >= 0x80 &&
          static_cast<unsigned char>(text[at + 1]) < 0xA0;
@@ -49,7 +49,7 @@ std::string describe_ratio(std::uint64_t bytes, std::uint64_t stored_bytes) {
 std::string shortened(const std::string& text, std::size_t most) {
   if (text.size() <= most) return text;
   std::size_t bytes = most;
-  // Not within a character.
+  // Do not cut within a character.
   while (bytes > 0 && (text[bytes] & 0xC0) == 0x80) --bytes;
   return text.substr(0, bytes) + "...";
 }

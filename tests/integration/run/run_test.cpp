@@ -391,7 +391,8 @@ TEST_F(RunInCOnGpus, LeavesADeviceOutThatHasFallenOffTheBus) {
   EXPECT_THAT(events("restart")[0].at("restart").at("cause").get<std::string>(), HasSubstr("cuda:1: Xid 79"));
   EXPECT_EQ(events("place_lost").size(), 1U);
   EXPECT_EQ(events("ready").size(), 2U) << "nothing was started on the device, or beside the other one";
-  EXPECT_THAT(report(), HasSubstr("place 1 was left out for 600.0 s: cuda:1: Xid 79, the GPU has fallen off the bus"));
+  EXPECT_THAT(report(),
+              HasSubstr("device slot 1 was left out for 600.0 s: cuda:1: Xid 79, the GPU has fallen off the bus"));
 }
 
 TEST_F(RunInCOnGpus, GoesOnAtAnotherDeviceThatIsFree) {

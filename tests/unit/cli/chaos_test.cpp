@@ -153,7 +153,7 @@ TEST_F(Chaos, IsNotDoneWhereAFaultNeverStruck) {
   EXPECT_EQ(run_chaos({"--fault", "rank=1,step=10,fault=kill", "--junit", "/d/o.xml"}, finish_with("aa")), kNotDone);
 
   EXPECT_THAT(out(), HasSubstr("not every fault struck: all"));
-  EXPECT_THAT(out(), HasSubstr("1 case shows nothing of the faults that never struck"));
+  EXPECT_THAT(out(), HasSubstr("1 case shows nothing about the faults that never struck"));
   EXPECT_THAT(text_of("/d/o.xml"), HasSubstr("failures=\"0\" errors=\"1\""));
   EXPECT_THAT(text_of("/d/o.xml"), HasSubstr("<error message=\"not every fault struck: 0/1\">"));
 }
@@ -217,7 +217,7 @@ TEST_F(Chaos, KillsAgainAndAgainAndShowsWhatTheWatchdogHolds) {
 TEST_F(Chaos, RefusesWrongUsage) {
   const std::string fault = "rank=1,step=10,fault=kill";
   EXPECT_EQ(run({"chaos"}), kNotDone);
-  EXPECT_THAT(problems(), HasSubstr("behind a --"));
+  EXPECT_THAT(problems(), HasSubstr("give it after --"));
   EXPECT_EQ(run_chaos({}, kSurvives), kNotDone);
   EXPECT_THAT(problems(), HasSubstr("--plan"));
   EXPECT_EQ(run_chaos({"--fault", fault, "--faults", "2"}, kSurvives), kNotDone);

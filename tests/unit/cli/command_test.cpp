@@ -41,13 +41,13 @@ TEST_F(Command, NamesACommandThatItDoesNotKnow) {
 
 TEST_F(Command, SaysWhichValuesAnOptionTakes) {
   EXPECT_EQ(run({"diff", "a", "b", "--tolerance", "inf"}), kNotDone);
-  EXPECT_THAT(problems(), HasSubstr("--tolerance: inf is not a number from 0 on\n"));
+  EXPECT_THAT(problems(), HasSubstr("--tolerance: inf is not a number of at least 0\n"));
   EXPECT_EQ(run({"prune", "/d", "--keep-last", "-1"}), kNotDone);
-  EXPECT_THAT(problems(), HasSubstr("--keep-last: -1 is not a whole number from 0 on\n"));
+  EXPECT_THAT(problems(), HasSubstr("--keep-last: -1 is not a whole number of at least 0\n"));
   EXPECT_EQ(run({"convert", "a", "b", "--compression", "gzip"}), kNotDone);
-  EXPECT_THAT(problems(), HasSubstr("--compression: gzip is none of fast, zstd, none\n"));
+  EXPECT_THAT(problems(), HasSubstr("--compression: gzip is not one of fast, zstd, none\n"));
   EXPECT_EQ(run({"run", "--when-lost", "cry", "--", "true"}), kNotDone);
-  EXPECT_THAT(problems(), HasSubstr("--when-lost: cry is none of wait, shrink\n"));
+  EXPECT_THAT(problems(), HasSubstr("--when-lost: cry is not one of wait, shrink\n"));
 }
 
 TEST_F(Command, RefusesWrongUsage) {

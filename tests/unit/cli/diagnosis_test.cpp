@@ -120,7 +120,7 @@ TEST(Diagnosis, TrainsOnWhatCudaShowsWithoutNvml) {
 
   EXPECT_TRUE(diagnosis.can_train);
   EXPECT_EQ(diagnosis.plan, "trains on cuda:0, cuda:1 with NCCL 2.28.9");
-  EXPECT_THAT(the_only_finding(diagnosis), HasSubstr("warning: CUDA has devices whose health nobody watches"));
+  EXPECT_THAT(the_only_finding(diagnosis), HasSubstr("warning: CUDA has devices whose health cannot be watched"));
   EXPECT_THAT(the_only_finding(diagnosis), HasSubstr("libnvidia-ml.so.1: no such file"));
   EXPECT_THAT(the_only_finding(diagnosis), HasSubstr("NVIDIA_DRIVER_CAPABILITIES=compute,utility"));
 }
@@ -297,7 +297,7 @@ TEST(Diagnosis, SeesDevicesThatCannotReadEachOther) {
 
   ASSERT_EQ(diagnosis.findings.size(), 2U);
   EXPECT_THAT(diagnosis.findings[0].what,
-              HasSubstr("no access to each other's memory: cuda:0 and cuda:1 (the chipset"));
+              HasSubstr("these devices cannot access each other's memory: cuda:0 and cuda:1 (the chipset"));
   EXPECT_THAT(diagnosis.findings[1].what, HasSubstr("/dev/shm has 64 MiB"));
   EXPECT_EQ(diagnosis.plan, "trains on cuda:0, cuda:1 with NCCL 2.28.9");
 }
@@ -316,7 +316,7 @@ TEST(Diagnosis, GoesOnWithoutADeviceThatIsLostOrTooOldForIt) {
   EXPECT_EQ(lost.plan, "trains on cuda:0");
   EXPECT_THAT(the_only_finding(lost), HasSubstr("warning: GPU 0 cannot be used: the driver says \"GPU is lost\""));
   EXPECT_EQ(old.plan, "trains on cuda:1");
-  EXPECT_THAT(the_only_finding(old), HasSubstr("its compute capability is 7.5, and 8.0 is the least"));
+  EXPECT_THAT(the_only_finding(old), HasSubstr("its compute capability is 7.5, and 8.0 or higher is needed"));
 }
 
 TEST(Diagnosis, RefusesWhereNoDeviceIsLeft) {
@@ -354,7 +354,8 @@ TEST(Diagnosis, TrainsOnTheInstanceThatIsNamed) {
 
   EXPECT_TRUE(diagnosis.can_train);
   EXPECT_EQ(diagnosis.plan, "trains on cuda:0");
-  EXPECT_THAT(the_only_finding(diagnosis), HasSubstr("note: cuda:0 is an instance (MIG), and has a part of GPU 1"));
+  EXPECT_THAT(the_only_finding(diagnosis),
+              HasSubstr("note: cuda:0 is an instance (MIG), which is only a part of GPU 1"));
 }
 
 TEST(Diagnosis, TrainsOnWhatCudaShowsBesideTheDriversDevices) {
@@ -366,7 +367,8 @@ TEST(Diagnosis, TrainsOnWhatCudaShowsBesideTheDriversDevices) {
 
   EXPECT_TRUE(diagnosis.can_train);
   EXPECT_EQ(diagnosis.plan, "trains on cuda:0");
-  EXPECT_THAT(the_only_finding(diagnosis), HasSubstr("warning: cuda:0 (NVIDIA H200) is none that the driver tells of"));
+  EXPECT_THAT(the_only_finding(diagnosis),
+              HasSubstr("warning: cuda:0 (NVIDIA H200) cannot be matched to a device of the driver"));
 }
 
 TEST(Diagnosis, TrainsOnNoMoreThanCudaShows) {
@@ -376,7 +378,7 @@ TEST(Diagnosis, TrainsOnNoMoreThanCudaShows) {
   const Diagnosis diagnosis = diagnose(facts);
 
   EXPECT_EQ(diagnosis.plan, "trains on cuda:0");
-  EXPECT_THAT(the_only_finding(diagnosis), HasSubstr("warning: CUDA shows 1 of the 2 devices to be expected"));
+  EXPECT_THAT(the_only_finding(diagnosis), HasSubstr("warning: CUDA shows 1 of the 2 devices expected"));
 }
 
 TEST(Diagnosis, WarnsOfDevicesThatAreSplitAndOfNumbersThatMayBeOthers) {

@@ -33,7 +33,7 @@ TEST_F(DoctorTest, ShowsDevicesAndWhatIsWrongWithThem) {
   EXPECT_THAT(said, AllOf(HasSubstr("580.65.06"), HasSubstr("cuda:0    0  NVIDIA H200  00000000:0B:00.0"),
                           HasSubstr("600 MiB of 140.4 GiB"), HasSubstr("8 of 16"), HasSubstr("temperature (hardware)"),
                           HasSubstr("on, 2 errors")));
-  EXPECT_THAT(said, HasSubstr("warning: cuda:1 is connected by 8 of 16 PCI Express lanes\n    seat the card"));
+  EXPECT_THAT(said, HasSubstr("warning: cuda:1 is connected by 8 of 16 PCI Express lanes\n    reseat the card"));
   EXPECT_THAT(said, HasSubstr("error: Holdfast cannot train on CUDA devices here: /nowhere/libholdfast_cuda.so"));
   EXPECT_THAT(said, HasSubstr("CPU devices: its GPUs cannot be used\n"));
   EXPECT_EQ(problems(), "");

@@ -17,12 +17,12 @@ TEST(OptionChecks, TakeNumbersWithoutAHighestOne) {
 }
 
 TEST(OptionChecks, SayTheLowestNumberAndNoOther) {
-  EXPECT_EQ(objection(at_least(0), "-1"), "-1 is not a number from 0 on");
-  EXPECT_EQ(objection(at_least(0), "inf"), "inf is not a number from 0 on");
-  EXPECT_EQ(objection(at_least(0), "nan"), "nan is not a number from 0 on");
-  EXPECT_EQ(objection(whole_from(1), "0"), "0 is not a whole number from 1 on");
-  EXPECT_EQ(objection(whole_from(0), "1.5"), "1.5 is not a whole number from 0 on");
-  EXPECT_EQ(objection(whole_from(0), "many"), "many is not a whole number from 0 on");
+  EXPECT_EQ(objection(at_least(0), "-1"), "-1 is not a number of at least 0");
+  EXPECT_EQ(objection(at_least(0), "inf"), "inf is not a number of at least 0");
+  EXPECT_EQ(objection(at_least(0), "nan"), "nan is not a number of at least 0");
+  EXPECT_EQ(objection(whole_from(1), "0"), "0 is not a whole number of at least 1");
+  EXPECT_EQ(objection(whole_from(0), "1.5"), "1.5 is not a whole number of at least 0");
+  EXPECT_EQ(objection(whole_from(0), "many"), "many is not a whole number of at least 0");
 }
 
 // CLI11's range accepted NaN, which became -9223372036854775808 ms.
@@ -58,8 +58,8 @@ TEST(OptionChecks, NameTheWordsAndNotTheirNumbers) {
   const CLI::Validator check = one_of<Colour>({{"red", Colour::red}, {"green", Colour::green}});
 
   EXPECT_EQ(objection(check, "green"), "");
-  EXPECT_EQ(objection(check, "blue"), "blue is none of red, green");
-  EXPECT_EQ(objection(check, "1"), "1 is none of red, green");
+  EXPECT_EQ(objection(check, "blue"), "blue is not one of red, green");
+  EXPECT_EQ(objection(check, "1"), "1 is not one of red, green");
 }
 
 }  // namespace

@@ -65,7 +65,7 @@ TEST_F(StatusTest, ShowsDevicesByTheirNames) {
   const std::string text = describe_status(status);
 
   EXPECT_THAT(text, HasSubstr("   1        4   cpu:3  4711  training"));
-  EXPECT_THAT(text, HasSubstr("\ncpu:1 is left out: 3 processes failed there; it has rested"));
+  EXPECT_THAT(text, HasSubstr("\ncpu:1 is left out: 3 processes failed there; it is tried again when"));
 }
 
 TEST_F(StatusTest, ShowsWhatTheDriverToldOfADeviceLast) {
@@ -111,11 +111,10 @@ TEST_F(StatusTest, TellsOfPlacesThatAreLeftOut) {
 
   const std::string text = describe_status(status);
 
-  EXPECT_THAT(text, HasSubstr("place 1 is left out: 3 processes failed there; it is tried again in 512 s\n"));
-  EXPECT_THAT(text, HasSubstr("place 2 is left out: 3 processes failed there; process 7 tries it\n"));
-  EXPECT_THAT(text,
-              HasSubstr("place 3 is left out: 3 processes failed there; it has rested and is tried when a process "
-                        "is missing\n"));
+  EXPECT_THAT(text, HasSubstr("device slot 1 is left out: 3 processes failed there; it is tried again in 512 s\n"));
+  EXPECT_THAT(text, HasSubstr("device slot 2 is left out: 3 processes failed there; process 7 tries it\n"));
+  EXPECT_THAT(text, HasSubstr("device slot 3 is left out: 3 processes failed there; it is tried again when a process "
+                              "is missing\n"));
 }
 
 TEST_F(StatusTest, SaysThatNoRunIsLive) {

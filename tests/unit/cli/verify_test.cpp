@@ -46,7 +46,7 @@ TEST_F(Verify, MentionsWhatWritersLeftAndWhatWasSetAside) {
 
   EXPECT_EQ(run({"verify", "/d"}), kDone);
 
-  EXPECT_THAT(problems(), HasSubstr("/d/b.h5.tmp-0123456789abcdef is a file that is being written"));
+  EXPECT_THAT(problems(), HasSubstr("/d/b.h5.tmp-0123456789abcdef is being written"));
   EXPECT_THAT(problems(), HasSubstr("/d/c.h5.damaged was set aside as damaged; /d/c.h5.damaged.txt says why"));
   EXPECT_THAT(problems(), Not(HasSubstr("holdfast: /d/c.h5.damaged.txt")));
 }
@@ -76,7 +76,7 @@ TEST_F(Verify, CannotCheckFilesOfOthers) {
 
   EXPECT_EQ(run({"verify", "/d/a.h5"}), kNotDone);
 
-  EXPECT_THAT(problems(), HasSubstr("/d/a.h5 is none of Holdfast's files"));
+  EXPECT_THAT(problems(), HasSubstr("/d/a.h5 was not verified: it is not a Holdfast file"));
 }
 
 }  // namespace

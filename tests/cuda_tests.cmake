@@ -43,8 +43,10 @@ endforeach()
 emulate_kernels(holdfast_emulated_cuda collective/nccl/cuda_collective_stream.cu)
 target_sources(holdfast_emulated_cuda PRIVATE ${sdk_sources}/collective/nccl/ordered_sum_program.cpp)
 
-holdfast_test(unit_compute_cuda_products unit/compute/cuda/products LABELS unit LIBRARIES holdfast_emulated_cuda)
-holdfast_test(unit_compute_cuda_kernels unit/compute/cuda/kernels LABELS unit LIBRARIES holdfast_emulated_cuda)
+holdfast_test(unit_compute_cuda_products unit/compute/cuda/products OPTIMISED LABELS unit
+              LIBRARIES holdfast_emulated_cuda)
+holdfast_test(unit_compute_cuda_kernels unit/compute/cuda/kernels OPTIMISED LABELS unit
+              LIBRARIES holdfast_emulated_cuda)
 # Most tests of kernels that a device runs.
 file(GLOB kernel_tests CONFIGURE_DEPENDS gpu/kernels/*_test.cpp)
 target_sources(unit_compute_cuda_kernels PRIVATE

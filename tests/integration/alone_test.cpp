@@ -45,7 +45,7 @@ TEST_F(Alone, TrainsInTheFirstProcessWithTheBitsOfReplicas) {
   }
 }
 
-TEST_F(Alone, MakesNoRunDirectory) {
+TEST_F(Alone, CreatesNoRunDirectory) {
   ASSERT_EQ(start({}, {kAlone}).exit_code, 0);
 
   EXPECT_EQ(folder_.names(), Words{});
@@ -57,7 +57,7 @@ TEST_F(Alone, ObeysTheOptionBeforeTheVariable) {
   EXPECT_EQ(count_of("trains in process", result.output), 2U) << result.output;
 }
 
-TEST_F(Alone, RefusesAVariableThatIsNoAnswer) {
+TEST_F(Alone, RefusesAnInvalidValueOfTheVariable) {
   const ProgramResult result = start({}, {"HOLDFAST_ALONE=yes"});
 
   EXPECT_EQ(result.exit_code, 1);
@@ -93,7 +93,7 @@ TEST_F(Alone, FailsAsTheRunDid) {
   EXPECT_EQ(files_of(run_), run);
 }
 
-TEST_F(Alone, SaysWhatAFinishedRunGaveAndLeavesItAsItIs) {
+TEST_F(Alone, PrintsTheResultsOfAFinishedRunAndLeavesItAsItIs) {
   ASSERT_EQ(start().exit_code, 0);
   const auto run = files_of(run_);
 
@@ -104,7 +104,7 @@ TEST_F(Alone, SaysWhatAFinishedRunGaveAndLeavesItAsItIs) {
   EXPECT_EQ(files_of(run_), run);
 }
 
-TEST_F(Alone, PutsNoRunAside) {
+TEST_F(Alone, SetsNoRunAside) {
   fail_early();
   const auto run = files_of(run_);
 
@@ -146,7 +146,7 @@ TEST_F(Alone, OwnsTheRunDirectoryWhileItTrains) {
   EXPECT_EQ(weights_in(result), expected_weights());
 }
 
-TEST_F(Alone, IsRefusedWhereTheRunIsUnderWay) {
+TEST_F(Alone, IsRefusedWhileTheRunIsLive) {
   RunningProgram run = hold({});
   wait_until_held();
 

@@ -95,7 +95,7 @@ TEST(BadInput, NumbersOutOfRangeAreRefusedByName) {
 }
 
 // The missing folder was noticed only when the training was over.
-TEST(BadInput, AReportWithoutAPlaceIsRefusedBeforeTheFirstStep) {
+TEST(BadInput, AReportThatCannotBeWrittenIsRefusedBeforeTheFirstStep) {
   const TemporaryFolder folder;
 
   const ProgramResult result =

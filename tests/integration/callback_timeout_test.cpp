@@ -50,7 +50,7 @@ class BlockingCallback : public ::testing::Test {
 };
 
 // The peers waited four times the longest limit, which did not include that of callbacks.
-TEST_F(BlockingCallback, IsNoHangAndItsPeersWaitForIt) {
+TEST_F(BlockingCallback, IsNotTakenForAHangAndItsPeersWaitForIt) {
   constexpr std::chrono::seconds kLongerThanPeersWaited(5);
   RunningProgram program(built_program("blocking_program"), arguments(1000, 60'000));
   ASSERT_TRUE(blocks());
@@ -76,7 +76,7 @@ TEST_F(BlockingCallback, IsReplacedAfterItsOwnLimitAndTheOptionIsNamed) {
                                        HasSubstr("if it may take longer, set a longer callback_timeout"))));
 }
 
-TEST_F(BlockingCallback, IsToldOfByTheNameOfTheRunCommandsOption) {
+TEST_F(BlockingCallback, IsReportedWithTheOptionOfTheRunCommand) {
   std::vector<std::string> all{"run",        "--run-dir", folder_ / "run",
                                "--replicas", "2",         "--callback-timeout",
                                "0.5",        "--",        built_program("blocking_program")};
@@ -91,7 +91,7 @@ TEST_F(BlockingCallback, IsToldOfByTheNameOfTheRunCommandsOption) {
   EXPECT_THAT(causes(), Contains(HasSubstr("if it may take longer, set a longer --callback-timeout")));
 }
 
-TEST_F(BlockingCallback, LeavesARunThatEndsAtOnceWithItsResultsWhenItIsStartedAgain) {
+TEST_F(BlockingCallback, LeavesARunThatReturnsItsResultsWhenItIsStartedAgain) {
   std::filesystem::create_directory(folder_ / "run");
   release();
   const ProgramResult first = run_program(built_program("blocking_program"), arguments(60'000, 0));

@@ -46,7 +46,7 @@ std::vector<std::string> fold_results_in(const std::string& output) {
 }  // namespace
 
 // All three directories had fold 0's training, and the exit code was 0.
-TEST(SeveralRuns, TrainEachFoldAsItIsTrainedAlone) {
+TEST(SeveralRuns, TrainEachFoldAsIfItWereTheOnlyOne) {
   const TemporaryFolder folder;
   const ProgramResult all = run_folds({folder / "all"});
   ASSERT_EQ(all.exit_code, 0) << all.output;
@@ -74,7 +74,7 @@ TEST(SeveralRuns, RecoverEachFoldFromADeath) {
   }
 }
 
-TEST(SeveralRuns, GoOnWhereTheWholeProgramWasKilled) {
+TEST(SeveralRuns, ContinueWhereTheWholeProgramWasKilled) {
   const TemporaryFolder folder;
   const std::vector<std::string> expected = fold_results_in(run_folds({folder / "undisturbed"}).output);
   const std::string faults = "rank=0,step=40,fault=kill-watchdog";
@@ -101,7 +101,7 @@ TEST(SeveralRuns, StartAnewTogetherAndKeepTheEarlierOnes) {
 }
 
 // The runs that it did not get to were those from before it, with one mean over old and new ones, and exit code 0.
-TEST(SeveralRuns, GoOnWithAFreshStartThatWasInterrupted) {
+TEST(SeveralRuns, ContinueAnInterruptedFreshStart) {
   const TemporaryFolder folder;
   const std::vector<std::string> expected = fold_results_in(run_folds({folder / "all"}).output);
   ASSERT_EQ(run_folds({folder / "all", "fresh"}, "rank=0,step=40,fault=kill-watchdog").exit_code, 128 + 9);
@@ -138,7 +138,7 @@ TEST(SeveralRuns, LeaveAFreshStartToTheProcessThatOwnsTheFirstRun) {
 }
 
 // A damaged record of how the first run began refused the program, and the way out that its sentence names as well.
-TEST(SeveralRuns, GoOnWithADamagedRecordOfTheirStartWhereThatIsAskedFor) {
+TEST(SeveralRuns, ContinueWithADamagedRecordOfTheirStartOnRequest) {
   const TemporaryFolder folder;
   const std::vector<std::string> expected = fold_results_in(run_folds({folder / "all"}).output);
   std::ofstream(folder / "all/fold0/start.json") << "{";
@@ -218,7 +218,7 @@ TEST(SeveralRuns, DoNotStartAfterAStop) {
 }
 
 // The first run ends as it would have, and the exit code 0 hid that the program was asked to stop.
-TEST(SeveralRuns, DoNotStartAfterAStopThatCameAsOneEnded) {
+TEST(SeveralRuns, DoNotStartAfterAStopThatCameWhileOneEnded) {
   const TemporaryFolder folder;
   const ProgramResult result = run_calls("stopped_late", folder);
 
@@ -241,7 +241,7 @@ TEST(SeveralRuns, GiveTheirResultsToAProgramThatTrainsAlone) {
 }
 
 // is_replica_process() was false from the start of training on, and the code after supervise() ran three times.
-TEST(SeveralRuns, AProcessKnowsWhatItIsAndOnlyTheFirstGoesOn) {
+TEST(SeveralRuns, AProcessKnowsWhatItIsAndOnlyTheFirstContinues) {
   const TemporaryFolder folder;
   const ProgramResult result = run_calls("once", folder);
 

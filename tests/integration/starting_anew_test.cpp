@@ -97,7 +97,7 @@ TEST_F(StartingAnew, AFirstTryGivesWayToAProgramWithOtherData) {
   EXPECT_EQ(count_of(" error ", result.output), 0U) << result.output;
 }
 
-TEST_F(StartingAnew, AFirstTryGoesOnWhereNothingHasChanged) {
+TEST_F(StartingAnew, AFirstTryContinuesWhenNothingHasChanged) {
   fail_early();
 
   const ProgramResult result = start();
@@ -168,7 +168,7 @@ TEST_F(StartingAnew, KeepsTheRunAndItsCopiesAndSaysSo) {
   EXPECT_EQ(folder_.names(), (Words{"copies", "copies.1", "copies.2", "run", "run.1", "run.2"}));
 }
 
-TEST_F(StartingAnew, SaysWhatTheVariableDidWhereThereIsNoRunAndWhereItGoesOn) {
+TEST_F(StartingAnew, SaysWhatTheVariableDidWithoutARunAndWhenTheRunContinues) {
   EXPECT_THAT(start({}, {kFresh}).output, HasSubstr("HOLDFAST_START=fresh: " + run_ + " holds no earlier run"));
 
   const ProgramResult result = start({}, {"HOLDFAST_START=resume"});
@@ -190,7 +190,7 @@ TEST_F(StartingAnew, ObeysTheOptionBeforeTheVariable) {
   EXPECT_THAT(anew.output, Not(HasSubstr("had finished")));
 }
 
-TEST_F(StartingAnew, RefusesAVariableThatSaysNothing) {
+TEST_F(StartingAnew, RefusesAnInvalidValueOfTheVariable) {
   finish_a_run();
   const auto run = files_of(run_);
 
@@ -202,7 +202,7 @@ TEST_F(StartingAnew, RefusesAVariableThatSaysNothing) {
   expect_nothing_put_aside();
 }
 
-TEST_F(StartingAnew, ChangesNothingWhereAFolderCannotBeRenamed) {
+TEST_F(StartingAnew, ChangesNothingWhenAFolderCannotBeRenamed) {
   finish_a_run();
   const ProgramResult probe = run_with_mount(run_, {}, {"true"});
   if (probe.exit_code != 0) GTEST_SKIP() << "no mount point can be made here: " << probe.output;
@@ -223,7 +223,7 @@ TEST_F(StartingAnew, ChangesNothingWhereAFolderCannotBeRenamed) {
 
 // --- who starts again, and does not start anew
 
-TEST_F(StartingAnew, ProcessesThatTheWatchdogStartsAgainGoOn) {
+TEST_F(StartingAnew, ProcessesThatTheWatchdogRestartsContinue) {
   for (const char* replicas : {"2", "1"}) {
     SCOPED_TRACE(replicas);
     const TemporaryFolder other;
@@ -244,7 +244,7 @@ TEST_F(StartingAnew, ProcessesThatTheWatchdogStartsAgainGoOn) {
   }
 }
 
-TEST_F(StartingAnew, UnderHoldfastRunGoesOnAfterADeathToo) {
+TEST_F(StartingAnew, UnderHoldfastRunContinuesAfterADeath) {
   finish_a_run();
   const auto run = files_of(run_);
   const auto copies = file_digests(copies_);
@@ -265,7 +265,7 @@ TEST_F(StartingAnew, UnderHoldfastRunGoesOnAfterADeathToo) {
   EXPECT_EQ(folder_.names(), (Words{"copies", "copies.1", "run", "run.1"}));
 }
 
-TEST_F(StartingAnew, AStartWithTheSameTokenGoesOn) {
+TEST_F(StartingAnew, AStartWithTheSameTokenContinues) {
   finish_a_run();
   ASSERT_EQ(start({"--at", "20", "--fail"}, {"HOLDFAST_START=fresh:monday"}).exit_code, 1);
   ASSERT_TRUE(exists("run.1"));

@@ -87,7 +87,7 @@ TEST(Supervise, NamesTheExitCodeThatEndedARun) {
 }
 
 // The cause stood there three times, among 10 to 17 lines of the watchdog's decisions.
-TEST(Supervise, SaysWhatEndsARunOnceAndNothingElse) {
+TEST(Supervise, PrintsTheCauseOfTheEndOnceAndNothingElse) {
   for (const auto& [way, sentence] : {std::pair{"returns", "returned without fit()"},
                                       {"throws", "cannot open my own data.bin"},
                                       {"exits", "exited with code 3"}}) {
@@ -99,14 +99,14 @@ TEST(Supervise, SaysWhatEndsARunOnceAndNothingElse) {
   }
 }
 
-TEST(Supervise, SaysAllThatTheWatchdogDecidesWhereThatIsAskedFor) {
+TEST(Supervise, LogsEveryDecisionOfTheWatchdogOnRequest) {
   const FailedRun run("throws", "debug");
 
   EXPECT_THAT(run.result.output, ContainsRegex("debug watchdog: the run starts with 2 replicas"));
   EXPECT_THAT(run.result.output, ContainsRegex("debug watchdog: process [0-9]+: cannot open my own data.bin; restart"));
 }
 
-TEST(Supervise, SaysTheDeathOfAReplicaInOneLine) {
+TEST(Supervise, LogsTheDeathOfAReplicaInOneLine) {
   const TemporaryFolder folder;
 
   const ProgramResult result =
@@ -122,7 +122,7 @@ TEST(Supervise, SaysTheDeathOfAReplicaInOneLine) {
 }
 
 // A debugger of the program sees only the watchdog, and three silent restarts explain nothing.
-TEST(Supervise, SaysWhereAReplicaCrashed) {
+TEST(Supervise, ShowsWhereAReplicaCrashed) {
   const std::map<std::string, std::pair<int, std::string>> crashes{{"writes", {11, "crash_at_a_wrong_address("}},
                                                                    {"recurses", {11, "crash_by_recursion("}},
                                                                    {"aborts", {6, "crash_by_abort()"}}};
@@ -152,7 +152,7 @@ TEST(Supervise, SaysWhereAReplicaCrashed) {
 }
 
 // Each of twenty restarts would have failed in the same way.
-TEST(Supervise, PassesOverAFolderInThePlaceOfTheNewestSavepoint) {
+TEST(Supervise, SkipsAFolderWithTheNameOfTheNewestSavepoint) {
   const TemporaryFolder folder;
   ASSERT_EQ(run_program(built_program("digits"), digits_arguments({}, folder)).exit_code, 0);
   const std::string newest = folder / "run/savepoint-0000000099.h5";
@@ -192,7 +192,7 @@ TEST(Supervise, TakesNoDeviceFromItsEnvironment) {
 }
 
 // Rules that make one rank's calls of CUDA fail struck no replica: it did not know which rank it was.
-TEST(Supervise, TellsReplicasTheRankThatTheyAreStartedAs) {
+TEST(Supervise, GivesReplicasTheRankThatTheyAreStartedAs) {
   const TemporaryFolder folder;
   const RunningProgram program(built_program("digits"),
                                digits_arguments({.replicas = 2, .options = {{"--epochs", "1000"}}}, folder));

@@ -152,7 +152,7 @@ TEST(Watchdog, EndsWithZeroWhenAllReplicasHaveFinished) {
   EXPECT_FALSE(has_child());
 }
 
-TEST(Watchdog, HandsTheConfigToEveryWorkerHoweverLongItIs) {
+TEST(Watchdog, PassesAConfigOfAnyLengthToEveryWorker) {
   const RunDirectory directory;
   WatchdogOptions options = options_for(directory, 2, {"echo_config", "finish"});
   options.worker_config = "\"" + std::string(1'000'000, 'x') + "\"";
@@ -177,7 +177,7 @@ TEST(Watchdog, RestartsAllReplicasWhenOneIsKilled) {
   EXPECT_EQ(restart.at("step"), 7);
 }
 
-TEST(Watchdog, EndsARunOfWhichOneStepFailsAgainAndAgain) {
+TEST(Watchdog, EndsARunInWhichOneStepFailsRepeatedly) {
   const RunDirectory directory;
 
   const RunOutcome outcome = run(directory, 1, {"compute", "kill@0:0", "kill@0:1", "kill@0:2", "finish"});
@@ -197,7 +197,7 @@ TEST(Watchdog, BlamesNoStepForDeathsOnTheWayToIt) {
   EXPECT_EQ(directory.events("restart").at(2).at("restart").at("step"), -1);
 }
 
-TEST(Watchdog, StartsTheSuccessorWhenTheEndIsConfirmedWhereThatIsAskedFor) {
+TEST(Watchdog, StartsASuccessorAfterTheConfirmedEndOnRequest) {
   const RunDirectory directory;
   WatchdogOptions options = options_for(directory, 2, {"compute", "kill@1:0", "wait_for_a_peer@0:0", "finish"});
   options.start_when_gone = true;
@@ -215,7 +215,7 @@ TEST(Watchdog, StartsTheSuccessorWhenTheEndIsConfirmedWhereThatIsAskedFor) {
   EXPECT_THAT(starters, ElementsAre("exited"));
 }
 
-TEST(Watchdog, TriesAPlaceAgainThatWasLeftOutAndUsesItWhenItIsWell) {
+TEST(Watchdog, TriesADeviceSlotAgainThatWasLeftOutAndUsesItWhenItWorks) {
   const RunDirectory directory;
   Program program(directory, 2, {"fails=3", "place_rest=200", "until_stop"});
   const auto is_said = [&](const std::string& text) {
@@ -268,7 +268,7 @@ TEST(Watchdog, RestartsWhenAReplicaReportsAnException) {
   EXPECT_THAT(directory.causes(), ElementsAre("thrown by the script"));
 }
 
-TEST(Watchdog, TakesReportsThatAreNotUtf8) {
+TEST(Watchdog, AcceptsReportsThatAreNotUtf8) {
   const RunDirectory directory;
 
   const RunOutcome outcome = run(directory, 1, {"throw_bytes@0:0", "finish"});
@@ -312,7 +312,7 @@ TEST(Watchdog, NamesAStoppedReplicaEvenWhenItWaitsForPeers) {
   EXPECT_THAT(directory.causes(), ElementsAre(HasSubstr("stopped by a signal")));
 }
 
-TEST(Watchdog, NamesTheReplicaFurthestBehindWhenAllWaitForEachOther) {
+TEST(Watchdog, NamesTheReplicaWithTheLeastProgressWhenAllWaitForEachOther) {
   const RunDirectory directory;
 
   const RunOutcome outcome = run(directory, 2, {"pace", "wait", "hang@0:0", "hang@1:0", "finish"});
@@ -359,7 +359,7 @@ TEST(Watchdog, EndsAtOnceWhenAFailureIsUnrecoverable) {
   EXPECT_THAT(directory.causes(), ElementsAre("the option x differs from the run's"));
 }
 
-TEST(Watchdog, TakesALeaveWithoutAReportForAFailure) {
+TEST(Watchdog, TreatsALeaveWithoutAReportAsAFailure) {
   const RunDirectory directory;
 
   const RunOutcome outcome = run(directory, 1, {"leave@0:0", "exit3@0:1", "finish"});
@@ -440,7 +440,7 @@ TEST(Watchdog, FiresAFaultOnceInTheLifeOfARun) {
   EXPECT_EQ(directory.causes(), causes);
 }
 
-TEST(Watchdog, TellsWorkersTheRestartsUnderAnEarlierWatchdog) {
+TEST(Watchdog, GivesWorkersTheRestartsOfAnEarlierWatchdog) {
   const RunDirectory directory;
   run(directory, 1, {"kill@0:0", "finish"});
 
@@ -451,7 +451,7 @@ TEST(Watchdog, TellsWorkersTheRestartsUnderAnEarlierWatchdog) {
   EXPECT_EQ(directory.events("told restart")[0].at("details"), "generation 0: killed by signal 9 (SIGKILL)");
 }
 
-TEST(Watchdog, GoesOnAfterAPastLongerThanAnyMessage) {
+TEST(Watchdog, ContinuesARunWhosePastIsLongerThanAMessage) {
   const RunDirectory directory;
   const std::string cause(std::size_t{1} << 20, 'x');
   {
@@ -504,7 +504,7 @@ TEST(Watchdog, AsksReplicasToLeaveWhenItIsStopped) {
   EXPECT_EQ(directory.events("left in order").size(), 2U);
 }
 
-TEST(Watchdog, LeavesAHangupIgnoredWhenItWasStartedSo) {
+TEST(Watchdog, KeepsIgnoringAHangupWhenItWasStartedSo) {
   const RunDirectory directory;
   const auto before = ::signal(SIGHUP, SIG_IGN);
   Program program(directory, 1, {"until_stop"});
@@ -571,7 +571,7 @@ TEST(Watchdog, CanBeStartedAgainAtOnceAfterItWasKilled) {
   EXPECT_EQ(outcome.exit_code, kExitFinished);
 }
 
-TEST(Watchdog, GoesOnAfterAFaultThatKilledIt) {
+TEST(Watchdog, ContinuesAfterAFaultThatKilledIt) {
   const RunDirectory directory;
   const std::vector<std::string> script{"fault=rank=1,step=5,fault=kill-watchdog", "train", "until_stop@0", "finish"};
   Program program(directory, 2, script);

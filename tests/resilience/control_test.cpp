@@ -70,7 +70,7 @@ class SteeredRun : public testing::Test {
   std::optional<RunningProgram> program_;
 };
 
-TEST_F(SteeredRun, MakesASavepointOnRequestAndEndsAsItWouldHave) {
+TEST_F(SteeredRun, WritesASavepointOnRequestAndEndsWithTheSameBits) {
   const TemporaryFolder other;
   beside_a_run(2, [&] {
     std::filesystem::create_directory(other / "run");
@@ -95,7 +95,7 @@ TEST_F(SteeredRun, MakesASavepointOnRequestAndEndsAsItWouldHave) {
   EXPECT_THAT(read_file(other / "run/journal.jsonl"), HasSubstr("\"resumed\""));
 }
 
-TEST_F(SteeredRun, EndsAsItWouldHaveWhenItIsScaled) {
+TEST_F(SteeredRun, EndsWithTheSameBitsWhenItIsScaled) {
   ProgramResult refused;
   beside_a_run(2, [&] {
     // False where it has ended.
@@ -120,7 +120,7 @@ TEST_F(SteeredRun, EndsAsItWouldHaveWhenItIsScaled) {
 }
 
 // The replica that is killed hangs in a step, so that the run cannot end before.
-TEST_F(SteeredRun, IsShownWhileItLivesAndToldOfAfterwards) {
+TEST_F(SteeredRun, IsShownWhileItLivesAndReportedAfterwards) {
   HeldRun run({.replicas = 2}, {1}, 13, folder_);
   run.wait_until_held();
 

@@ -60,7 +60,7 @@ const auto kCases = testing::Values(
 
 INSTANTIATE_TEST_SUITE_P(Cases, RunOnADevice, kCases, [](const auto& test) { return std::string(test.param.name); });
 
-TEST_F(OnADevice, GivesTheSameWeightsWhereAllAreKilledAtOnce) {
+TEST_F(OnADevice, GivesTheSameWeightsWhenAllAreKilledAtOnce) {
   const TemporaryFolder folder;
   HeldRun run({.replicas = 2, .options = {{"--device", "cuda"}, {"--memory-snapshot-every", "3"}}}, {0, 1}, 13, folder);
 
@@ -126,7 +126,7 @@ TEST_F(OnPretendedDevices, TheLibrarysOrderGivesOtherBitsButTheSameEachTime) {
 }
 
 // It has then trained with three replicas for a while, so that the bits are others than those of four.
-TEST_F(OnPretendedDevices, AChangeOfReplicasIsToldUnderTheLibrarysOrder) {
+TEST_F(OnPretendedDevices, AChangeOfReplicasIsReportedUnderTheLibrarysOrder) {
   DigitsRun run{.replicas = 4,
                 .faults = {"rank=1,step=13,fault=kill"},
                 .options = {{"--device", "cuda"}, {"--reduction", "fastest"}}};
@@ -167,13 +167,13 @@ TEST(Cpus, RefuseOtherPrecisionsThanTheirOwn) {
       << result.output;
 }
 
-TEST(Cpus, AddInTheOrderOfShardsWhateverIsAsked) {
+TEST(Cpus, AlwaysAddInTheOrderOfShards) {
   const nlohmann::json report = completed({.replicas = 3, .options = {{"--reduction", "fastest"}}});
 
   EXPECT_EQ(report.at("weights_digest"), undisturbed_digest());
 }
 
-TEST(Devices, ThatAreNotThereAreNamed) {
+TEST(Devices, ThatDoNotExistAreNamed) {
   ::setenv("HOLDFAST_CUDA_LIBRARY", built_program("libpretended_device.so").c_str(), 1);
   const TemporaryFolder folder;
   const auto refusal = [&](const std::vector<std::string>& arguments) {

@@ -122,7 +122,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, RunUnder,
                          name_of);
 
 // What changes numbers is seen to have changed them, until something notices and undoes it.
-TEST(Corruption, IsInTheJournalWithWhatItChanged) {
+TEST(Corruption, IsRecordedInTheJournalWithWhatItChanged) {
   for (const std::string target : {"loss", "gradient", "weight", "slot"}) {
     const TemporaryFolder folder;
     const DigitsRun run{.replicas = 1, .faults = {"rank=0,step=10,fault=flip,seed=5,target=" + target}};
@@ -155,7 +155,7 @@ TEST(Disk, ThatHangsAtAnyMomentOfASavepointIsNoticedWhileTrainingGoesOn) {
   }
 }
 
-TEST(Disk, ThatFailsAtAnyMomentOfASavepointIsToldInTheJournal) {
+TEST(Disk, ThatFailsAtAnyMomentOfASavepointIsRecordedInTheJournal) {
   for (const std::string fault : {"full-disk", "io-error"}) {
     for (const std::string phase : {"writing", "before-rename", "after-rename"}) {
       SCOPED_TRACE(fault + " " + phase);

@@ -93,7 +93,7 @@ std::string slow(int rank, const std::string& rest = "") {
   return "rank=" + std::to_string(rank) + ",step=2,fault=slow,factor=2" + rest;
 }
 
-TEST_F(SlowReplicas, AreDealtFewerShardsAndNobodyIsEnded) {
+TEST_F(SlowReplicas, AreDealtFewerShardsAndNoReplicaIsEnded) {
   for (const int rank : {0, 1}) {
     SCOPED_TRACE("rank " + std::to_string(rank));
     std::filesystem::remove_all(folder_ / "run");
@@ -136,7 +136,7 @@ TEST_F(SlowReplicas, AreDealtEvenlyAgainWhenOneOfThemDies) {
   }
 }
 
-TEST_F(SlowReplicas, AreDealtAsManyAgainOnceTheyAreQuick) {
+TEST_F(SlowReplicas, AreDealtAsManyAgainOnceTheyAreFast) {
   run({"--when-slow", "deal"}, {slow(1, ",count=250")});
 
   expect_fewer_for(1);

@@ -114,7 +114,7 @@ TEST_P(StoppedBy, ARunLeavesASavepointAndAsksToBeStartedAgain) {
 }
 
 // Ctrl-C on `digits | tee log` ends tee too: the watchdog, or rank 0, died of its next line, and nothing was saved.
-TEST(Stop, LeavesASavepointThoughNobodyReadsItsOutputAnyMore) {
+TEST(Stop, LeavesASavepointAlthoughItsOutputIsClosed) {
   const TemporaryFolder folder;
   RunningProgram program(built_program("digits"), long_run(folder));
   wait_for_savepoint(folder);
@@ -127,7 +127,7 @@ TEST(Stop, LeavesASavepointThoughNobodyReadsItsOutputAnyMore) {
 }
 
 // timeout(1) signals its child, and the group that the child is in. Taken for two requests, it ended runs unsaved.
-TEST(Stop, LeavesASavepointThoughTheSignalCameTwice) {
+TEST(Stop, LeavesASavepointAlthoughTheSignalCameTwice) {
   const TemporaryFolder folder;
   RunningProgram program(built_program("digits"), long_run(folder));
   wait_for_savepoint(folder);
@@ -177,7 +177,7 @@ TEST(Stop, ALaterStartGivesTheSameBits) {
 }
 
 // Nothing is saved but by a stop: the first one leaves a savepoint, and the write of the second one's never ends.
-TEST(Stop, EndsInItsGraceThoughTheDiskIsStuckAndLeavesTheSavepointBeforeWhole) {
+TEST(Stop, EndsInItsGraceAlthoughTheDiskHangsAndKeepsTheSavepointBefore) {
   const TemporaryFolder folder;
   RunningProgram first(built_program("holdfast"), paced_run(folder));
   wait_for_events(folder, "ready", 2);

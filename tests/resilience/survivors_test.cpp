@@ -64,7 +64,7 @@ class Survivors : public testing::Test {
 };
 
 // Which of the three processes is the spare is known only when two are ready.
-TEST_F(Survivors, ReadNothingBackAndGoOnWithTheSpareThatIsReady) {
+TEST_F(Survivors, ReadNothingBackAndContinueWithTheSpareThatIsReady) {
   run_and_kill({1}, 13, {.replicas = 2, .options = {{"--spares", "1"}}});
 
   EXPECT_EQ(origins(), std::vector<std::string>{});
@@ -85,7 +85,7 @@ TEST_F(Survivors, TakeTheFirstRankWhenItsProcessDies) {
   EXPECT_EQ(generations()[1].at(1), generations()[0].at(1));
 }
 
-TEST_F(Survivors, GoOnAloneAndTakeTheNewProcessInLater) {
+TEST_F(Survivors, ContinueAloneAndTakeInTheNewProcessLater) {
   run({.replicas = 2, .faults = {kill_of(1, 4)}, .options = {{"--epochs", "3"}}});
 
   EXPECT_EQ(generations().at(1).at(0), 0);
@@ -108,7 +108,7 @@ TEST_F(Survivors, KeepTheirStateWhenTheOtherDiesBeforeTheStatesAreCompared) {
 
 // Who is left has finished, and does not know what the one that died was asked to write: the last savepoint would never
 // be there.
-TEST_F(Survivors, GoTheLastStepsOnceMoreWhenTheFirstRankDiesWhileItWritesTheLastSavepoint) {
+TEST_F(Survivors, RepeatTheLastStepsWhenTheFirstRankDiesDuringTheLastSavepoint) {
   run({.replicas = 2,
        .faults = {"rank=0,step=27,fault=kill,phase=before-rename"},
        .options = {{"--memory-snapshot-every", "5"}, {"--save-every", "0"}}});
@@ -132,7 +132,7 @@ TEST_F(Survivors, EndWhereACallbackAskedForItAlthoughTheOtherDied) {
   }
 }
 
-TEST_F(Survivors, WaitForTheNewProcessWhereThatIsAskedFor) {
+TEST_F(Survivors, WaitForTheNewProcessOnRequest) {
   run({.replicas = 2, .faults = {kill_of(0, 4), kill_of(1, 20)}, .options = {{"--when-lost", "wait"}}});
 
   ASSERT_EQ(generations().size(), 3U);
@@ -148,7 +148,7 @@ TEST_F(Survivors, LoseAtMostTheStepsSinceTheSnapshotInMemoryWhenAllDieAtOnce) {
   EXPECT_EQ(events("resumed")[0].at("details").at("step"), 14);
 }
 
-TEST_F(Survivors, TakeTheSavepointWhereItIsNewerThanTheSnapshotInMemory) {
+TEST_F(Survivors, TakeASavepointThatIsNewerThanTheSnapshotInMemory) {
   run({.replicas = 1,
        .faults = {kill_of(0, 15)},
        .options = {{"--memory-snapshot-every", "9"}, {"--save-every", "1"}}});
@@ -157,7 +157,7 @@ TEST_F(Survivors, TakeTheSavepointWhereItIsNewerThanTheSnapshotInMemory) {
   EXPECT_NE(origins()[0].find("savepoint-"), std::string::npos) << origins()[0];
 }
 
-TEST_F(Survivors, AreEndedWhereTheSavepointIsToServe) {
+TEST_F(Survivors, AreEndedWhenRecoveryUsesTheSavepoint) {
   run({.replicas = 2,
        .faults = {kill_of(1, 15)},
        .options = {{"--recover-from", "savepoint"}, {"--memory-snapshot-every", "1"}}});

@@ -95,14 +95,14 @@ TEST_F(WrongNumbers, BeforeTheFirstSnapshotSendAllBackToTheStart) {
 }
 
 // Between the comparison and the copy nobody else can see it: the replica itself must.
-TEST_F(WrongNumbers, ThatComeWhileASnapshotIsCopiedAreNotKept) {
+TEST_F(WrongNumbers, ThatAppearWhileASnapshotIsCopiedAreNotKept) {
   run("rank=0,step=10,phase=snapshot,fault=flip,target=slot,seed=3", 2, 5);
 
   EXPECT_TRUE(events("rolled_back").empty());
   EXPECT_EQ(guilty(), std::vector<int>{0});
 }
 
-TEST_F(WrongNumbers, ThatAreNoneAreUndone) {
+TEST_F(WrongNumbers, ThatAreNanAreUndone) {
   for (const std::string target : {"loss", "gradient"}) {
     SCOPED_TRACE(target);
     std::filesystem::remove_all(folder_ / "run");
@@ -117,7 +117,7 @@ TEST_F(WrongNumbers, ThatAreNoneAreUndone) {
 
 // One replica has nobody to compare with, and its gradients are right for two steps more: the savepoint between must
 // not keep it.
-TEST_F(WrongNumbers, ThatAreNoneInASlotAreInNoSavepoint) {
+TEST_F(WrongNumbers, ThatAreNanInASlotReachNoSavepoint) {
   run({.replicas = 1,
        .faults = {"rank=0,step=10,phase=after-update,fault=nan,target=slot"},
        .options = {{"--memory-snapshot-every", "5"}, {"--save-every", "4"}}});
@@ -188,7 +188,7 @@ TEST_F(WrongNumbers, InAGradientAreNotAppliedWhereAReplicaDiesMeanwhile) {
   }
 }
 
-TEST_F(WrongNumbers, AreLookedForWithoutAnEffectOnTheBits) {
+TEST_F(WrongNumbers, AreSearchedForWithoutAnEffectOnTheBits) {
   for (const std::string every : {"0", "1", "7"}) {
     for (const int replicas : {1, 3}) {
       SCOPED_TRACE("every " + every + " steps, " + std::to_string(replicas) + " replicas");

@@ -122,7 +122,7 @@ TEST_F(Descendants, AreGoneWhenTheRunGivesUp) {
 }
 
 // The shell ends at once by the signal; what it had started takes longer.
-TEST_F(Descendants, HaveTheirTimeToSaveWhenTheRunIsToStop) {
+TEST_F(Descendants, GetTimeToSaveWhenTheRunIsStopped) {
   const std::string script = R"(
 sh -c 'trap "sleep 0.3; touch saved; exit 0" TERM; echo $$ > child-0; touch up; while :; do sleep 0.05; done' &
 wait)";
@@ -171,7 +171,7 @@ TEST_F(Descendants, AreGoneWhenTheWatchdogWasKilled) {
 }
 
 // Beside survivors, who keep theirs.
-TEST_F(Descendants, OfAWorkerAreGoneBeforeTheOneThatStartsWhenItIs) {
+TEST_F(Descendants, OfAWorkerAreGoneBeforeItsSuccessorStarts) {
   std::string digits = "exec " + built_program("digits");
   for (const std::string& argument : digits_arguments({}, folder_)) digits += " " + argument;
   const std::string script =
@@ -189,7 +189,7 @@ TEST_F(Descendants, OfAWorkerAreGoneBeforeTheOneThatStartsWhenItIs) {
 }
 
 // As docs/recovery.md says.
-TEST_F(Descendants, LiveOnWhereTheyWereGivenNoMark) {
+TEST_F(Descendants, LiveOnWhenTheyHaveNoMark) {
   const std::string script = R"(
 env -u HOLDFAST_DESCENDANT_OF setsid sh -c 'echo $$ > new; mv new kept; exec >/dev/null 2>&1; exec sleep 1000' &
 until [ -e kept ]; do sleep 0.01; done)";

@@ -69,7 +69,7 @@ std::string line_with(const std::string& beginning, const std::string& output) {
 
 // --- programs that know nothing of Holdfast
 
-TEST_F(Run, GivesEachProcessTheEnvironmentThatLaunchersGive) {
+TEST_F(Run, GivesEachProcessTheEnvironmentOfOtherLaunchers) {
   const ProgramResult result =
       run_script({"--plain", "--devices", "cpu:0,cpu:3"},
                  "echo \"$LOCAL_RANK of $WORLD_SIZE $LOCAL_WORLD_SIZE at $MASTER_ADDR on $HOLDFAST_DEVICE\" > "
@@ -82,7 +82,7 @@ TEST_F(Run, GivesEachProcessTheEnvironmentThatLaunchersGive) {
   EXPECT_GT(std::stoi(read_file(in_run("port-0"))), 0);
 }
 
-TEST_F(Run, HandsAllBehindTheFirstMarkToTheProgram) {
+TEST_F(Run, PassesEverythingAfterTheFirstMarkToTheProgram) {
   const ProgramResult result =
       run({"--plain", "--replicas", "1"}, {"sh", "-c", "echo \"said: $@\"", "sh", "--replicas", "7", "--", "--help"});
 
@@ -101,7 +101,7 @@ TEST_F(Run, StartsAllAgainWhenOneOfAPlainProgramFails) {
 }
 
 // The watchdog outlives broken pipes, and what it starts knows nothing of that.
-TEST_F(Run, LeavesSignalsOfAPlainProgramAsTheyAre) {
+TEST_F(Run, LeavesTheSignalsOfAPlainProgramAsTheyAre) {
   const ProgramResult result =
       run_script({"--plain", "--replicas", "1", "--max-restarts", "0"}, "kill -PIPE $$; exit 0");
 
@@ -133,7 +133,7 @@ TEST_F(Run, SaysHowToRunAProgramThatNeverRegisters) {
   EXPECT_THAT(result.output, HasSubstr("--plain"));
 }
 
-TEST_F(Run, BeginsWithNothingWhenThereIsNoSuchProgram) {
+TEST_F(Run, StartsNothingWhenTheProgramDoesNotExist) {
   const ProgramResult result = run({}, {"no-such-program-anywhere"});
 
   EXPECT_EQ(result.exit_code, 2);
@@ -141,7 +141,7 @@ TEST_F(Run, BeginsWithNothingWhenThereIsNoSuchProgram) {
   EXPECT_FALSE(std::filesystem::exists(in_run("")));
 }
 
-TEST_F(Run, IsNoPartOfAnotherLauncher) {
+TEST_F(Run, IgnoresTheEnvironmentOfAnotherLauncher) {
   std::vector<std::string> all{"RANK=1", "WORLD_SIZE=2", built_program("holdfast")};
   const std::vector<std::string> own = arguments({}, {"true"});
   all.insert(all.end(), own.begin(), own.end());
@@ -163,7 +163,7 @@ class RunDigits : public Run {
   }
 };
 
-TEST_F(RunDigits, TrainsToTheSameBitsAsOnItsOwnThoughOneIsKilled) {
+TEST_F(RunDigits, TrainsToTheSameBitsAsOnItsOwnAlthoughOneReplicaIsKilled) {
   const ProgramResult result = run({"--replicas", "3", "--inject", "rank=1,step=10,fault=kill"}, digits());
 
   ASSERT_EQ(result.exit_code, 0) << result.output;
@@ -184,7 +184,7 @@ TEST_F(RunDigits, StrikesOnceWithEachFaultOfTheEnvironment) {
   EXPECT_EQ(std::distance(begin(marks), end(marks)), 1);
 }
 
-TEST_F(RunDigits, DealsAShardToEachOfTheReplicasThatItWasGivenWhereNoneSaysHowMany) {
+TEST_F(RunDigits, DealsOneShardToEachReplicaByDefault) {
   ASSERT_EQ(run({"--replicas", "3"}, digits({{"--shards", "0"}})).exit_code, 0);
 
   EXPECT_EQ(json::parse(read_file(in_run("run.json"))).at("shards"), 3);
@@ -204,21 +204,21 @@ class RunDigitsOnOtherNames : public RunDigits, public ::testing::WithParamInter
 INSTANTIATE_TEST_SUITE_P(Names, RunDigitsOnOtherNames, ::testing::Values("gpu:0", "cuda", "cuda0", "CUDA:0", "0"));
 
 // It trained on CPUs and said nothing.
-TEST_P(RunDigitsOnOtherNames, SaysThatThereIsNoSuchDevice) {
+TEST_P(RunDigitsOnOtherNames, SaysThatADeviceDoesNotExist) {
   const ProgramResult result = run({"--devices", GetParam()}, digits());
 
   EXPECT_EQ(result.exit_code, 1) << result.output;
   EXPECT_THAT(result.output, HasSubstr("there is no device \"" + std::string(GetParam()) + "\"; devices are called"));
 }
 
-TEST_F(RunDigits, TrainsNoModelOnCpusAndGpusTogether) {
+TEST_F(RunDigits, RefusesToTrainOnCpusAndGpusTogether) {
   const ProgramResult result = run({"--devices", "cpu:0,cuda:0"}, digits());
 
   EXPECT_EQ(result.exit_code, 1) << result.output;
   EXPECT_THAT(result.output, HasSubstr("cannot train one model"));
 }
 
-TEST_F(RunDigits, StopsInOrderThoughNobodyReadsItsOutputAnyMore) {
+TEST_F(RunDigits, StopsInOrderAlthoughItsOutputIsClosed) {
   RunningProgram program(built_program("holdfast"), arguments({"--replicas", "2"}, digits({{"--epochs", "1000"}})));
   ASSERT_TRUE(
       comes_true([&] { return std::filesystem::exists(in_run("journal.jsonl")) && !events("savepoint").empty(); }));
@@ -327,7 +327,7 @@ class RunInCThatLosesAProcess : public RunInC, public ::testing::WithParamInterf
 
 INSTANTIATE_TEST_SUITE_P(WhenLost, RunInCThatLosesAProcess, ::testing::Values("wait", "shrink"));
 
-TEST_P(RunInCThatLosesAProcess, GoesOnWithTheSameBits) {
+TEST_P(RunInCThatLosesAProcess, ContinuesWithTheSameBits) {
   const auto kill_one = [&] {
     std::set<int> victims = pids();
     victims.erase(events("line_fitted").at(0).at("pid").get<int>());
@@ -378,7 +378,7 @@ class RunInCOnGpus : public RunInC {
   std::optional<FakeGpus> fake_;
 };
 
-TEST_F(RunInCOnGpus, LeavesADeviceOutThatHasFallenOffTheBus) {
+TEST_F(RunInCOnGpus, LeavesOutADeviceThatHasFallenOffTheBus) {
   const ProgramResult result = run_on(
       2, {"--devices", "cuda:0,cuda:1"},
       [&] {
@@ -395,7 +395,7 @@ TEST_F(RunInCOnGpus, LeavesADeviceOutThatHasFallenOffTheBus) {
               HasSubstr("device slot 1 was left out for 600.0 s: cuda:1: Xid 79, the GPU has fallen off the bus"));
 }
 
-TEST_F(RunInCOnGpus, GoesOnAtAnotherDeviceThatIsFree) {
+TEST_F(RunInCOnGpus, ContinuesOnAnotherFreeDevice) {
   const ProgramResult result = run_on(
       3, {"--devices", "cuda:0,cuda:1,cuda:2", "--replicas", "2", "--when-lost", "wait"}, [&] { fake_->lose(1); },
       restarts(1));
@@ -421,7 +421,7 @@ TEST_F(RunInCOnGpus, ReplacesTheReplicaWhoseMemoryFailed) {
   EXPECT_THAT(events("place_lost"), ::testing::IsEmpty());
 }
 
-TEST_F(RunInCOnGpus, ReplacesNobodyForAnErrorOfAProcess) {
+TEST_F(RunInCOnGpus, ReplacesNoReplicaForAnErrorOfAProcess) {
   const ProgramResult result = run_on(
       2, {"--devices", "cuda:0,cuda:1"},
       [&] {
@@ -456,7 +456,7 @@ TEST_F(RunInCOnGpus, DoesNotWaitForADriverThatHangs) {
   expect_same_line(start({"--devices", "cuda:0,cuda:1"}).wait());
 }
 
-TEST_F(RunInC, GoesOnFromTheWatchdogsMemoryWhenAllProcessesAreKilled) {
+TEST_F(RunInC, ContinuesFromTheWatchdogsMemoryWhenAllProcessesAreKilled) {
   const auto kill_all = [&] {
     for (const int pid : pids()) ::kill(pid, SIGKILL);
   };
@@ -479,7 +479,7 @@ TEST_F(RunInC, SaysThatItsStateInMemoryIsLostWhenTheRunGivesUp) {
   EXPECT_THAT(result.output, HasSubstr("was not saved"));
 }
 
-TEST_F(RunInC, StopsInOrderAndGoesOnWhenStartedAgain) {
+TEST_F(RunInC, StopsInOrderAndContinuesWhenStartedAgain) {
   const ProgramResult stopped = run_disturbed(
       {"--replicas", "2"}, [&] { program_->signal(SIGTERM); },
       [](const ProgramResult& result) { return result.exit_code == 75; });
@@ -490,7 +490,7 @@ TEST_F(RunInC, StopsInOrderAndGoesOnWhenStartedAgain) {
   EXPECT_GE(step_taken_up(), 1000);
 }
 
-TEST_F(RunInC, SavesOnRequestAndGoesOn) {
+TEST_F(RunInC, SavesOnRequestAndContinues) {
   ProgramResult saved;
 
   const ProgramResult result = run_disturbed(

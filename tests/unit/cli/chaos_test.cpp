@@ -64,14 +64,14 @@ TEST_F(Chaos, SaysThatAProgramSurvived) {
   EXPECT_THAT(out(), Not(HasSubstr("FINDING")));
 }
 
-TEST_F(Chaos, FindsOtherWeightsAndSaysHowToGetThemAgain) {
+TEST_F(Chaos, FindsOtherWeightsAndPrintsACommandThatRepeatsThem) {
   EXPECT_EQ(run_chaos({"--fault", "rank=1,step=10,fault=kill"}, kBreaks), kDamaged) << problems();
 
   EXPECT_THAT(out(), HasSubstr("FINDING: all: other digest"));
   EXPECT_THAT(out(), HasSubstr("holdfast chaos --fault rank=1,step=10,fault=kill --replicas 2 -- /bin/sh -c 'mkdir"));
 }
 
-TEST_F(Chaos, DrawsFaultsFromASeedAndSaysThemAgain) {
+TEST_F(Chaos, DrawsTheSameFaultsFromTheSameSeed) {
   EXPECT_EQ(run_chaos({"--faults", "2", "--seed", "8"}, kBreaks), kDamaged) << problems();
   const std::string first = out().substr(out().find("again:"));
   EXPECT_EQ(run_chaos({"--faults", "2", "--seed", "8"}, kBreaks), kDamaged) << problems();
@@ -81,7 +81,7 @@ TEST_F(Chaos, DrawsFaultsFromASeedAndSaysThemAgain) {
 }
 
 // Faults that need a savepoint, a memory snapshot, a recovery or pruning would never strike.
-TEST_F(Chaos, DrawsNoFaultForWhereTheUndisturbedRunNeverWas) {
+TEST_F(Chaos, DrawsNoFaultForAPhaseThatTheUndisturbedRunDidNotReach) {
   for (int seed = 0; seed < 20; ++seed) {
     for (const recovery::Fault& fault : drawn(seed, finish_with("aa") + kMarks)) {
       EXPECT_FALSE(recovery::is_of_rank_zero(fault.phase)) << fault.specification;
@@ -104,7 +104,7 @@ TEST_F(Chaos, DrawsNoFaultForARankOrAStepThatTheUndisturbedRunDidNotHave) {
   }
 }
 
-TEST_F(Chaos, DrawsFaultsOfSavepointsWhereTheUndisturbedRunWroteThem) {
+TEST_F(Chaos, DrawsSavepointFaultsOnlyWhereTheUndisturbedRunWroteSavepoints) {
   const std::string line =
       finish_with("aa") + kMarks +
       "echo '{\"event\":\"savepoint\",\"details\":{\"path\":\"savepoint-0000000020.h5\",\"step\":20}}' >> "
@@ -121,14 +121,14 @@ TEST_F(Chaos, DrawsFaultsOfSavepointsWhereTheUndisturbedRunWroteThem) {
   EXPECT_GT(of_savepoints, 0);
 }
 
-TEST_F(Chaos, SaysWhereARunHasNoPlaceForSoManyFaults) {
+TEST_F(Chaos, RefusesMoreFaultsThanTheRunHasRoomFor) {
   EXPECT_EQ(run_chaos({"--faults", "200"}, kSurvives), kNotDone);
 
   EXPECT_THAT(problems(), HasSubstr("a run of 27 steps and 0 savepoints has no place for more than"));
   EXPECT_THAT(problems(), HasSubstr("(--each)"));
 }
 
-TEST_F(Chaos, MakesARunForEachFaultOfAPlanWhereThatIsAskedFor) {
+TEST_F(Chaos, MakesOneRunForEachFaultOfAPlanOnRequest) {
   write_text("/d/plan", "rank=0,step=3,fault=hang # one\nrank=1,step=4,fault=throw\n");
 
   EXPECT_EQ(run_chaos({"--plan", "/d/plan", "--each", "--json", "/d/o.json", "--junit", "/d/o.xml"}, kSurvives), kDone)
@@ -149,7 +149,7 @@ TEST_F(Chaos, TellsBuildServersWhatFailed) {
   EXPECT_THAT(text_of("/d/o.xml"), HasSubstr("<failure message=\"other digest: weights aabb at step 27"));
 }
 
-TEST_F(Chaos, IsNotDoneWhereAFaultNeverStruck) {
+TEST_F(Chaos, ReturnsNotDoneWhenAFaultNeverStruck) {
   EXPECT_EQ(run_chaos({"--fault", "rank=1,step=10,fault=kill", "--junit", "/d/o.xml"}, finish_with("aa")), kNotDone);
 
   EXPECT_THAT(out(), HasSubstr("not every fault struck: all"));
@@ -169,21 +169,21 @@ TEST_F(Chaos, NamesTheFaultThatNeverStruck) {
 }
 
 // They were read after the undisturbed run, which may take hours.
-TEST_F(Chaos, RefusesWhatIsNoFaultBeforeAnythingRuns) {
+TEST_F(Chaos, RefusesAnInvalidFaultBeforeAnythingRuns) {
   EXPECT_EQ(run_chaos({"--fault", "rank=1,fault=nothing"}, "exit 3"), kNotDone);
   EXPECT_THAT(problems(), HasSubstr("the fault \"rank=1,fault=nothing\""));
   EXPECT_EQ(run_chaos({"--plan", "/d/missing"}, "exit 3"), kNotDone);
   EXPECT_THAT(problems(), HasSubstr("/d/missing"));
 }
 
-TEST_F(Chaos, TakesFaultsThatNeverStruckWhereThatIsAllowed) {
+TEST_F(Chaos, AcceptsFaultsThatNeverStruckWhenThatIsAllowed) {
   EXPECT_EQ(run_chaos({"--fault", "rank=1,step=10,fault=kill", "--allow-missed"}, finish_with("aa")), kDone);
 
   EXPECT_THAT(out(), HasSubstr("not every fault struck: all"));
   EXPECT_THAT(out(), Not(HasSubstr("shows nothing")));
 }
 
-TEST_F(Chaos, IsNotDoneWhereTheRunWasOverBeforeAnybodyWasKilled) {
+TEST_F(Chaos, ReturnsNotDoneWhenTheRunEndsBeforeAReplicaIsKilled) {
   EXPECT_EQ(run_chaos({"--every", "1000s"}, finish_with("aa")), kNotDone);
 
   EXPECT_THAT(out(), HasSubstr("0 replicas killed"));
@@ -197,7 +197,7 @@ TEST_F(Chaos, SamplesTheMatrix) {
 }
 
 // The program that is disturbed ends after a death of its child alone, whenever that comes.
-TEST_F(Chaos, KillsAgainAndAgainAndShowsWhatTheWatchdogHolds) {
+TEST_F(Chaos, KillsReplicasRepeatedlyAndShowsTheWatchdogsMemory) {
   const TemporaryFolder folder;
   const std::string watchdog =
       "echo '{\"event\":\"watchdog_started\",\"replicas\":1,\"pid\":'$$'}' > {run_dir}/journal.jsonl; "
@@ -226,7 +226,7 @@ TEST_F(Chaos, RefusesWrongUsage) {
   EXPECT_THAT(problems(), HasSubstr("{run_dir}"));
 }
 
-TEST_F(Chaos, IsNotDoneWhereTheUndisturbedRunFails) {
+TEST_F(Chaos, ReturnsNotDoneWhenTheUndisturbedRunFails) {
   EXPECT_EQ(run_chaos({"--fault", "rank=1,step=10,fault=kill"}, "echo no data; exit 1"), kNotDone);
 
   EXPECT_THAT(problems(), HasSubstr("exit code 1: no data"));

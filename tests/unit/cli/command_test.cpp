@@ -32,7 +32,7 @@ TEST_F(Command, SaysItsVersion) {
   EXPECT_THAT(out(), ::testing::MatchesRegex("holdfast [0-9]+\\.[0-9]+\\.[0-9]+\n"));
 }
 
-TEST_F(Command, NamesACommandThatItDoesNotKnow) {
+TEST_F(Command, NamesAnUnknownCommand) {
   EXPECT_EQ(run({"frobnicate", "--version"}), kNotDone);
 
   EXPECT_THAT(problems(), HasSubstr("no command \"frobnicate\""));
@@ -66,7 +66,7 @@ TEST_F(Command, RefusesWrongUsage) {
   }
 }
 
-TEST_F(Command, SaysAnErrorInOneLineWithoutCommandsToTheTerminal) {
+TEST_F(Command, PrintsAnErrorInOneLineWithoutTerminalCommands) {
   EXPECT_EQ(run({"inspect", "/d/\x1b[2J\n"}), kNotDone);
 
   const std::string said = problems();
@@ -75,7 +75,7 @@ TEST_F(Command, SaysAnErrorInOneLineWithoutCommandsToTheTerminal) {
   EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1);
 }
 
-TEST_F(Command, OutlivesALackOfMemory) {
+TEST_F(Command, ReportsALackOfMemory) {
   write("/d/a.h5", {{"x", {1}, {1}}});
   const auto failing = watched_file_system(files_, [](const FileOperation&) { throw std::bad_alloc(); });
   std::ostringstream out;
@@ -123,7 +123,7 @@ TEST_F(PruneCommand, KeepsTheHighestWhenTold) {
   EXPECT_EQ(run({"prune", "/d", "--keep-last", "1", "--best", "average"}), kNotDone);
 }
 
-TEST_F(PruneCommand, KeepsEverySoManyStepsForEver) {
+TEST_F(PruneCommand, KeepsSavepointsWhoseStepIsAMultiple) {
   EXPECT_EQ(run({"prune", "/d", "--keep-last", "1", "--keep-every", "2"}), kDone) << problems();
   EXPECT_THAT(steps(), ::testing::ElementsAre(2, 4));
 }
@@ -137,7 +137,7 @@ TEST_F(PruneCommand, KeepsWithinABudget) {
   EXPECT_THAT(steps(), ::testing::ElementsAre(3, 4));
 }
 
-TEST_F(PruneCommand, ChangesNothingWhenItRunsDry) {
+TEST_F(PruneCommand, ChangesNothingInADryRun) {
   const FileContents before = files_.contents();
 
   EXPECT_EQ(run({"prune", "/d", "--keep-last", "1", "--dry-run"}), kDone) << problems();

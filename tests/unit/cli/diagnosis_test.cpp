@@ -73,7 +73,7 @@ std::string the_only_finding(const Diagnosis& diagnosis) {
   return std::string(to_string(finding.severity)) + ": " + finding.what + " -> " + finding.remedy;
 }
 
-TEST(Diagnosis, FindsNothingWhereNothingIsWrong) {
+TEST(Diagnosis, FindsNothingWhenNothingIsWrong) {
   const Diagnosis diagnosis = diagnose(a_machine());
 
   EXPECT_THAT(diagnosis.findings, IsEmpty());
@@ -81,7 +81,7 @@ TEST(Diagnosis, FindsNothingWhereNothingIsWrong) {
   EXPECT_TRUE(diagnosis.can_train);
 }
 
-TEST(Diagnosis, TrainsOnCpusWhereThereIsNoDriver) {
+TEST(Diagnosis, TrainsOnCpusWithoutADriver) {
   const Diagnosis diagnosis = diagnose(a_machine_without_a_driver());
 
   EXPECT_THAT(diagnosis.findings, IsEmpty());
@@ -89,7 +89,7 @@ TEST(Diagnosis, TrainsOnCpusWhereThereIsNoDriver) {
   EXPECT_TRUE(diagnosis.can_train);
 }
 
-TEST(Diagnosis, SaysThatACardWithoutADriverIsOfNoUse) {
+TEST(Diagnosis, RefusesCardsWithoutADriver) {
   MachineFacts facts = a_machine_without_a_driver();
   facts.nvidia_cards = 4;
 
@@ -125,7 +125,7 @@ TEST(Diagnosis, TrainsOnWhatCudaShowsWithoutNvml) {
   EXPECT_THAT(the_only_finding(diagnosis), HasSubstr("NVIDIA_DRIVER_CAPABILITIES=compute,utility"));
 }
 
-TEST(Diagnosis, TrainsOnWhatCudaShowsWhereNvmlDoesNotAnswer) {
+TEST(Diagnosis, TrainsOnWhatCudaShowsWhenNvmlDoesNotAnswer) {
   MachineFacts facts = a_machine_without_nvml();
   facts.has_driver = true;
   facts.back_end_devices.pop_back();
@@ -136,7 +136,7 @@ TEST(Diagnosis, TrainsOnWhatCudaShowsWhereNvmlDoesNotAnswer) {
   EXPECT_EQ(diagnosis.plan, "trains on cuda:0");
 }
 
-TEST(Diagnosis, SaysWhatKeepsTheBackEndFromTheCardsOfAMachineWithoutNvml) {
+TEST(Diagnosis, SaysWhyTheBackEndCannotUseTheCardsOfAMachineWithoutNvml) {
   MachineFacts facts = a_machine_without_nvml();
   facts.nvidia_cards = 2;
   facts.back_end_problem = "the back end does not load";
@@ -150,7 +150,7 @@ TEST(Diagnosis, SaysWhatKeepsTheBackEndFromTheCardsOfAMachineWithoutNvml) {
   EXPECT_EQ(diagnosis.findings[1].what, "the back end does not load");
 }
 
-TEST(Diagnosis, TrainsOnCpusWhereTheDriverHasNoDevice) {
+TEST(Diagnosis, TrainsOnCpusWhenTheDriverHasNoDevice) {
   MachineFacts facts = a_machine();
   facts.gpus->devices.clear();
   facts.cuda_order.clear();
@@ -192,7 +192,7 @@ TEST(Diagnosis, RefusesLibrariesThatAreMissingOrTooOld) {
   EXPECT_THAT(diagnosis.findings.front().remedy, HasSubstr("HOLDFAST_LIBRARY_PATH"));
 }
 
-TEST(Diagnosis, RefusesNoMachineWhoseBackEndLoads) {
+TEST(Diagnosis, AcceptsAMachineWhoseBackEndLoads) {
   MachineFacts facts = a_machine();
   facts.cublas = {.name = "cuBLASLt", .problem = "libcublasLt.so.13: no such file"};
   const Diagnosis unknown = diagnose(facts);
@@ -219,7 +219,7 @@ TEST(Diagnosis, TrainsOnOneDeviceWithoutNccl) {
   EXPECT_THAT(the_only_finding(old), HasSubstr("NCCL 2.17.1 (/lib/NCCL) is too old; 2.18.0 is needed"));
 }
 
-TEST(Diagnosis, AsksForNoNcclWhereThereIsOneDevice) {
+TEST(Diagnosis, NeedsNoNcclForOneDevice) {
   MachineFacts facts = a_machine();
   facts.gpus->devices.pop_back();
   facts.gpus->peers.clear();
@@ -234,7 +234,7 @@ TEST(Diagnosis, AsksForNoNcclWhereThereIsOneDevice) {
   EXPECT_EQ(diagnosis.plan, "trains on cuda:0");
 }
 
-TEST(Diagnosis, SeesALinkThatIsNarrowerThanItCouldBe) {
+TEST(Diagnosis, FindsALinkWithFewerLanesThanPossible) {
   MachineFacts facts = a_machine();
   facts.gpus->devices[1].link_width = 4;
 
@@ -244,7 +244,7 @@ TEST(Diagnosis, SeesALinkThatIsNarrowerThanItCouldBe) {
   EXPECT_THAT(the_only_finding(diagnosis), HasSubstr("warning: cuda:1 is connected by 4 of 16 PCI Express lanes -> "));
 }
 
-TEST(Diagnosis, SeesWhatSlowsADeviceDown) {
+TEST(Diagnosis, FindsWhatSlowsADeviceDown) {
   MachineFacts facts = a_machine();
   facts.gpus->devices[0].slowdowns = std::vector<std::string>{"temperature (hardware)", "power limit"};
   facts.gpus->devices[0].temperature_celsius = 91;
@@ -259,7 +259,7 @@ TEST(Diagnosis, SeesWhatSlowsADeviceDown) {
   EXPECT_THAT(the_only_finding(busy), HasSubstr("note: cuda:0 is slowed down: power limit"));
 }
 
-TEST(Diagnosis, SeesMemoryThatCannotBeTrusted) {
+TEST(Diagnosis, FindsMemoryWithErrors) {
   MachineFacts facts = a_machine();
   recovery::GpuFacts& device = facts.gpus->devices[0];
   device.uncorrected_errors = 3;
@@ -279,7 +279,7 @@ TEST(Diagnosis, SeesMemoryThatCannotBeTrusted) {
   for (const Finding& finding : diagnosis.findings) EXPECT_NE(finding.remedy, "") << finding.what;
 }
 
-TEST(Diagnosis, SeesThatMemoryIsInUse) {
+TEST(Diagnosis, NotesThatMemoryIsInUse) {
   MachineFacts facts = a_machine();
   facts.gpus->devices[0].memory_bytes = std::uint64_t{80} << 30;
   facts.gpus->devices[0].used_memory_bytes = std::uint64_t{40} << 30;
@@ -287,7 +287,7 @@ TEST(Diagnosis, SeesThatMemoryIsInUse) {
   EXPECT_THAT(the_only_finding(diagnose(facts)), HasSubstr("note: 40.0 GiB of the 80.0 GiB of cuda:0 are in use"));
 }
 
-TEST(Diagnosis, SeesDevicesThatCannotReadEachOther) {
+TEST(Diagnosis, FindsDevicesThatCannotAccessEachOther) {
   MachineFacts facts = a_machine();
   facts.gpus->peers[0].is_possible = false;
   facts.gpus->peers[0].why_not = "the chipset does not support it";
@@ -302,7 +302,7 @@ TEST(Diagnosis, SeesDevicesThatCannotReadEachOther) {
   EXPECT_EQ(diagnosis.plan, "trains on cuda:0, cuda:1 with NCCL 2.28.9");
 }
 
-TEST(Diagnosis, GoesOnWithoutADeviceThatIsLostOrTooOldForIt) {
+TEST(Diagnosis, TrainsWithoutADeviceThatIsLostOrTooOld) {
   MachineFacts facts = a_machine();
   facts.gpus->devices[0].problem = "GPU is lost";
   facts.cuda_order = {1};
@@ -319,7 +319,7 @@ TEST(Diagnosis, GoesOnWithoutADeviceThatIsLostOrTooOldForIt) {
   EXPECT_THAT(the_only_finding(old), HasSubstr("its compute capability is 7.5, and 8.0 or higher is needed"));
 }
 
-TEST(Diagnosis, RefusesWhereNoDeviceIsLeft) {
+TEST(Diagnosis, RefusesAMachineWithoutAUsableDevice) {
   MachineFacts facts = a_machine();
   facts.cuda_order.clear();
   facts.back_end_devices.clear();
@@ -330,7 +330,7 @@ TEST(Diagnosis, RefusesWhereNoDeviceIsLeft) {
   EXPECT_THAT(the_only_finding(diagnosis), HasSubstr("CUDA_VISIBLE_DEVICES"));
 }
 
-TEST(Diagnosis, CallsNoDriverMissingWhoseDevicesCudaShows) {
+TEST(Diagnosis, DoesNotCallADriverMissingWhenCudaShowsItsDevices) {
   MachineFacts facts = a_machine();
   facts.gpus.reset();
   facts.has_driver = false;
@@ -358,7 +358,7 @@ TEST(Diagnosis, TrainsOnTheInstanceThatIsNamed) {
               HasSubstr("note: cuda:0 is an instance (MIG), which is only a part of GPU 1"));
 }
 
-TEST(Diagnosis, TrainsOnWhatCudaShowsBesideTheDriversDevices) {
+TEST(Diagnosis, TrainsOnDevicesThatOnlyCudaShows) {
   MachineFacts facts = a_machine();
   facts.cuda_order.clear();
   facts.back_end_devices.pop_back();
@@ -371,7 +371,7 @@ TEST(Diagnosis, TrainsOnWhatCudaShowsBesideTheDriversDevices) {
               HasSubstr("warning: cuda:0 (NVIDIA H200) cannot be matched to a device of the driver"));
 }
 
-TEST(Diagnosis, TrainsOnNoMoreThanCudaShows) {
+TEST(Diagnosis, TrainsOnlyOnDevicesThatCudaShows) {
   MachineFacts facts = a_machine();
   facts.back_end_devices.pop_back();
 
@@ -381,7 +381,7 @@ TEST(Diagnosis, TrainsOnNoMoreThanCudaShows) {
   EXPECT_THAT(the_only_finding(diagnosis), HasSubstr("warning: CUDA shows 1 of the 2 devices expected"));
 }
 
-TEST(Diagnosis, WarnsOfDevicesThatAreSplitAndOfNumbersThatMayBeOthers) {
+TEST(Diagnosis, WarnsAboutSplitDevicesAndUncertainNumbers) {
   MachineFacts facts = a_machine();
   facts.gpus->devices[1].is_split = true;
   facts.is_cuda_order_known = false;

@@ -14,7 +14,7 @@ namespace {
 using ::testing::HasSubstr;
 using Diff = testing::CommandTest;
 
-TEST_F(Diff, IsNoneBetweenTheSameArraysInFilesOfTwoKinds) {
+TEST_F(Diff, FindsNoDifferenceBetweenTheSameArraysInFilesOfTwoKinds) {
   const std::vector<float> values = {1, kNaN};
   write("/d/a.h5", {{"x", {2}, values}}, R"({"step": 1})");
   format::write_npz(files_, "/d/b.npz", R"({"step":1})",
@@ -56,7 +56,7 @@ TEST_F(Diff, ShowsWhatDiffers) {
             "different: 2 of 3 common arrays, 1 only in A, 1 only in B, metadata different\n");
 }
 
-TEST_F(Diff, TakesNearValuesForEqualWithATolerance) {
+TEST_F(Diff, TreatsNearValuesAsEqualWithATolerance) {
   write("/d/a.h5", {{"x", {2}, {1, 2}}});
   write("/d/b.h5", {{"x", {2}, {1, 2.5F}}});
 
@@ -66,7 +66,7 @@ TEST_F(Diff, TakesNearValuesForEqualWithATolerance) {
   EXPECT_EQ(run({"diff", "/d/a.h5", "/d/b.h5", "--tolerance", "-1"}), kNotDone);
 }
 
-TEST_F(Diff, MayLeaveTheMetadataOut) {
+TEST_F(Diff, IgnoresTheMetadataOnRequest) {
   write("/d/a.h5", {{"x", {1}, {1}}}, R"({"step": 1})");
   write("/d/b.h5", {{"x", {1}, {1}}}, R"({"step": 2})");
 
@@ -75,7 +75,7 @@ TEST_F(Diff, MayLeaveTheMetadataOut) {
   EXPECT_THAT(out(), HasSubstr("equal: 1 array\n"));
 }
 
-TEST_F(Diff, IsNotDoneWhenAFileCannotBeRead) {
+TEST_F(Diff, ReturnsNotDoneWhenAFileCannotBeRead) {
   write("/d/a.h5", {{"x", {1}, {1}}});
   write("/d/b.h5", {{"x", {3000}, std::vector<float>(3000, 1)}});
   damage("/d/b.h5");

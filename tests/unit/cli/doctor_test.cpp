@@ -51,7 +51,7 @@ TEST_F(DoctorTest, ShowsThatThereIsNoDriver) {
   EXPECT_THAT(said["why_no_gpus"], HasSubstr("there is no NVIDIA driver"));
 }
 
-TEST_F(DoctorTest, SaysTheSameAsJson) {
+TEST_F(DoctorTest, PrintsTheSameAsJson) {
   json facts = gpus(2);
   facts["peers"] = 1;
   facts["devices"][1].erase("temperature");
@@ -72,7 +72,7 @@ TEST_F(DoctorTest, SaysTheSameAsJson) {
   for (const json& finding : said["findings"]) EXPECT_TRUE(finding["what"].is_string());
 }
 
-TEST_F(DoctorTest, ShowsWhatItDoesNotKnowAsUnknown) {
+TEST_F(DoctorTest, ShowsMissingValuesAsUnknown) {
   json facts = gpus(0);
   facts["devices"].push_back({{"name", "NVIDIA H200"}});
   const FakeGpus fake(facts, "libfake_nvml_old.so");
@@ -82,7 +82,7 @@ TEST_F(DoctorTest, ShowsWhatItDoesNotKnowAsUnknown) {
   EXPECT_THAT(out(), HasSubstr("cuda:0    0  NVIDIA H200  -                -  - of -"));
 }
 
-TEST_F(DoctorTest, RefusesWhatItDoesNotKnow) {
+TEST_F(DoctorTest, RefusesUnknownArguments) {
   EXPECT_EQ(run({"doctor", "--fix"}), kNotDone);
 }
 

@@ -70,7 +70,7 @@ TEST_F(Prune, DeletesWhatNoRuleKeepsAndSaysSo) {
   EXPECT_EQ(files_.list("/run").size(), 3U);
 }
 
-TEST_F(Prune, AsATrialSaysWhatItWouldDeleteAndDeletesNothing) {
+TEST_F(Prune, DryRunNamesWhatItWouldDeleteAndDeletesNothing) {
   write({0.5, 0.1, 0.4});
   const FileContents before = files_.contents();
 
@@ -80,7 +80,7 @@ TEST_F(Prune, AsATrialSaysWhatItWouldDeleteAndDeletesNothing) {
   EXPECT_EQ(files_.contents(), before);
 }
 
-TEST_F(Prune, AsATrialSetsNothingAside) {
+TEST_F(Prune, DryRunSetsNothingAside) {
   write({0.5, 0.1, 0.4});
   const auto bytes = files_.contents().at(path(3));
   files_.remove(path(3));
@@ -94,7 +94,7 @@ TEST_F(Prune, AsATrialSetsNothingAside) {
   EXPECT_EQ(files_.contents(), before);
 }
 
-TEST_F(Prune, SetsADamagedNewestAsideAndKeepsTheOneBefore) {
+TEST_F(Prune, SetsADamagedNewestSavepointAsideAndKeepsTheOneBefore) {
   write({0.5, 0.1, 0.4});
   const auto bytes = files_.contents().at(path(3));
   files_.remove(path(3));
@@ -108,7 +108,7 @@ TEST_F(Prune, SetsADamagedNewestAsideAndKeepsTheOneBefore) {
   EXPECT_THAT(problems_.str(), HasSubstr(path(3) + ".damaged"));
 }
 
-TEST_F(Prune, DeletesNoBestThatItCannotTell) {
+TEST_F(Prune, DeletesNothingWhenTheBestCannotBeFound) {
   write({0.5, 0.1, 0.4});
 
   EXPECT_THAT(sentence_of({.folder = {}, .retention = {.keep_last = 1, .keep_best = 1}, .best_by = "accuracy"}),
@@ -123,7 +123,7 @@ TEST_F(Prune, RefusesToDoNothing) {
   EXPECT_THAT(sentence_of({.folder = {}, .retention = {.keep_best = 1}}), HasSubstr("--keep-last"));
 }
 
-TEST_F(Prune, NamesAFolderThatIsNotThereBeforeItAsksForRules) {
+TEST_F(Prune, NamesAMissingFolderBeforeItAsksForRules) {
   Console console{.out = out_, .problems = problems_};
 
   EXPECT_EQ(sentence_thrown_by([&] { prune(files_, {.folder = "/nope"}, console); }), "there is no folder /nope");
@@ -184,7 +184,7 @@ TEST_F(PruneOfARun, DeletesOnceTheRunHasEndedAndLeavesTheLockFree) {
   EXPECT_TRUE(recovery::lock_run_directory(run_, Deadline::after(std::chrono::seconds(0))).is_open());
 }
 
-TEST_F(PruneOfARun, MakesNoLockWhereThereIsNoRun) {
+TEST_F(PruneOfARun, CreatesNoLockInAFolderWithoutARun) {
   write_two(folder_.path());
 
   EXPECT_EQ(prune_to_one(folder_.path()), kDone);

@@ -68,7 +68,7 @@ RunReport run_with(const RunReport::Incident& incident) {
   return report;
 }
 
-TEST(DescribeReport, TellsAnIncidentInTheOrderOfItsTimes) {
+TEST(DescribeReport, ShowsAnIncidentInTheOrderOfItsTimes) {
   const TwoHoursAhead zone;
   EXPECT_THAT(describe_report(run_with(death()), true),
               HasSubstr("1. 2020-09-13 14:26:50.000 +02:00  replica 1 (process 1, pid 42) of generation 0 in step 50\n"
@@ -80,7 +80,7 @@ TEST(DescribeReport, TellsAnIncidentInTheOrderOfItsTimes) {
                         "    lost: no step: 1 survivor kept the state; a replica was missing for 1000.0 ms\n"));
 }
 
-TEST(DescribeReport, TellsWhatWasComputedAgain) {
+TEST(DescribeReport, ShowsWhatWasComputedAgain) {
   RunReport::Incident incident = death();
   incident.survivors = 0;
   incident.next_replicas = 2;
@@ -93,7 +93,7 @@ TEST(DescribeReport, TellsWhatWasComputedAgain) {
                 "33\n"));
 }
 
-TEST(DescribeReport, TellsWhatIsNotKnown) {
+TEST(DescribeReport, SaysWhatIsUnknown) {
   RunReport::Incident incident = death();
   incident.repeated.reset();
 
@@ -101,7 +101,7 @@ TEST(DescribeReport, TellsWhatIsNotKnown) {
               HasSubstr("lost: unknown: the journal shows no progress after it"));
 }
 
-TEST(DescribeReport, TellsWhatTheFailureOfAProcessThatWasNotTrainingCost) {
+TEST(DescribeReport, ShowsTheCostOfAFailureOfAProcessThatWasNotTraining) {
   RunReport::Incident incident = death();
   incident.rank = -1;
   EXPECT_THAT(describe_report(run_with(incident), true), HasSubstr("lost: nothing: the others went on\n"));
@@ -113,7 +113,7 @@ TEST(DescribeReport, TellsWhatTheFailureOfAProcessThatWasNotTrainingCost) {
   EXPECT_THAT(describe_report(run_with(incident), true), HasSubstr("lost: this failure ended the run\n"));
 }
 
-TEST(DescribeReport, TellsNoStepThatTheJournalDoesNotKnow) {
+TEST(DescribeReport, ShowsNoStepThatTheJournalDoesNotHave) {
   RunReport report = run_with(death());
   report.furthest_step = -1;
   report.generations = 1;
@@ -121,7 +121,7 @@ TEST(DescribeReport, TellsNoStepThatTheJournalDoesNotKnow) {
   EXPECT_THAT(describe_report(report, true), HasSubstr("furthest step unknown, 1 generation, 1 incident\n"));
 }
 
-TEST(DescribeReport, TellsProblemsWithSavepointsFromThoseThatAreDurable) {
+TEST(DescribeReport, SeparatesProblemsWithSavepointsFromDurableOnes) {
   RunReport report = run_with(death());
   report.savepoints.durable = 24;
   report.savepoints.newest_path = "a.h5";
@@ -133,14 +133,14 @@ TEST(DescribeReport, TellsProblemsWithSavepointsFromThoseThatAreDurable) {
                                                        "    b.h5: the disk is full\n"));
 }
 
-TEST(DescribeReport, TellsALiveRunFromOneThatWasKilled) {
+TEST(DescribeReport, DistinguishesALiveRunFromAKilledOne) {
   const RunReport report = run_with(death());
 
   EXPECT_THAT(describe_report(report, true), HasSubstr("the run is live\n"));
   EXPECT_THAT(describe_report(report, false), HasSubstr("the watchdog wrote no end"));
 }
 
-TEST(DescribeReport, TellsTheEndOfEachStart) {
+TEST(DescribeReport, ShowsTheEndOfEachStart) {
   RunReport report = run_with(death());
   report.starts[0].ended = kStart + 60;
   report.starts[0].exit_code = 75;
@@ -154,7 +154,7 @@ TEST(DescribeReport, TellsTheEndOfEachStart) {
 }
 
 // It said "ended after -863989420.5 ms".
-TEST(DescribeReport, TellsNoNegativeTime) {
+TEST(DescribeReport, ShowsNoNegativeTime) {
   RunReport report = run_with(death());
   report.starts[0].ended = kStart - 863989;
   report.starts[0].exit_code = 0;
@@ -172,7 +172,7 @@ RunReport::SlowReplica slow_replica() {
   return replica;
 }
 
-TEST(DescribeReport, TellsWhatWasDoneForASlowReplicaInTheOrderOfTheTimes) {
+TEST(DescribeReport, ShowsWhatWasDoneForASlowReplicaInTheOrderOfTheTimes) {
   const TwoHoursAhead zone;
   RunReport report = run_with(death());
   RunReport::SlowReplica replica = slow_replica();
@@ -192,7 +192,7 @@ TEST(DescribeReport, TellsWhatWasDoneForASlowReplicaInTheOrderOfTheTimes) {
                 "    20.0 s later shards were assigned evenly with generation 4\n"));
 }
 
-TEST(DescribeReport, TellsWhoTookThePlaceOfASlowReplica) {
+TEST(DescribeReport, NamesTheProcessThatReplacedASlowReplica) {
   RunReport report = run_with(death());
   RunReport::SlowReplica replica = slow_replica();
   replica.left_alone = {{kStart + 11, "replica 1 is slow; it stays until a spare is ready"}};
@@ -206,7 +206,7 @@ TEST(DescribeReport, TellsWhoTookThePlaceOfASlowReplica) {
                         "    2000.0 ms later it was ended, and process 7 replaced it\n"));
 }
 
-TEST(DescribeReport, TellsThatNothingWasChangedForASlowReplica) {
+TEST(DescribeReport, SaysThatTheShardsOfASlowReplicaStayedTheSame) {
   RunReport report = run_with(death());
   report.slow_replicas.push_back(slow_replica());
 
@@ -214,7 +214,7 @@ TEST(DescribeReport, TellsThatNothingWasChangedForASlowReplica) {
               HasSubstr("    its shards stayed the same\n    it stayed slow until the end\n"));
 }
 
-TEST(DescribeReport, TellsWhyAPlaceWasLeftOutAndWhenItCameBack) {
+TEST(DescribeReport, ShowsWhyADeviceSlotWasLeftOutAndWhenItCameBack) {
   const TwoHoursAhead zone;
   RunReport report = run_with(death());
   RunReport::Rest rest{.place = 1, .began = kStart + 10, .seconds = 600, .failures = 3, .incident = 0};
@@ -240,7 +240,7 @@ TEST(DescribeReport, TellsWhyAPlaceWasLeftOutAndWhenItCameBack) {
 }
 
 // The slow replicas stood before the first incident, though they came later.
-TEST(DescribeReport, TellsWhatHappenedInTheOrderOfTheTimes) {
+TEST(DescribeReport, ShowsEventsInTheOrderOfTheirTimes) {
   RunReport report = run_with(death());
   RunReport::Incident later = death();
   later.noticed = kStart + 40;
@@ -274,7 +274,7 @@ TEST(DescribeReport, ShowsWhereAReplicaCrashed) {
 }
 
 // The report showed them as two incidents that each had cost the same steps.
-TEST(DescribeReport, TellsReplicasThatWereLostTogetherAsOneMoment) {
+TEST(DescribeReport, ShowsReplicasThatWereLostTogetherAsOneLoss) {
   RunReport report = run_with(death());
   RunReport::Incident other = death();
   other.member = other.rank = 0;
@@ -304,7 +304,7 @@ TEST_F(ReportTest, ReadsTheJournalOfARunThatIsNotLive) {
   EXPECT_THAT(out(), HasSubstr("\"pid\": 7"));
 }
 
-TEST_F(ReportTest, NamesTheJournalThatIsNotThere) {
+TEST_F(ReportTest, NamesAMissingJournal) {
   EXPECT_EQ(run({"report", "/nowhere"}), 2);
   EXPECT_THAT(problems(), HasSubstr("/nowhere/journal.jsonl"));
 }

@@ -68,7 +68,7 @@ TEST_F(StatusTest, ShowsDevicesByTheirNames) {
   EXPECT_THAT(text, HasSubstr("\ncpu:1 is left out: 3 processes failed there; it is tried again when"));
 }
 
-TEST_F(StatusTest, ShowsWhatTheDriverToldOfADeviceLast) {
+TEST_F(StatusTest, ShowsTheLastDriverEventOfADevice) {
   nlohmann::json status = status_with({a_member()});
   status["device_events"] = nlohmann::json::array({{{"device", "cuda:1"},
                                                     {"what", "Xid 31, a kernel used memory that is not there"},
@@ -79,7 +79,7 @@ TEST_F(StatusTest, ShowsWhatTheDriverToldOfADeviceLast) {
               HasSubstr("\ncuda:1 had 2 events, the last 3 s ago: Xid 31, a kernel used memory that is not there\n"));
 }
 
-TEST_F(StatusTest, ShowsShardsWhereTheyAreNotDealtEvenly) {
+TEST_F(StatusTest, ShowsShardsThatAreDealtUnevenly) {
   nlohmann::json quick = a_member();
   quick["shards"] = 4;
   nlohmann::json slow = a_member();
@@ -98,7 +98,7 @@ TEST_F(StatusTest, ShowsShardsWhereTheyAreNotDealtEvenly) {
   EXPECT_THAT(describe_status(status_with({quick, slow, spare})), Not(HasSubstr("SHARDS")));
 }
 
-TEST_F(StatusTest, TellsOfPlacesThatAreLeftOut) {
+TEST_F(StatusTest, ShowsDeviceSlotsThatAreLeftOut) {
   nlohmann::json status = status_with({});
   const auto rest = [](int place, double seconds_left, const nlohmann::json& tried_by) {
     return nlohmann::json{{"place", place},

@@ -24,7 +24,7 @@ TEST_F(Verify, SaysThatAFileIsWhole) {
   EXPECT_EQ(problems(), "");
 }
 
-TEST_F(Verify, FindsTheDamagedOneOfAFolder) {
+TEST_F(Verify, FindsTheDamagedFileOfAFolder) {
   write("/d/a.h5", {{"a", {2}, {1, 2}}});
   write("/d/b.h5", {{"a", {2}, {1, 2}}});
   write("/d/c.h5", {{"a", {2}, {1, 2}}});
@@ -51,7 +51,7 @@ TEST_F(Verify, MentionsWhatWritersLeftAndWhatWasSetAside) {
   EXPECT_THAT(problems(), Not(HasSubstr("holdfast: /d/c.h5.damaged.txt")));
 }
 
-TEST_F(Verify, IsNotDoneWithoutFiles) {
+TEST_F(Verify, ReturnsNotDoneWithoutFiles) {
   write_text("/d/a.txt", "Hello");
 
   EXPECT_EQ(run({"verify", "/d"}), kNotDone);
@@ -60,7 +60,7 @@ TEST_F(Verify, IsNotDoneWithoutFiles) {
   EXPECT_THAT(problems(), HasSubstr("/d/missing.h5"));
 }
 
-TEST_F(Verify, TakesWhatItDoesNotKnowForDamaged) {
+TEST_F(Verify, TreatsAnUnknownFileAsDamaged) {
   write_text("/d/a.h5", std::string(8192, 'x'));
   write("/d/b.h5", {{"a", {2}, {1, 2}}});
   files_.open_for_writing("/d/b.h5")->write_at(0, std::vector<std::byte>(1));
@@ -71,7 +71,7 @@ TEST_F(Verify, TakesWhatItDoesNotKnowForDamaged) {
   EXPECT_THAT(problems(), HasSubstr("/d/b.h5"));
 }
 
-TEST_F(Verify, CannotCheckFilesOfOthers) {
+TEST_F(Verify, CannotVerifyFilesOfOtherPrograms) {
   format::write_npz(files_, "/d/a.h5", "{}", {});
 
   EXPECT_EQ(run({"verify", "/d/a.h5"}), kNotDone);

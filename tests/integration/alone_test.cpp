@@ -1,4 +1,4 @@
-// A program that is debugged: its training function runs in the first process, and the run stays as it is.
+// Training alone, for a debugger: the training function runs in the first process, and the run is not changed.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ class Alone : public BegunRun {
  protected:
   static constexpr const char* kAlone = "HOLDFAST_ALONE=1";
 
-  // Trains up to a step, and stays there until the test lets it go on.
+  // Trains up to a step, and waits there until the test releases it.
   RunningProgram hold(const Words& variables) const {
     return RunningProgram("/usr/bin/env",
                           arguments_of_env(variables, command({"--at", "20", "--hold", folder_.path()})));
@@ -72,7 +72,7 @@ TEST_F(Alone, GoesOnFromTheNewestStateAndLeavesTheRunAsItIs) {
   const ProgramResult result = start({}, {kAlone});
 
   EXPECT_EQ(result.exit_code, 0) << result.output;
-  // What the run leaves when it fails, just before that.
+  // The failed run left this savepoint just before its failure.
   EXPECT_THAT(result.output, ContainsRegex("continuing from " + run_ + "/savepoint-00000000(19|20).h5"));
   EXPECT_EQ(weights_in(result), expected_weights());
   EXPECT_EQ(files_of(run_), run);
@@ -116,7 +116,7 @@ TEST_F(Alone, SetsNoRunAside) {
   EXPECT_FALSE(exists("run.1"));
 }
 
-// The variable was ignored without a word.
+// The variable was ignored silently.
 TEST_F(Alone, SaysThatAFreshStartHasNoEffect) {
   ASSERT_EQ(start({"--at", "20", "--fail"}).exit_code, 1);
   const auto run = files_of(run_);

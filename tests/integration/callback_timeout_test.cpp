@@ -1,4 +1,4 @@
-// A callback that blocks, and what a run without ModelCheckpoint leaves.
+// Callbacks that block, and the results of a run without ModelCheckpoint.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ class BlockingCallback : public ::testing::Test {
   }
   void release() const { std::ofstream(folder_ / "run/released").close(); }
 
-  // The last line may not be whole yet.
+  // The last line may not be complete yet.
   std::vector<std::string> causes() const {
     std::vector<std::string> causes;
     std::ifstream file(folder_ / "run/journal.jsonl");
@@ -49,7 +49,7 @@ class BlockingCallback : public ::testing::Test {
   const TemporaryFolder folder_;
 };
 
-// The peers waited four times the longest limit, which did not include that of callbacks.
+// The peers waited for four times the longest limit, and the limit of callbacks was not counted.
 TEST_F(BlockingCallback, IsNotTakenForAHangAndItsPeersWaitForIt) {
   constexpr std::chrono::seconds kLongerThanPeersWaited(5);
   RunningProgram program(built_program("blocking_program"), arguments(1000, 60'000));

@@ -1,4 +1,4 @@
-// Watching and steering live runs: recovery_worker as the run, and the socket in its directory.
+// Requests to live runs, through the socket in the run directory. recovery_worker is the run.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -217,7 +217,7 @@ TEST_F(LiveRun, ShowsADeathInItsReport) {
   const int pid = status().at("members").at(1).at("pid");
 
   ::kill(pid, SIGKILL);
-  // The survivor checks in when its peer's death cancels what it waits for; here it waits for nothing.
+  // A survivor checks in when its peer's death cancels its wait; here it does not wait.
   ASSERT_TRUE(comes_true([&] { return read_run_report(folder_ / "journal.jsonl").incidents.size() == 1; }));
   stop();
 

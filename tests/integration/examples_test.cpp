@@ -1,4 +1,4 @@
-// The examples do what they are examples of.
+// The examples do what their documentation says.
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 namespace holdfast {
 namespace {
 
-// Folder with the real digits; the test is skipped, saying so, where there is none.
+// The folder with the real digits. Without it the test is skipped, and says so.
 std::string real_digits() {
   const char* data = std::getenv("HOLDFAST_TEST_DATA");
   return data == nullptr ? "" : std::string(data) + "/mnist10k";
@@ -60,7 +60,7 @@ TEST(SamplesInAFile, LearnsFromSamplesThatItReadsDuringTraining) {
   EXPECT_NE(result.output.find("loss 0.000"), std::string::npos) << result.output;
 }
 
-// What the README shows: a training, and a program that applies the best of its savepoints.
+// The two programs of the README: one trains, the other applies the best savepoint.
 TEST(Readme, TrainsAndPredictsDigits) {
   const std::string data = real_digits();
   if (data.empty()) GTEST_SKIP() << "HOLDFAST_TEST_DATA is not set: there are no real digits";

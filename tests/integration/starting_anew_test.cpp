@@ -1,4 +1,4 @@
-// What becomes of the run that a directory holds when a program starts there: docs/operations.md#starting-anew.
+// What happens to the run in a directory when a program starts there: docs/operations.md#starting-anew.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,7 +26,8 @@ class StartingAnew : public BegunRun {
   }
   void expect_nothing_put_aside() const { EXPECT_EQ(folder_.names(), (Words{"copies", "run"})); }
 
-  // Where a folder is a mount point, which nobody can rename; starts with what is missing where that cannot be had.
+  // Runs the command while `folder` is a mount point, which cannot be renamed. Exit code 99: a mount is impossible
+  // here.
   static ProgramResult run_with_mount(const std::string& folder, const Words& variables, const Words& command) {
     Words all{"unshare", "--mount"};
     if (::geteuid() != 0) all.push_back("--map-root-user");
@@ -37,7 +38,7 @@ class StartingAnew : public BegunRun {
   }
 };
 
-// A start that leaves a run which may not give way to others, and what begins with the same epochs.
+// A start that leaves a run which must not be replaced, and the next start, which is refused.
 struct NotToGiveWay {
   const char* why;
   std::vector<std::string> first;
@@ -81,7 +82,7 @@ TEST_F(StartingAnew, AFirstTryGivesWayToAProgramWithOtherOptions) {
   }
 }
 
-// Replicas see that, not the watchdog: it ends them and begins again.
+// Replicas notice this, not the watchdog, which then ends them and begins again.
 TEST_F(StartingAnew, AFirstTryGivesWayToAProgramWithOtherData) {
   fail_early();
 
@@ -108,7 +109,7 @@ TEST_F(StartingAnew, AFirstTryContinuesWhenNothingHasChanged) {
   expect_nothing_put_aside();
 }
 
-// A replica that was killed was counted as one that the watchdog had killed, and its run gave way.
+// A killed replica was counted as one that the watchdog had killed, and its run was replaced.
 TEST_F(StartingAnew, ARunThatWasStoppedOrKilledOrHasResultsIsRefused) {
   for (const NotToGiveWay& earlier : kNotToGiveWay) {
     SCOPED_TRACE(earlier.why);
@@ -221,7 +222,7 @@ TEST_F(StartingAnew, ChangesNothingWhenAFolderCannotBeRenamed) {
   }
 }
 
-// --- who starts again, and does not start anew
+// --- processes that start again, but not anew
 
 TEST_F(StartingAnew, ProcessesThatTheWatchdogRestartsContinue) {
   for (const char* replicas : {"2", "1"}) {

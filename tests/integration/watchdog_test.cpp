@@ -1,4 +1,4 @@
-// The watchdog with real processes, sockets and shared memory. Each test runs recovery_worker, whose script says what
+// The watchdog with real processes, sockets and shared memory. Each test runs recovery_worker with a script of what
 // happens.
 
 #include "holdfast/recovery/watchdog.h"
@@ -86,7 +86,7 @@ bool all_work(const RunDirectory& directory, std::size_t replicas) {
   return comes_true([&] { return directory.events("working").size() >= replicas; });
 }
 
-// The watchdog in a process of its own, as an application is.
+// A watchdog in its own process, as in an application.
 class Program {
  public:
   Program(const RunDirectory& directory, int replicas, const std::vector<std::string>& script) {
@@ -105,7 +105,7 @@ class Program {
 
   void signal(int number) const { ::kill(pid_, number); }
 
-  // The wait status; waits for the end.
+  // Waits for the end, and returns the wait status.
   int wait() {
     int status = -1;
     const bool has_ended = comes_true([&] { return ::waitpid(pid_, &status, WNOHANG) == pid_; });
@@ -186,7 +186,7 @@ TEST(Watchdog, EndsARunInWhichOneStepFailsRepeatedly) {
   EXPECT_THAT(outcome.sentence, HasSubstr("gave up at step 7"));
 }
 
-// It waits for its peers at a step, but has not begun one.
+// The process waits for its peers before a step, but has not begun the step.
 TEST(Watchdog, BlamesNoStepForDeathsOnTheWayToIt) {
   const RunDirectory directory;
 
@@ -239,7 +239,7 @@ TEST(Watchdog, TriesADeviceSlotAgainThatWasLeftOutAndUsesItWhenItWorks) {
   EXPECT_TRUE(rests[0].used_again.has_value());
 }
 
-// It was lost: it came when the loop that takes signals was told to end.
+// The signal was lost: it came when the loop that takes signals was told to end.
 TEST(Watchdog, SaysThatItWasAskedToStopAsTheRunEnded) {
   const RunDirectory directory;
   bool is_sent = false;
@@ -337,7 +337,7 @@ TEST(Watchdog, GivesUpWhenWorkersNeverGetReady) {
 TEST(Watchdog, GivesUpWithTheLastCauseWhenTheBudgetIsSpent) {
   const RunDirectory directory;
   WatchdogOptions options = options_for(directory, 2, {"exit_before_join"});
-  // Fewer than the starts that would end it by themselves.
+  // Fewer failures than those that would end the run without a budget.
   options.max_restarts = 1;
 
   const RunOutcome outcome = run_watchdog(options);
@@ -376,7 +376,7 @@ TEST(Watchdog, SaysWhichExecutableCannotBeStarted) {
 
   const RunOutcome outcome = run_watchdog(options);
 
-  // No new process would find it.
+  // A new process would fail in the same way.
   EXPECT_EQ(outcome.exit_code, kExitUnrecoverable);
   EXPECT_THAT(outcome.sentence, HasSubstr("cannot execute " + options.executable));
 }
@@ -390,7 +390,7 @@ TEST(Watchdog, SharesArenasThatPeersCanWaitOn) {
   EXPECT_THAT(directory.causes(), ElementsAre());
 }
 
-// A survivor sees its own and the other survivor's again, and a new one's for the first time.
+// A survivor sees its own memory and the other survivor's again, and a new process's for the first time.
 TEST(Watchdog, ShowsTheMemoryOfSurvivorsAgain) {
   const RunDirectory directory;
   WatchdogOptions options =

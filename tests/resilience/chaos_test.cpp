@@ -1,4 +1,4 @@
-// The command that finds what breaks, on a program that does not.
+// `holdfast chaos` on a program that survives.
 
 #include <gtest/gtest.h>
 

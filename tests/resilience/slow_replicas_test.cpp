@@ -1,5 +1,5 @@
-// A replica that computes at half the speed of the others: it is dealt fewer shards or replaced, and the weights at the
-// end are those of an undisturbed run.
+// A replica computes at half the speed of the others. It is dealt fewer shards or replaced, and the weights at the end
+// are those of an undisturbed run.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ using nlohmann::json;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
-// Whose shards take 4 ms each, one after the other: 520 steps of 6 shards.
+// 520 steps of 6 shards, which take 4 ms each, one after the other.
 ProgramResult run_paced(const TemporaryFolder& folder, std::vector<std::string> options,
                         const std::vector<std::string>& faults = {}) {
   options.insert(options.end(), {"--run-dir", folder / "run"});
@@ -71,7 +71,7 @@ class SlowReplicas : public testing::Test {
     return all;
   }
 
-  // The first deal: 4 to 2, or 5 to 1 where a busy machine makes the slow one slower still.
+  // The first deal: 4 to 2, or 5 to 1 when a busy machine makes the slow replica even slower.
   void expect_fewer_for(std::size_t slow) const {
     ASSERT_FALSE(deals().empty());
     const std::vector<int> first = deals()[0];
@@ -106,7 +106,7 @@ TEST_F(SlowReplicas, AreDealtFewerShardsAndNoReplicaIsEnded) {
   }
 }
 
-// Whose watchdog knows nothing of shards but what replicas tell it.
+// Under `holdfast run` the watchdog knows about shards only what replicas report.
 TEST_F(SlowReplicas, AreDealtFewerShardsUnderTheRunCommandAsItsStatusShows) {
   RunningProgram program(built_program("holdfast"),
                          {"run", "--replicas", "2", "--when-slow", "deal", "--run-dir", folder_ / "run", "--inject",

@@ -89,7 +89,7 @@ TEST_F(CommandProgram, PrintsWhatIsWrongInOneSentence) {
   EXPECT_THAT(result.output, HasSubstr(path("missing.h5")));
 }
 
-// Given a FIFO, the command waited for a writer that never came.
+// With a FIFO, the command waited for a writer that never came.
 TEST_F(CommandProgram, DoesNotWaitForAFileThatIsNotRegular) {
   ASSERT_EQ(::mkfifo(path("fifo.h5").c_str(), 0600), 0);
   std::filesystem::create_directory(path("folder.h5"));

@@ -1,4 +1,4 @@
-// `holdfast run` with programs of all kinds: those of the SDK, one in C, and shell scripts that know nothing of it.
+// `holdfast run` with programs of all kinds: programs of the SDK, one in C, and shell scripts without Holdfast.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ using ::testing::Not;
 
 class Run : public ::testing::Test {
  protected:
-  // Of `holdfast run OPTIONS -- PROGRAM`, with a run directory of its own.
+  // The arguments of `holdfast run OPTIONS -- PROGRAM`, with a run directory of its own.
   std::vector<std::string> arguments(const std::vector<std::string>& options,
                                      const std::vector<std::string>& program) const {
     std::vector<std::string> all{"run", "--run-dir", folder_ / "run"};
@@ -67,7 +67,7 @@ std::string line_with(const std::string& beginning, const std::string& output) {
                                  : output.substr(at, output.find('\n', at) - at);
 }
 
-// --- programs that know nothing of Holdfast
+// --- programs without Holdfast
 
 TEST_F(Run, GivesEachProcessTheEnvironmentOfOtherLaunchers) {
   const ProgramResult result =
@@ -100,7 +100,7 @@ TEST_F(Run, StartsAllAgainWhenOneOfAPlainProgramFails) {
   EXPECT_EQ(events("restart")[0].at("restart").at("cause"), "exited with code 3");
 }
 
-// The watchdog outlives broken pipes, and what it starts knows nothing of that.
+// The watchdog handles SIGPIPE, and programs that it starts must not inherit that.
 TEST_F(Run, LeavesTheSignalsOfAPlainProgramAsTheyAre) {
   const ProgramResult result =
       run_script({"--plain", "--replicas", "1", "--max-restarts", "0"}, "kill -PIPE $$; exit 0");
@@ -110,7 +110,7 @@ TEST_F(Run, LeavesTheSignalsOfAPlainProgramAsTheyAre) {
 }
 
 TEST_F(Run, AsksAPlainProgramToStopBySigterm) {
-  // A sleep that is begun between the signal and its trap outlives its shell, and keeps the output open meanwhile.
+  // A sleep that begins between the signal and its trap outlives its shell, and keeps the output open.
   const std::string script =
       "trap 'touch \"$HOLDFAST_RUN_DIRECTORY/saved-$RANK\"; exit 0' TERM; "
       "touch \"$HOLDFAST_RUN_DIRECTORY/up-$RANK\"; while true; do sleep 0.1 & wait; done";
@@ -141,7 +141,7 @@ TEST_F(Run, StartsNothingWhenTheProgramDoesNotExist) {
   EXPECT_FALSE(std::filesystem::exists(in_run("")));
 }
 
-TEST_F(Run, IgnoresTheEnvironmentOfAnotherLauncher) {
+TEST_F(Run, IsRefusedUnderAnotherLauncher) {
   std::vector<std::string> all{"RANK=1", "WORLD_SIZE=2", built_program("holdfast")};
   const std::vector<std::string> own = arguments({}, {"true"});
   all.insert(all.end(), own.begin(), own.end());
@@ -203,7 +203,7 @@ class RunDigitsOnOtherNames : public RunDigits, public ::testing::WithParamInter
 
 INSTANTIATE_TEST_SUITE_P(Names, RunDigitsOnOtherNames, ::testing::Values("gpu:0", "cuda", "cuda0", "CUDA:0", "0"));
 
-// It trained on CPUs and said nothing.
+// The program silently trained on CPUs.
 TEST_P(RunDigitsOnOtherNames, SaysThatADeviceDoesNotExist) {
   const ProgramResult result = run({"--devices", GetParam()}, digits());
 
@@ -230,7 +230,7 @@ TEST_F(RunDigits, StopsInOrderAlthoughItsOutputIsClosed) {
   EXPECT_TRUE(events("died").empty());
 }
 
-// Of its state the newcomer has got a part when it dies, three times.
+// The new process dies three times after it has received a part of the state.
 TEST_F(RunDigits, SurvivesNewcomersThatDieBeforeTheirFirstStep) {
   std::vector<std::string> options{"--replicas", "2", "--devices", "cpu:0", "--when-lost", "wait"};
   for (const char* fault :
@@ -265,7 +265,7 @@ TEST_F(RunDigits, LeavesASavepointOfTheSnapshotInMemoryWhenTheRunGivesUp) {
 
 class RunInC : public Run {
  protected:
-  // What it prints when nothing happens to it.
+  // The output of an undisturbed run.
   static const std::string& undisturbed_line(std::int64_t steps) {
     static std::map<std::int64_t, std::string> lines;
     std::string& line = lines[steps];
@@ -310,7 +310,7 @@ class RunInC : public Run {
     return [this, count](const ProgramResult&) { return events("restart").size() >= count; };
   }
 
-  // Where the newest generation went on.
+  // The step at which the newest generation continued.
   std::int64_t step_taken_up() const { return events("line_taken_up").back().at("details").at("step"); }
 
   std::set<int> pids() const {
@@ -338,16 +338,16 @@ TEST_P(RunInCThatLosesAProcess, ContinuesWithTheSameBits) {
 
   expect_same_line(result);
   EXPECT_EQ(events("restart").size(), 1U);
-  // With fewer the run may be over before the new process is ready.
+  // With fewer steps the run may be over before the new process is ready.
   EXPECT_LE(pids().size(), 4U) << "survivors were started again";
   EXPECT_GE(step_taken_up(), 1000);
 }
 
-// GPUs that are not there, for a program that computes elsewhere: what is tried is what the watchdog makes of their
-// driver's word.
+// A program that computes on CPUs, with GPUs of a fake driver. The tests check how the watchdog reacts to the driver's
+// events.
 class RunInCOnGpus : public RunInC {
  protected:
-  // Calls `happen`, which harms one of `count` devices, once the watchdog listens to the driver's events.
+  // Calls `happen`, which breaks one of `count` devices, once the watchdog listens to the driver's events.
   ProgramResult run_on(int count, const std::vector<std::string>& options, const std::function<void()>& happen,
                        const std::function<bool(const ProgramResult&)>& came_in_time) {
     fake_.emplace(gpus(count));
@@ -390,7 +390,7 @@ TEST_F(RunInCOnGpus, LeavesOutADeviceThatHasFallenOffTheBus) {
   ASSERT_EQ(events("restart").size(), 1U);
   EXPECT_THAT(events("restart")[0].at("restart").at("cause").get<std::string>(), HasSubstr("cuda:1: Xid 79"));
   EXPECT_EQ(events("place_lost").size(), 1U);
-  EXPECT_EQ(events("ready").size(), 2U) << "nothing was started on the device, or beside the other one";
+  EXPECT_EQ(events("ready").size(), 2U) << "no process was started on the lost device, or next to the other process";
   EXPECT_THAT(report(),
               HasSubstr("device slot 1 was left out for 600.0 s: cuda:1: Xid 79, the GPU has fallen off the bus"));
 }
@@ -438,7 +438,7 @@ TEST_F(RunInCOnGpus, ReplacesNoReplicaForAnErrorOfAProcess) {
 TEST_F(RunInCOnGpus, TrainsWithoutADriverAndSaysSo) {
   const Variable nvml("HOLDFAST_NVML", "/nowhere/libnvidia-ml.so.1");
 
-  // A short run may end before the survey's process has spoken.
+  // A short run may end before the survey's process has answered.
   const ProgramResult result = run_disturbed(
       {"--devices", "cuda:0,cuda:1"}, [] {},
       [&](const ProgramResult&) { return !events("devices_unwatched").empty(); });
@@ -514,7 +514,7 @@ TEST_F(Run, DealsFewerShardsToASlowProcessInC) {
   const auto dealt = events("dealt")[0].at("shards").get<std::vector<int>>();
   ASSERT_EQ(dealt.size(), 2U);
   EXPECT_EQ(dealt[0] + dealt[1], 6);
-  // 2, or fewer where a busy machine makes the slow one slower still.
+  // 2 shards, or fewer when a busy machine makes the slow process even slower.
   EXPECT_LT(dealt[1], 3);
   for (const json& line : events("shards_dealt")) EXPECT_EQ(line.at("details").get<std::vector<int>>(), dealt);
   EXPECT_EQ(events("shards_dealt").size(), 2U);

@@ -16,7 +16,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Shells stand for programs that train: what they leave in the run directory is all that is looked at.
+// Shell scripts stand for programs that train. The command looks only at what they leave in the run directory.
 class Chaos : public testing::CommandTest {
  protected:
   int run_chaos(std::vector<std::string> options, const std::string& line) {
@@ -24,7 +24,7 @@ class Chaos : public testing::CommandTest {
     options.insert(options.end(), {"--", "/bin/sh", "-c", "mkdir -p {run_dir}; " + line});
     return run(options);
   }
-  // The faults that `seed` draws for the run of `line`.
+  // The faults that `seed` draws for a run of the script `line`.
   std::vector<recovery::Fault> drawn(int seed, const std::string& line, std::vector<std::string> options = {}) {
     options.insert(options.end(), {"--faults", "5", "--seed", std::to_string(seed), "--json", "/d/o.json"});
     EXPECT_EQ(run_chaos(std::move(options), line), kDone) << problems();
@@ -53,7 +53,7 @@ const std::string kMarks =
     "mkdir {run_dir}/faults; echo $HOLDFAST_FAULTS | tr ';' '\\n' | while read f; do "
     "touch {run_dir}/faults/$f; done; ";
 const std::string kSurvives = kMarks + finish_with("aa");
-// Other weights whenever there is a fault.
+// A program that ends with other weights whenever there is a fault.
 const std::string kBreaks = kMarks + finish_with("aa${HOLDFAST_FAULTS:+bb}");
 
 TEST_F(Chaos, SaysThatAProgramSurvived) {
@@ -93,7 +93,7 @@ TEST_F(Chaos, DrawsNoFaultForAPhaseThatTheUndisturbedRunDidNotReach) {
   }
 }
 
-// --replicas says what stands for {replicas}, which this program does not take.
+// --replicas only replaces {replicas}, and this program does not use {replicas}.
 TEST_F(Chaos, DrawsNoFaultForARankOrAStepThatTheUndisturbedRunDidNotHave) {
   for (int seed = 0; seed < 10; ++seed) {
     for (const recovery::Fault& fault :
@@ -158,7 +158,7 @@ TEST_F(Chaos, ReturnsNotDoneWhenAFaultNeverStruck) {
   EXPECT_THAT(text_of("/d/o.xml"), HasSubstr("<error message=\"not every fault struck: 0/1\">"));
 }
 
-// Named as the marks of the SDK's faults are.
+// The marks have the names that the SDK gives to the marks of faults.
 TEST_F(Chaos, NamesTheFaultThatNeverStruck) {
   const std::string line =
       finish_with("aa") + "mkdir {run_dir}/faults; touch {run_dir}/faults/1-0123456789abcdef.fired";
@@ -168,7 +168,7 @@ TEST_F(Chaos, NamesTheFaultThatNeverStruck) {
   EXPECT_THAT(out(), HasSubstr("\n  missed: rank=7,step=3,fault=kill\n"));
 }
 
-// They were read after the undisturbed run, which may take hours.
+// Faults were parsed only after the undisturbed run, which may take hours.
 TEST_F(Chaos, RefusesAnInvalidFaultBeforeAnythingRuns) {
   EXPECT_EQ(run_chaos({"--fault", "rank=1,fault=nothing"}, "exit 3"), kNotDone);
   EXPECT_THAT(problems(), HasSubstr("the fault \"rank=1,fault=nothing\""));
@@ -196,7 +196,7 @@ TEST_F(Chaos, SamplesTheMatrix) {
   EXPECT_THAT(out(), HasSubstr("3 cases, 3 same digest"));
 }
 
-// The program that is disturbed ends after a death of its child alone, whenever that comes.
+// The disturbed program ends only after a death of its child.
 TEST_F(Chaos, KillsReplicasRepeatedlyAndShowsTheWatchdogsMemory) {
   const TemporaryFolder folder;
   const std::string watchdog =

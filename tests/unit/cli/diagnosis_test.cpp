@@ -31,7 +31,7 @@ LibraryFacts a_library(const std::string& name, Version version) {
   return {.name = name, .path = "/lib/" + name, .version = version};
 }
 
-// Two devices that have nothing to complain of.
+// Two devices without a problem.
 MachineFacts a_machine() {
   MachineFacts facts{.cores = 8,
                      .memory_bytes = 1000,
@@ -51,7 +51,7 @@ MachineFacts a_machine() {
   return facts;
 }
 
-// A container with the driver's CUDA, and without its management library.
+// A container that has the driver's CUDA library, but not its management library.
 MachineFacts a_machine_without_nvml() {
   MachineFacts facts = a_machine();
   facts.gpus.reset();

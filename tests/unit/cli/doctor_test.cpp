@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 
 class DoctorTest : public testing::CommandTest {
  protected:
-  // What is there of CUDA on the machine of the test does not matter.
+  // The result must not depend on the CUDA libraries of the machine that runs the test.
   const Variable back_end_{"HOLDFAST_CUDA_LIBRARY", "/nowhere/libholdfast_cuda.so"};
 };
 
@@ -86,7 +86,7 @@ TEST_F(DoctorTest, RefusesUnknownArguments) {
   EXPECT_EQ(run({"doctor", "--fix"}), kNotDone);
 }
 
-// What it says where all is well, without the machine of the test.
+// The output for a healthy machine, from facts that the test makes up.
 TEST_F(DoctorTest, EndsWithWhatItTrainsOn) {
   const FakeGpus fake(gpus(1));
   MachineFacts facts = look_at_machine();

@@ -5,7 +5,7 @@
 namespace holdfast::cli {
 namespace {
 
-// Empty: it takes the text.
+// What the check says of a text; empty when it accepts the text.
 std::string objection(const CLI::Validator& check, std::string text) {
   return check(text);
 }

@@ -37,7 +37,7 @@ class Prune : public ::testing::Test {
 
   static std::string path(std::int64_t step) { return "/run/" + format::savepoint_name(step); }
 
-  // Of steps 1, 2, and so on.
+  // Writes savepoints of steps 1, 2, and so on.
   void write(const std::vector<double>& losses) {
     for (std::size_t i = 0; i < losses.size(); ++i) {
       const std::string metadata = R"({"metrics": {"loss": )" + std::to_string(losses[i]) + "}}";
@@ -129,7 +129,7 @@ TEST_F(Prune, NamesAMissingFolderBeforeItAsksForRules) {
   EXPECT_EQ(sentence_thrown_by([&] { prune(files_, {.folder = "/nope"}, console); }), "there is no folder /nope");
 }
 
-// Locks are the system's own, so these are real folders.
+// Locks belong to the kernel, so these tests use real folders.
 class PruneOfARun : public ::testing::Test {
  protected:
   void write_two(const std::string& folder) {

@@ -239,7 +239,7 @@ TEST(DescribeReport, ShowsWhyADeviceSlotWasLeftOutAndWhenItCameBack) {
   EXPECT_THAT(text, HasSubstr("device slot 3 was left out for 600.0 s: cuda:3: the driver has lost it\n"));
 }
 
-// The slow replicas stood before the first incident, though they came later.
+// Slow replicas were printed before the first incident, although they came later.
 TEST(DescribeReport, ShowsEventsInTheOrderOfTheirTimes) {
   RunReport report = run_with(death());
   RunReport::Incident later = death();
@@ -273,7 +273,7 @@ TEST(DescribeReport, ShowsWhereAReplicaCrashed) {
                                                                    "        #1 main (/a+0x2)\n"));
 }
 
-// The report showed them as two incidents that each had cost the same steps.
+// The report showed two incidents that had each cost the same steps.
 TEST(DescribeReport, ShowsReplicasThatWereLostTogetherAsOneLoss) {
   RunReport report = run_with(death());
   RunReport::Incident other = death();

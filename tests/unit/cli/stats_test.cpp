@@ -45,7 +45,7 @@ TEST_F(Stats, ArePrintedAsJson) {
   EXPECT_EQ(arrays.at(1).at("histogram"), nlohmann::json({1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 1}));
 }
 
-// More than is held at once: seen in several passes.
+// The array is larger than what is held in memory, so it is read in several passes.
 TEST_F(Stats, OfALargeArrayAreComputedInPieces) {
   std::vector<float> values(17'000'000, 0);
   values.front() = -1;

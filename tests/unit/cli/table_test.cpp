@@ -47,7 +47,7 @@ TEST(Table, ReplacesControlCharacters) {
   EXPECT_EQ(written(table), "n\na?b\n");
 }
 
-// A stranger's name of 5 MB widened every row to 5 MB.
+// A name of 5 MB from an unknown file widened every row to 5 MB.
 TEST(Table, CutsLongCells) {
   Table table({"name", "type"});
   table.add({std::string(5'000'000, 'x'), "f32"});

@@ -9,7 +9,7 @@ namespace {
 
 TEST(Text, ContainsNoTerminalCommands) {
   EXPECT_EQ(printable("a\x1b[2Jb\n\r\x7f"), "a?[2Jb???");
-  // As UTF-8, U+009B begins such a command, too.
+  // U+009B, here in UTF-8, begins a terminal command, too.
   EXPECT_EQ(printable("a\xC2\x9B"
                       "2J"),
             "a?2J");

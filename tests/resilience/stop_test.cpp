@@ -42,7 +42,7 @@ std::set<int> replica_pids(const TemporaryFolder& folder) {
   return pids;
 }
 
-bool is_saved_behind_the_stop(const TemporaryFolder& folder) {
+bool is_saved_after_the_stop(const TemporaryFolder& folder) {
   bool was_asked = false;
   for (const nlohmann::json& line : journal_of(folder)) {
     was_asked = was_asked || line.at("event") == "stop_requested";
@@ -107,7 +107,7 @@ TEST_P(StoppedBy, ARunLeavesASavepointAndAsksToBeStartedAgain) {
 
   EXPECT_EQ(result.exit_code, 75) << result.output;
   EXPECT_NE(result.output.find("start the same command again"), std::string::npos) << result.output;
-  EXPECT_TRUE(is_saved_behind_the_stop(folder));
+  EXPECT_TRUE(is_saved_after_the_stop(folder));
   const std::set<int> replicas = replica_pids(folder);
   EXPECT_EQ(replicas.size(), 2U);
   for (const int pid : replicas) EXPECT_EQ(::kill(pid, 0), -1) << "replica " << pid << " is still there";
@@ -123,7 +123,7 @@ TEST(Stop, LeavesASavepointAlthoughItsOutputIsClosed) {
   program.signal(SIGINT);
 
   EXPECT_EQ(program.wait().exit_code, 75);
-  EXPECT_TRUE(is_saved_behind_the_stop(folder));
+  EXPECT_TRUE(is_saved_after_the_stop(folder));
 }
 
 // timeout(1) signals its child and the child's group. Counted as two requests, that ended runs without a savepoint.
@@ -139,7 +139,7 @@ TEST(Stop, LeavesASavepointAlthoughTheSignalCameTwice) {
 
   EXPECT_EQ(result.exit_code, 75);
   EXPECT_EQ(result.output.find("stopped at once"), std::string::npos) << result.output;
-  EXPECT_TRUE(is_saved_behind_the_stop(folder));
+  EXPECT_TRUE(is_saved_after_the_stop(folder));
 }
 
 // A limit of file sizes killed the watchdog at the line of its journal that would have passed it.

@@ -73,8 +73,8 @@ void add_compression(CLI::App& command, ConvertOptions& options) {
       {"fast", Compression::fast}, {"zstd", Compression::zstd}, {"none", Compression::none}};
   command
       .add_option("--compression", options.compression,
-                  "For a Holdfast file: fast (default), zstd, or none, which every HDF5 program reads without a "
-                  "plugin")
+                  "For a Holdfast file: fast (default), zstd, or none (portable: any HDF5 program reads it without "
+                  "a plugin)")
       ->transform(one_of(kinds))
       ->type_name("fast|zstd|none");
   command.add_option("--level", options.zstd_level, "For zstd: -7 (fastest) to 22 (smallest)")

@@ -72,7 +72,7 @@ static int fail(const Process* process, const char* what) {
 }
 
 static int run(Process* process) {
-  if (holdfast_worker_dealt_shards(process->worker, 0) != 0) return fail(process, "shards were dealt in an even generation");
+  if (holdfast_worker_dealt_shards(process->worker, 0) != 0) return fail(process, "shards are dealt at the start");
   if (holdfast_worker_report_work(process->worker, 0, 1) != HOLDFAST_INVALID_ARGUMENT) {
     return fail(process, "a report of 0 shards was accepted");
   }

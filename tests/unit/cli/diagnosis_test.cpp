@@ -213,8 +213,8 @@ TEST(Diagnosis, TrainsOnOneDeviceWithoutNccl) {
   const Diagnosis old = diagnose(facts);
 
   EXPECT_TRUE(without.can_train && old.can_train);
-  EXPECT_EQ(without.plan, "trains on cuda:0 alone: the others need NCCL");
-  EXPECT_EQ(old.plan, "trains on cuda:0 alone: the others need NCCL");
+  EXPECT_EQ(without.plan, "trains on cuda:0 only: the other devices need NCCL");
+  EXPECT_EQ(old.plan, "trains on cuda:0 only: the other devices need NCCL");
   EXPECT_THAT(the_only_finding(without), HasSubstr("warning: NCCL was not found"));
   EXPECT_THAT(the_only_finding(old), HasSubstr("NCCL 2.17.1 (/lib/NCCL) is too old; 2.18.0 is needed"));
 }
@@ -255,7 +255,7 @@ TEST(Diagnosis, FindsWhatSlowsADeviceDown) {
   const Diagnosis busy = diagnose(facts);
 
   EXPECT_THAT(the_only_finding(hot), HasSubstr("warning: cuda:0 is slowed down: temperature (hardware), power limit "
-                                               "(91 degrees Celsius, 699 W of 700 W) -> look at its cooling"));
+                                               "(91 degrees Celsius, 699 W of 700 W) -> check its cooling"));
   EXPECT_THAT(the_only_finding(busy), HasSubstr("note: cuda:0 is slowed down: power limit"));
 }
 
@@ -272,9 +272,9 @@ TEST(Diagnosis, FindsMemoryWithErrors) {
   EXPECT_TRUE(diagnosis.can_train);
   std::vector<std::string> said;
   for (const Finding& finding : diagnosis.findings) said.push_back(finding.what);
-  EXPECT_THAT(said, ElementsAre("cuda:0 had 3 memory errors that could not be corrected, since the driver was loaded",
-                                "cuda:0 has memory that failed and that nothing is left to replace",
-                                "cuda:0 has memory that failed and is retired with its next reset",
+  EXPECT_THAT(said, ElementsAre("cuda:0 had 3 memory errors that could not be corrected since the driver was loaded",
+                                "cuda:0 has failed memory and no spare memory to replace it",
+                                "cuda:0 has failed memory, which its next reset will retire",
                                 "cuda:1 does not correct errors of its memory (ECC is off)"));
   for (const Finding& finding : diagnosis.findings) EXPECT_NE(finding.remedy, "") << finding.what;
 }

@@ -1,6 +1,6 @@
-// main() of every test program: GoogleTest's own, which also keeps the library's log lines of a test back until it
-// fails. A reader of the output sees the tests that failed and what led to it, and nothing else. With
-// --log each line is written at once, for a test that hangs.
+// main() of every test program. It is GoogleTest's own, but it also holds back the log lines of a test until the test
+// fails. So the output shows only tests that failed, each with the lines that led to the failure. With --log each line
+// is written at once, for a test that hangs.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,6 +8,7 @@
 #include <csignal>
 #include <string_view>
 
+#include <pthread.h>
 #include <unistd.h>
 
 #include "holdfast/base/log.h"
@@ -42,8 +43,10 @@ int main(int argc, char** argv) {
   const bool shows_all = argc > 1 && std::string_view(argv[1]) == "--log";
   if (!shows_all) {
     testing::UnitTest::GetInstance()->listeners().Append(new ShowsTheLogOfFailures);
-    // A broken promise ends the program inside the test; abort() goes on after the handler.
+    // A broken promise ends the program inside the test. abort() still ends it after the handler.
     std::signal(SIGABRT, [](int) { held_log().show_at_abort(); });
+    // Processes that a test forks have handlers of their own.
+    ::pthread_atfork(nullptr, nullptr, [] { std::signal(SIGABRT, SIG_DFL); });
   }
   return RUN_ALL_TESTS();
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-// Keeps the log lines of a test back until it is known whether anybody needs them: a test that passes prints none.
+// Holds back the log lines of a test until the test fails. A test that passes prints none.
 
 #include <functional>
 #include <mutex>
@@ -24,9 +24,10 @@ class HeldLog {
   void begin_test();
   // Writes the lines that were kept, and from here on each line at once. Safe to call again.
   void show();
-  // The same for a handler of SIGABRT: it gives up where a thread is writing a line.
+  // Writes the lines that were kept, from a handler of SIGABRT. Gives up if a thread holds the lock.
   void show_at_abort();
-  // A sink for set_log_sink(). Any thread. In a forked process a line is written at once: nobody could show it later.
+  // A sink for set_log_sink(). Any thread. In a forked process a line is written at once, since it could not be shown
+  // later.
   void take(LogLevel level, std::string_view line);
 
  private:
